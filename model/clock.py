@@ -1,0 +1,113 @@
+"""Ticks, intervals and the open end.
+
+A run's time is counted in *ticks* (int64, from 0) since its epoch; what lives, lives in
+half-open spans `[vf, vt)` of ticks, and what has not ended has `vt = OPEN`. A reporting
+interval is `ticks_per_interval` ticks, and is *sampled* at its last tick: the state at
+its end. A source of reports has one tick per interval, so that all three are plain
+interval numbers; a source of events has ticks of a microsecond.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from model.errors import OutOfRange, UseError
+
+OPEN = 2**63 - 1
+"""The end of what has not ended: never null, so that it can be compared and indexed."""
+
+_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
+
+
+def parse_duration_us(text: str) -> int:
+    """'250ms', '1s', '1.5m' → microseconds, at least 1.
+
+    Raises: UseError for anything else.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if not match:
+        raise UseError(f"'{text}' is not a duration; write for example 500ms, 1s or 2m")
+    microseconds = round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")])
+    if microseconds < 1:
+        raise UseError(f"'{text}' is shorter than a microsecond")
+    return microseconds
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How a run counts time. `tick_us` and `interval_us` are null where nobody told."""
+
+    ticks_per_interval: int = 1
+    tick_us: int | None = None
+    first: int = 0
+    """First interval of the run."""
+    last: int = 0
+    """Last interval of the run; sampled at its end."""
+
+    @property
+    def interval_us(self) -> int | None:
+        """Length of an interval in microseconds, null where unknown."""
+        return None if self.tick_us is None else self.tick_us * self.ticks_per_interval
+
+    @property
+    def intervals(self) -> int:
+        """How many intervals the run has."""
+        return self.last - self.first + 1
+
+    def interval_of(self, tick: int) -> int:
+        """The interval that the tick falls into."""
+        return tick // self.ticks_per_interval
+
+    def sampling_tick(self, interval: int) -> int:
+        """The tick at which the interval's state is taken: its last."""
+        return (interval + 1) * self.ticks_per_interval - 1
+
+    def sampled(self, vf: int, vt: int) -> range:
+        """The intervals in whose sampling tick `[vf, vt)` is alive (clipped to the run)."""
+        k = self.ticks_per_interval
+        end = self.last if vt == OPEN else vt // k - 1
+        return range(max(vf // k, self.first), min(end, self.last) + 1)
+
+    def check_tick(self, tick: int) -> int:
+        """The tick itself. Raises OutOfRange where the run has no answer for it."""
+        low, high = self.first * self.ticks_per_interval, self.sampling_tick(self.last)
+        if not low <= tick <= high:
+            raise OutOfRange("time", self.describe(tick), self.describe_range())
+        return tick
+
+    def parse_at(self, text: str) -> int:
+        """An interval number ('137'), 'first', 'last', or a time from the epoch ('12.5s') → tick.
+
+        Raises: UseError for a time where the interval's length is unknown, OutOfRange.
+        """
+        text = text.strip()
+        if text in ("first", "last"):
+            return self.sampling_tick(self.first if text == "first" else self.last)
+        if re.fullmatch(r"\d+", text):
+            interval = int(text)
+            if not self.first <= interval <= self.last:
+                raise OutOfRange("interval", text, self.describe_range())
+            return self.sampling_tick(interval)
+        if self.tick_us is None:
+            raise UseError(
+                f"'{text}': this run does not know how long an interval is; "
+                f"give an interval number ({self.first} to {self.last})"
+            )
+        return self.check_tick(parse_duration_us(text) // self.tick_us)
+
+    def describe(self, tick: int) -> str:
+        """A tick for people: 'interval 7', with the time where it is known."""
+        if tick == OPEN:
+            return "open"
+        interval = f"interval {self.interval_of(tick)}"
+        if self.tick_us is None:
+            return interval
+        return f"{interval} ({tick * self.tick_us / 1e6:g} s)"
+
+    def describe_range(self) -> str:
+        """The span of the run for people."""
+        return f"intervals {self.first} to {self.last}" + (
+            f" ({self.interval_us / 1e6:g} s each)" if self.interval_us else ""
+        )

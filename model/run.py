@@ -1,0 +1,39 @@
+"""What a run is, apart from its rows: the facts in run.json and on its Neo4j node."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from model.clock import Clock
+from model.errors import UseError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def check_run_name(name: str) -> str:
+    """The name itself. Raises UseError where it cannot name a run."""
+    if not _NAME.fullmatch(name):
+        raise UseError(
+            f"'{name[:120]}' cannot name a run; use letters, digits, '.', '_' and '-', "
+            "a letter or digit first, at most 100"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The facts of a run. `unknown` names what its source cannot tell, in words for people."""
+
+    name: str
+    source: str
+    clock: Clock
+    protocol: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    epoch: str | None = None
+    """Wall time of tick 0, ISO 8601 in UTC; null where unknown."""
+    unknown: tuple[str, ...] = ()
+    layers: tuple[str, ...] | None = None
+    """Layers that the overlay metrics count; null = all."""
