@@ -1,0 +1,101 @@
+"""From what was seen to versions: maximal, disjoint spans in which a thing held.
+
+Spans are half-open `[vf, vt)` in ticks (model.clock). All functions are lazy, take and
+give DataFrames, and shuffle by the thing's own key, so they scale with the number of
+changes and not with the number of intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from model.clock import OPEN
+
+
+def lives(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Openings and closings of things → the spans between them.
+
+    Takes the key columns and tick (int64), order (sorts the changes of one tick), opens
+    (bool). Opening what is open and closing what is closed mean nothing. A life that ends
+    in the tick it began in holds for that tick. Gives the key columns and vf, vt; what is
+    never closed has `vt = OPEN`. Spans of one key may touch or overlap: see `coalesce`.
+
+        peer  tick  order  opens        peer  vf  vt
+        a     3     0      true    →    a     3   7
+        a     7     1      false
+    """
+    by_time = Window.partitionBy(*keys).orderBy("tick", "order")
+    before = F.lag("opens", 1, False).over(by_time)
+    turns = changes.withColumn("turns", F.col("opens") != before).where("turns")
+    end = F.coalesce(F.lead("tick").over(by_time), F.lit(OPEN))
+    return (
+        turns.withColumn("vt", F.greatest(end, F.col("tick") + 1))
+        .where("opens")
+        .select(*keys, F.col("tick").alias("vf"), "vt")
+    )
+
+
+def coalesce(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Spans that overlap or touch → maximal disjoint ones. Same columns: keys, vf, vt.
+
+    a  0  3
+    a  3  5    →    a  0  5
+    a  9  10        a  9  10
+    """
+    by_start = Window.partitionBy(*keys).orderBy("vf", "vt")
+    reached = F.max("vt").over(by_start.rowsBetween(Window.unboundedPreceding, -1))
+    starts = F.when(reached.isNull() | (F.col("vf") > reached), 1).otherwise(0)
+    return (
+        spans.withColumn("starts", starts)
+        .withColumn("island", F.sum("starts").over(by_start))
+        .groupBy(*keys, "island")
+        .agg(F.min("vf").alias("vf"), F.max("vt").alias("vt"))
+        .drop("island")
+    )
+
+
+def clip(spans: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
+    """The parts of the spans in which the peer named by column `peer` is present.
+
+    `presence` holds peer, vf, vt, disjoint per peer. Same columns as `spans`.
+    """
+    stay = presence.select(
+        F.col("peer").alias(peer), F.col("vf").alias("from"), F.col("vt").alias("to")
+    )
+    return (
+        spans.join(stay, peer)
+        .where("vf < to AND from < vt")
+        .withColumns({"vf": F.greatest("vf", "from"), "vt": F.least("vt", "to")})
+        .select(*spans.columns)
+    )
+
+
+def without(spans: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """What is left of the spans outside the pieces; both are disjoint per key, and every
+    piece lies inside a span. Same columns: keys, vf, vt.
+    """
+    marked = spans.select(*keys, "vf", "vt", F.lit(True).alias("whole")).unionByName(
+        pieces.select(*keys, "vf", "vt", F.lit(False).alias("whole"))
+    )
+    edges = F.array_sort(F.collect_list(F.when(~F.col("whole"), F.struct("vf", "vt"))))
+    wholes = F.array_sort(F.collect_list(F.when(F.col("whole"), F.struct("vf", "vt"))))
+    grouped = marked.groupBy(*keys).agg(edges.alias("pieces"), wholes.alias("wholes"))
+    gaps = grouped.select(*keys, "pieces", F.explode("wholes").alias("span")).select(
+        *keys, F.explode(_gaps(F.col("span"), F.col("pieces"))).alias("gap")
+    )
+    return gaps.select(*keys, "gap.vf", "gap.vt").where("vf < vt")
+
+
+def _gaps(span: Column, pieces: Column) -> Column:
+    inside = F.filter(pieces, lambda p: (p.vf >= span.vf) & (p.vt <= span.vt))
+    starts = F.concat(F.array(span.vf), F.transform(inside, lambda p: p.vt))
+    ends = F.concat(F.transform(inside, lambda p: p.vf), F.array(span.vt))
+    return F.zip_with(starts, ends, lambda s, e: F.struct(s.alias("vf"), e.alias("vt")))
+
+
+def close_at(spans: DataFrame, end: int) -> DataFrame:
+    """What is open ends at tick `end`: for a source that marks its end."""
+    return spans.withColumn("vt", F.least("vt", F.lit(end)))
