@@ -1,0 +1,127 @@
+"""run.json: what a run directory holds, and how far its making has come.
+
+The manifest is the commit point. It names the directory of every table; a directory that
+it does not name does not exist for any reader and is removed by the next writer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from model.clock import Clock
+from model.errors import StoreBroken
+from model.run import RunFacts
+
+FORMAT = "vizpub.store/1"
+FILE = "run.json"
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """Where a table lies, below the run's directory, and how many rows it has."""
+
+    directory: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of run.json. Frozen: a stage makes a new one and commits it."""
+
+    name: str
+    source: str
+    inputs: tuple[dict[str, Any], ...]
+    """path, size, sha256, encoding, damage of every file."""
+    options: dict[str, Any]
+    """What the user chose that changes the tables."""
+    state: str = "ingesting"
+    """'ingesting' until every stage is done, then 'complete'."""
+    clock: Clock | None = None
+    protocol: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    epoch: str | None = None
+    ended: bool = False
+    unknown: tuple[str, ...] = ()
+    notes: dict[str, int] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+    engines: dict[str, str] = field(default_factory=dict)
+    """Which engine computed each metrics table, and whether exactly."""
+    stages: tuple[str, ...] = ()
+    """Stages done, in order."""
+    tables: dict[str, TableEntry] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of the code that made it."""
+
+    @property
+    def complete(self) -> bool:
+        """Every stage is done."""
+        return self.state == "complete"
+
+    @property
+    def facts(self) -> RunFacts:
+        """The facts for readers. Raises: StoreBroken while the clock is not yet known."""
+        if self.clock is None:
+            raise StoreBroken(self.name, "its ingest stopped before the input was read")
+        layers = self.options.get("layers")
+        return RunFacts(
+            self.name,
+            self.source,
+            self.clock,
+            self.protocol,
+            self.parameters,
+            self.seed,
+            self.epoch,
+            self.unknown,
+            tuple(layers) if layers else None,
+        )
+
+    def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
+        """The manifest after a stage: its tables named, the stage done."""
+        return replace(
+            self, stages=(*self.stages, stage), tables={**self.tables, **tables}, **changes
+        )
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
+    path = directory / FILE
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        if raw.pop("format") != FORMAT:
+            raise StoreBroken(str(path), f"not of format {FORMAT}; ingest the run again")
+        return _from_json(raw)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreBroken(str(path), f"not a manifest ({error})") from error
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Replace run.json at once: a reader sees the old one or the new one, whole."""
+    text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1, ensure_ascii=False)
+    fresh = directory / f"{FILE}.new"
+    with fresh.open("w", encoding="utf-8") as out:
+        out.write(text + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+    fresh.replace(directory / FILE)
+    _sync_directory(directory)
+
+
+def _sync_directory(directory: Path) -> None:
+    # Without it a power failure may bring the old name back.
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _from_json(raw: dict[str, Any]) -> Manifest:
+    clock = raw.pop("clock")
+    tables = {name: TableEntry(**entry) for name, entry in raw.pop("tables").items()}
+    lists = {key: tuple(raw.pop(key)) for key in ("inputs", "unknown", "skipped", "stages")}
+    return Manifest(clock=Clock(**clock) if clock else None, tables=tables, **lists, **raw)

@@ -1,0 +1,197 @@
+"""The run store: one directory per run, Parquet inside, run.json on top.
+
+    <workspace>/runs/<run>/run.json
+    <workspace>/runs/<run>/links/<generation>/*.parquet
+
+Reading needs pyarrow only. Writing goes through `RunWriter`, which hands out directories
+that nobody sees until a stage commits them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from filelock import SoftFileLock, Timeout
+
+from ingest.manifest import FILE, Manifest, TableEntry, read_manifest, write_manifest
+from model.errors import RunLocked, RunNotComplete, UnknownName
+from model.run import RunFacts, check_run_name
+from model.tables import TABLES, Table, table
+
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run on disk, to read from."""
+
+    directory: Path
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.manifest.name
+
+    @property
+    def facts(self) -> RunFacts:
+        """The facts of the run. Raises: StoreBroken before they are known."""
+        return self.manifest.facts
+
+    def has(self, name: str) -> bool:
+        """Whether the table was written (it may be empty)."""
+        return name in self.manifest.tables
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has; 0 if it was not written."""
+        return self.manifest.tables[name].rows if self.has(name) else 0
+
+    def files(self, name: str) -> list[Path]:
+        """The Parquet files of a table, in a stable order."""
+        if not self.has(name):
+            return []
+        directory = self.directory / self.manifest.tables[name].directory
+        return sorted(directory.glob("*.parquet"))
+
+    def scan(
+        self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """A table in batches, in memory bounded by a batch. No rows if it was not written."""
+        schema = table(name).arrow
+        if files := [str(path) for path in self.files(name)]:
+            dataset = ds.dataset(files, schema=schema)
+            yield from dataset.to_batches(columns=columns, filter=where)
+
+    def read(
+        self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+    ) -> pa.Table:
+        """A table, or some columns and rows of it, sorted by its key."""
+        meant = table(name)
+        chosen = list(columns or meant.names)
+        schema = pa.schema([meant.arrow.field(column) for column in chosen])
+        found = pa.Table.from_batches(self.scan(name, chosen, where), schema)
+        keys = [(key, "ascending") for key in meant.key if key in chosen]
+        return found.sort_by(keys) if keys else found
+
+    def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """A table by Parquet row group: (label, rows). The label is the same at every reading."""
+        schema = table(name).arrow
+        for path in self.files(name):
+            with pq.ParquetFile(path) as parquet:
+                for group in range(parquet.num_row_groups):
+                    rows = parquet.read_row_group(group).cast(schema).combine_chunks()
+                    for batch in rows.to_batches():
+                        yield f"{path.name}#{group}", batch
+
+
+def runs(workspace: Path) -> list[StoredRun]:
+    """Every run of a workspace, complete or not, by name. Raises: StoreBroken."""
+    directories = sorted(path.parent for path in (workspace / "runs").glob(f"*/{FILE}"))
+    return [StoredRun(directory, read_manifest(directory)) for directory in directories]
+
+
+def run_names(workspace: Path) -> list[str]:
+    """The names of the runs of a workspace; reads no run.json."""
+    return sorted(path.parent.name for path in (workspace / "runs").glob(f"*/{FILE}"))
+
+
+def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
+    """A run to read. Raises: UnknownName, StoreBroken, RunNotComplete (if `complete`)."""
+    directory = workspace / "runs" / check_run_name(name)
+    if not (directory / FILE).is_file():
+        raise UnknownName("run", name, run_names(workspace), f"vizpub runs list, in {workspace}")
+    run = StoredRun(directory, read_manifest(directory))
+    if complete and not run.manifest.complete:
+        raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
+    return run
+
+
+@dataclass
+class RunWriter:
+    """The one writer of a run; see `writing`."""
+
+    directory: Path
+    manifest: Manifest | None
+
+    def begin(self, manifest: Manifest) -> None:
+        """Start the run anew: nothing of an earlier one remains."""
+        self.manifest = manifest
+        write_manifest(self.directory, manifest)
+        self.sweep()
+
+    def fresh_directory(self, name: str) -> Path:
+        """A directory for a new generation of a table; unseen until it is committed."""
+        return self.directory / name / uuid4().hex[:12]
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make the manifest, and so every directory it names, the state of the run."""
+        write_manifest(self.directory, manifest)
+        self.manifest = manifest
+
+    def entry(self, directory: Path) -> TableEntry:
+        """What run.json says of a written directory; counts from the Parquet footers."""
+        files = directory.glob("*.parquet")
+        rows = sum(pq.read_metadata(path).num_rows for path in files)
+        return TableEntry(str(directory.relative_to(self.directory)), rows)
+
+    def sweep(self) -> None:
+        """Remove what the manifest does not name: the leavings of a killed writer."""
+        named = (
+            {entry.directory for entry in self.manifest.tables.values()} if self.manifest else ()
+        )
+        kept = {self.directory / name for name in named}
+        for directory in self._table_directories():
+            if directory not in kept:
+                shutil.rmtree(directory)
+
+    def _table_directories(self) -> list[Path]:
+        roots = [*(t.name for t in TABLES), "staged/*"]
+        found = (path for root in roots for path in self.directory.glob(f"{root}/*"))
+        return [path for path in found if path.is_dir()]
+
+
+@contextmanager
+def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
+    """The run's writer, for the length of the block. Raises: RunLocked, StoreBroken.
+
+    The lock names its holder's process and host; that of a dead process is taken over.
+    """
+    directory = workspace / "runs" / check_run_name(name)
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = SoftFileLock(directory / _LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise RunLocked(name, f"process {lock.pid}") from error
+    try:
+        manifest = read_manifest(directory) if (directory / FILE).is_file() else None
+        writer = RunWriter(directory, manifest)
+        writer.sweep()
+        yield writer
+    finally:
+        lock.release()
+
+
+def remove_run(workspace: Path, name: str) -> None:
+    """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
+    directory = workspace / "runs" / check_run_name(name)
+    if not directory.is_dir():
+        raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
+    with writing(workspace, name):
+        # First the manifest: from here on the run is gone for every reader.
+        (directory / FILE).unlink(missing_ok=True)
+    shutil.rmtree(directory)
+
+
+def metric_table(name: str) -> Table:
+    """'overlay' or 'metrics/overlay' → its table. Raises: UnknownName."""
+    return table(name if name.startswith("metrics/") else f"metrics/{name}")
