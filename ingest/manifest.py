@@ -123,5 +123,6 @@ def _sync_directory(directory: Path) -> None:
 def _from_json(raw: dict[str, Any]) -> Manifest:
     clock = raw.pop("clock")
     tables = {name: TableEntry(**entry) for name, entry in raw.pop("tables").items()}
-    lists = {key: tuple(raw.pop(key)) for key in ("inputs", "unknown", "skipped", "stages")}
-    return Manifest(clock=Clock(**clock) if clock else None, tables=tables, **lists, **raw)
+    for key in ("inputs", "unknown", "skipped", "stages"):
+        raw[key] = tuple(raw[key])
+    return Manifest(clock=Clock(**clock) if clock else None, tables=tables, **raw)

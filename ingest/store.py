@@ -167,16 +167,22 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     """
     directory = workspace / "runs" / check_run_name(name)
     directory.mkdir(parents=True, exist_ok=True)
-    lock = SoftFileLock(directory / _LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise RunLocked(name, f"process {lock.pid}") from error
-    try:
+    with _locked(directory):
         manifest = read_manifest(directory) if (directory / FILE).is_file() else None
         writer = RunWriter(directory, manifest)
         writer.sweep()
         yield writer
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    lock = SoftFileLock(directory / _LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise RunLocked(directory.name, f"process {lock.pid}") from error
+    try:
+        yield
     finally:
         lock.release()
 
@@ -186,7 +192,7 @@ def remove_run(workspace: Path, name: str) -> None:
     directory = workspace / "runs" / check_run_name(name)
     if not directory.is_dir():
         raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
-    with writing(workspace, name):
+    with _locked(directory):
         # First the manifest: from here on the run is gone for every reader.
         (directory / FILE).unlink(missing_ok=True)
     shutil.rmtree(directory)
