@@ -1,0 +1,1 @@
+"""What the tables of a run say about the overlay: metrics over intervals, topics, messages."""

@@ -1,0 +1,218 @@
+"""Metrics of every interval of a block, rebuilt from versions inside one task.
+
+Numpy in, numpy out. All spans are `[start, stop)` in sampled interval numbers, in any order;
+they may repeat, overlap, touch and reach beyond the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.kernels.adjacency import outgoing, reverse, union
+from analytics.kernels.betweenness import betweenness
+from analytics.kernels.clustering import clustering
+from analytics.kernels.compiled import Floats, Int32s, Int64s, Integers
+from analytics.kernels.components import strong_components, weak_components
+from analytics.kernels.distances import distances
+from analytics.kernels.spans import clipped_spans
+from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+
+Columns = dict[str, npt.NDArray[Any]]
+Types = dict[str, type[np.generic]]
+
+
+class Links(NamedTuple):
+    """Lives of directed links, of any layer and topic."""
+
+    src: Integers
+    dst: Integers
+    start: Integers
+    stop: Integers
+
+
+class Presence(NamedTuple):
+    """Stays of peers."""
+
+    peer: Integers
+    start: Integers
+    stop: Integers
+
+
+class Subscriptions(NamedTuple):
+    """Lives of subscriptions."""
+
+    peer: Integers
+    topic: Integers
+    start: Integers
+    stop: Integers
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What to measure, and what betweenness may cost."""
+
+    betweenness: bool = True
+    topics: bool = True
+    betweenness_budget: float = 2e10
+    """Links walked per interval, n · (n + m) when exact; beyond it sources are sampled."""
+    seed: int = 0
+    """Draws the sampled sources, of each interval apart, so that blocks may be cut anywhere."""
+
+
+PEER_TYPES: Types = {
+    "interval": np.int32,
+    "peer": np.int32,
+    "in_degree": np.int32,
+    "out_degree": np.int32,
+    "degree": np.int32,
+    "clustering": np.float64,
+    "betweenness": np.float64,
+    "betweenness_error": np.float64,
+    "distance_sum": np.int64,
+    "reach": np.int32,
+    "eccentricity": np.int32,
+    "component": np.int32,
+    "strong_component": np.int32,
+}
+TOPIC_TYPES: Types = {
+    "interval": np.int32,
+    "topic": np.int32,
+    "subscribers": np.int32,
+    "topic_links": np.int32,
+    "components": np.int32,
+    "topic_diameter": np.int32,
+    "distance_sum": np.int64,
+    "pairs": np.int64,
+}
+
+
+class BlockMetrics(NamedTuple):
+    """Columns of equal length, by interval and then by peer or topic."""
+
+    peers: Columns
+    topics: Columns
+
+
+class Snapshot(NamedTuple):
+    """The overlay of one interval. Peers are numbered by their place in `peers` from here on."""
+
+    interval: int
+    peers: Int32s
+    """Index of each peer present, ascending."""
+    ptr: Int64s
+    idx: Int32s
+    """Outgoing rows, see `analytics.kernels`."""
+    topic: Int32s
+    subscriber: Int32s
+    """Subscriptions of those present, by topic and then by peer."""
+
+
+def measure_block(
+    links: Links,
+    presence: Presence,
+    subscriptions: Subscriptions,
+    first: int,
+    last: int,
+    measures: Measures = Measures(),
+) -> BlockMetrics:
+    """Metrics of each peer present, and each topic with subscribers present, first … last.
+
+    `peers` has the columns of `PEER_TYPES`: degrees (distinct links in, out, and peers linked
+    either way), clustering (undirected), betweenness (directed, ordered pairs, not normalised)
+    with its standard error (0 where exact; both NaN where not asked for), distance_sum and
+    reach (hops to, and number of, the other peers it reaches), eccentricity (-1 where it
+    reaches none), component and strong_component (smallest peer of it).
+    `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
+    topic_links with direction; components, topic_diameter (-1 where no pair is connected),
+    distance_sum and pairs (ordered pairs that are connected) without. Empty if not asked for.
+
+    Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
+    does not grow with the number of intervals but for what is returned.
+    """
+    peers, topics = [], []
+    for snapshot in _snapshots(links, presence, subscriptions, range(first, last + 1)):
+        peers.append(_measure_peers(snapshot, measures))
+        if measures.topics:
+            topics.append(_measure_topics(snapshot))
+    return BlockMetrics(_stack(peers, PEER_TYPES), _stack(topics, TOPIC_TYPES))
+
+
+def _snapshots(
+    links: Links, presence: Presence, subscriptions: Subscriptions, window: range
+) -> Iterator[Snapshot]:
+    """The overlay of each interval of the window, each from the one before."""
+    stays = clipped_spans((presence.peer, presence.peer), presence[1:], window)
+    lives = clipped_spans((links.src, links.dst), links[2:], window)
+    taken = clipped_spans((subscriptions.topic, subscriptions.peer), subscriptions[2:], window)
+    known = max(int(x.max(initial=-1)) for x in (stays.a, lives.a, lives.b, taken.b))
+    rank = np.empty(known + 1, np.int32)
+    alive = zip(window, stays.alive(window), lives.alive(window), taken.alive(window), strict=True)
+    for interval, staying, linked, subscribed in alive:
+        peers = stays.a[staying]
+        rank[:] = -1
+        rank[peers] = np.arange(peers.size)
+        rows = outgoing(peers.size, rank, lives.a, lives.b, linked)
+        subscriber = rank[taken.b[subscribed]]
+        here = subscriber >= 0
+        yield Snapshot(interval, peers, *rows, taken.a[subscribed][here], subscriber[here])
+
+
+def _measure_peers(snapshot: Snapshot, measures: Measures) -> Columns:
+    """Rows of `PEER_TYPES` of one interval."""
+    peers, ptr, idx = snapshot.peers, snapshot.ptr, snapshot.idx
+    in_ptr, in_idx = reverse(ptr, idx)
+    both_ptr, both_idx = union(ptr, idx, in_ptr, in_idx)
+    distance_sum, reach, eccentricity = distances(ptr, idx)
+    between, error = _betweenness(snapshot, measures)
+    return {
+        "interval": np.full(peers.size, snapshot.interval),
+        "peer": peers,
+        "in_degree": np.diff(in_ptr),
+        "out_degree": np.diff(ptr),
+        "degree": np.diff(both_ptr),
+        "clustering": clustering(both_ptr, both_idx),
+        "betweenness": between,
+        "betweenness_error": error,
+        "distance_sum": distance_sum,
+        "reach": reach,
+        "eccentricity": eccentricity,
+        "component": peers[weak_components(ptr, idx)],
+        "strong_component": peers[strong_components(ptr, idx)],
+    }
+
+
+def _betweenness(snapshot: Snapshot, measures: Measures) -> tuple[Floats, Floats]:
+    """Betweenness and its standard error, NaN where not asked for."""
+    if not measures.betweenness:
+        unknown = np.full(snapshot.peers.size, np.nan)
+        return unknown, unknown
+    rng = np.random.default_rng([measures.seed, snapshot.interval])
+    return betweenness(snapshot.ptr, snapshot.idx, measures.betweenness_budget, rng)
+
+
+def _measure_topics(snapshot: Snapshot) -> Columns:
+    """Rows of `TOPIC_TYPES` of one interval."""
+    topics, begins = np.unique(snapshot.topic, return_index=True)
+    bounds = np.append(begins, snapshot.topic.size)
+    measured = topic_measures(snapshot.ptr, snapshot.idx, bounds, snapshot.subscriber)
+    return {
+        "interval": np.full(topics.size, snapshot.interval),
+        "topic": topics,
+        "subscribers": np.diff(bounds),
+        **dict(zip(TOPIC_COLUMNS, measured.T, strict=True)),
+    }
+
+
+def _stack(rows: Sequence[Columns], types: Types) -> Columns:
+    """The rows of all intervals as one set of columns of the given types."""
+    return {
+        name: np.concatenate(
+            [np.empty(0, dtype), *(row[name] for row in rows)], dtype=dtype, casting="same_kind"
+        )
+        for name, dtype in types.items()
+    }

@@ -1,0 +1,47 @@
+"""Spans in ticks against reporting intervals, as Spark expressions."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from model.clock import OPEN, Clock
+
+
+def sampled(spans: DataFrame, clock: Clock) -> DataFrame:
+    """Adds start, stop (int32): the intervals `[start, stop)` of the run in whose sampling
+    tick the span `[vf, vt)` is alive. Spans that are sampled nowhere are left out.
+
+        vf   vt    start  stop                (1,000 ticks per interval)
+        0    2500  0      2
+        300  900   –      –      left out
+    """
+    k = clock.ticks_per_interval
+    start = F.greatest(_quotient("vf", k), F.lit(clock.first))
+    stop = F.when(F.col("vt") == OPEN, clock.last + 1).otherwise(
+        F.least(_quotient("vt", k), F.lit(clock.last + 1))
+    )
+    return spans.withColumns({"start": start.cast("int"), "stop": stop.cast("int")}).where(
+        "start < stop"
+    )
+
+
+def per_interval(spans: DataFrame, clock: Clock) -> DataFrame:
+    """A row per interval in which each span is sampled; adds `interval` (int32).
+
+    For things that are few: its size is that of all intervals together.
+    """
+    rows = sampled(spans, clock)
+    return rows.withColumn("interval", F.explode(F.sequence("start", F.col("stop") - 1))).drop(
+        "start", "stop"
+    )
+
+
+def every_interval(frame: DataFrame, clock: Clock) -> DataFrame:
+    """The run's intervals, one row each; `frame` only lends its session."""
+    numbers = frame.sparkSession.range(clock.first, clock.last + 1)
+    return numbers.select(F.col("id").cast("int").alias("interval"))
+
+
+def _quotient(column: str, divisor: int) -> Column:
+    return F.expr(f"{column} div {divisor}")

@@ -1,0 +1,38 @@
+"""How the kernels are compiled, and the words of their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from numba.core import types
+from numba.extending import intrinsic
+
+Integers = npt.NDArray[np.integer[Any]]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+
+# Signatures are given with each kernel, so that there is one specialisation of each, compiled
+# when its module is imported and from then on read from numba's cache; what a kernel calls has
+# to stand above it. No `parallel`: Spark's tasks are the parallelism, and a kernel that does not
+# hold the GIL leaves threads their turn.
+compiled = partial(njit, cache=True, nogil=True, error_model="numpy")
+
+
+def _population(typing_context: Any, word: Any) -> Any:
+    """Typing and code of `population`: one instruction, that LLVM makes wider in loops."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+population = cast(Callable[[np.uint64], int], intrinsic(_population))
+"""How many bits of a 64-bit word are set; numba knows no `np.bitwise_count`."""

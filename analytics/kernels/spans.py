@@ -1,0 +1,80 @@
+"""From spans of intervals to who is alive in each interval, without sorting twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from analytics.kernels.compiled import Int32s, Integers, compiled
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What is alive when: pairs `(a, b)` in order, each in `[start, stop)`, no two overlapping."""
+
+    a: Int32s
+    b: Int32s
+    start: Int32s
+    stop: Int32s
+
+    def alive(self, window: range) -> Iterator[Int32s]:
+        """Of each interval of the window: the positions of the spans alive in it, ascending.
+
+        No span may start before the window. One interval follows from the one before: who enters
+        is merged in, who has left is passed over. O(alive + entering) per interval.
+        """
+        order = np.argsort(self.start, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(self.start[order], np.arange(window.start, window.stop + 1))
+        alive = np.empty(0, np.int32)
+        for interval, begin, end in zip(window, bounds[:-1], bounds[1:], strict=True):
+            alive = _advance(alive, order[begin:end], self.stop, interval)
+            yield alive
+
+
+def clipped_spans(
+    pairs: tuple[Integers, Integers], lives: tuple[Integers, ...], window: range
+) -> Spans:
+    """Spans of the pairs `(a, b)` with the lives `[start, stop)` as far as they lie in `window`.
+
+    In any order and as often as it may be: spans of one pair that overlap or touch become one.
+    Numbers may be of any integer type; ends beyond int32 are clipped with the rest.
+    """
+    start = np.maximum(lives[0], window.start)
+    stop = np.minimum(lives[1], window.stop)
+    inside = np.flatnonzero(start < stop)
+    order = inside[np.lexsort((start[inside], pairs[1][inside], pairs[0][inside]))]
+    return Spans(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
+
+
+@compiled("(int32[::1], int32[::1], int32[::1], int32[::1])")
+def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ...]:
+    """Ordered by (a, b, start): a span that begins before its forerunner's end prolongs it."""
+    count = 0
+    for i in range(a.size):
+        last = count - 1
+        if count and a[i] == a[last] and b[i] == b[last] and start[i] <= stop[last]:
+            stop[last] = max(stop[last], stop[i])
+        else:
+            a[count], b[count], start[count], stop[count] = a[i], b[i], start[i], stop[i]
+            count += 1
+    return a[:count].copy(), b[:count].copy(), start[:count].copy(), stop[:count].copy()
+
+
+@compiled("(int32[::1], int32[::1], int32[::1], int32)")
+def _advance(alive: Int32s, entering: Int32s, stop: Int32s, interval: int) -> Int32s:
+    """Both ascending lists as one, without the spans that have stopped by this interval."""
+    merged = np.empty(alive.size + entering.size, np.int32)
+    i, j, count = 0, 0, 0
+    while i < alive.size or j < entering.size:
+        if j == entering.size or (i < alive.size and alive[i] < entering[j]):
+            span = alive[i]
+            i += 1
+        else:
+            span = entering[j]
+            j += 1
+        if stop[span] > interval:
+            merged[count] = span
+            count += 1
+    return merged[:count]

@@ -1,0 +1,266 @@
+"""Every kernel against networkx, on small shapes, random overlays and across word boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
+from analytics.kernels.betweenness import betweenness
+from analytics.kernels.clustering import clustering
+from analytics.kernels.components import strong_components, weak_components
+from analytics.kernels.distances import distances
+from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+
+EXACT = 2e10
+Overlay = Any
+"""A directed graph of networkx whose nodes are 0 … n-1."""
+
+
+def rows_of(graph: Overlay) -> Rows:
+    neighbours = [sorted(set(graph.successors(v)) - {v}) for v in range(graph.number_of_nodes())]
+    ptr = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
+    return ptr, np.array([w for row in neighbours for w in row], dtype=np.int32)
+
+
+def either_way(rows: Rows) -> Rows:
+    return union(*rows, *reverse(*rows))
+
+
+def neighbours(rows: Rows) -> list[list[int]]:
+    ptr, idx = rows
+    return [idx[a:b].tolist() for a, b in pairwise(ptr)]
+
+
+def digraph(n: int, *links: tuple[int, int]) -> Overlay:
+    graph: Overlay = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(links)
+    return graph
+
+
+def random_overlay(n: int, links_per_peer: float, seed: int) -> Overlay:
+    return nx.gnp_random_graph(n, min(1.0, links_per_peer / max(n - 1, 1)), seed, directed=True)
+
+
+def apart(*parts: Overlay) -> Overlay:
+    return nx.disjoint_union_all(parts)
+
+
+SHAPES: dict[str, Callable[[], Overlay]] = {
+    "nobody": lambda: digraph(0),
+    "one": lambda: digraph(1),
+    "two apart": lambda: digraph(2),
+    "one way": lambda: digraph(2, (1, 0)),
+    "both ways": lambda: digraph(2, (0, 1), (1, 0)),
+    "three apart": lambda: digraph(3),
+    "chain of three": lambda: digraph(3, (2, 1), (1, 0)),
+    "triangle": lambda: digraph(3, (0, 1), (1, 2), (2, 0)),
+    "path": lambda: digraph(130, *((v, v + 1) for v in range(129))),
+    "path backwards": lambda: digraph(70, *((v + 1, v) for v in range(69))),
+    "ring": lambda: digraph(129, *((v, (v + 1) % 129) for v in range(129))),
+    "star out": lambda: digraph(66, *((65, v) for v in range(65))),
+    "star in": lambda: digraph(66, *((v, 30) for v in range(66) if v != 30)),
+    "everyone": lambda: nx.complete_graph(40, nx.DiGraph()),
+    "tree": lambda: nx.balanced_tree(2, 6, nx.DiGraph()),
+    "parts": lambda: apart(
+        random_overlay(50, 4, 1), digraph(20), nx.cycle_graph(30, nx.DiGraph()), digraph(1)
+    ),
+}
+SHAPES |= {
+    f"{n} peers, {k} links, seed {seed}": partial(random_overlay, n, k, seed)
+    for n, k, seed in [
+        (12, 1, 2),
+        (63, 2, 3),
+        (64, 1.5, 4),
+        (65, 3, 5),
+        (127, 1, 6),
+        (128, 2, 7),
+        (129, 6, 8),
+        (200, 1.2, 9),
+        (60, 40, 10),
+    ]
+}
+
+
+@pytest.fixture(params=SHAPES)
+def graph(request: pytest.FixtureRequest) -> Overlay:
+    print(request.param)
+    return SHAPES[request.param]()
+
+
+def check_adjacency(graph: Overlay) -> None:
+    rows = rows_of(graph)
+    n = graph.number_of_nodes()
+    assert neighbours(reverse(*rows)) == [sorted(graph.predecessors(v)) for v in range(n)]
+    undirected = graph.to_undirected()
+    assert neighbours(either_way(rows)) == [sorted(undirected.neighbors(v)) for v in range(n)]
+
+
+def check_distances(graph: Overlay, rows: Rows) -> None:
+    expected = [
+        [hops for target, hops in lengths.items() if target != v]
+        for v, lengths in sorted(nx.all_pairs_shortest_path_length(graph))
+    ]
+    distance_sum, reach, eccentricity = distances(*rows)
+    assert distance_sum.tolist() == [sum(hops) for hops in expected]
+    assert reach.tolist() == [len(hops) for hops in expected]
+    assert eccentricity.tolist() == [max(hops, default=-1) for hops in expected]
+
+
+def check_components(graph: Overlay) -> None:
+    def smallest(parts: Any) -> list[int]:
+        named = {v: min(part) for part in parts for v in part}
+        return [named[v] for v in range(graph.number_of_nodes())]
+
+    rows = rows_of(graph)
+    weak = smallest(nx.weakly_connected_components(graph))
+    assert weak_components(*rows).tolist() == weak
+    assert weak_components(*either_way(rows)).tolist() == weak
+    assert strong_components(*rows).tolist() == smallest(nx.strongly_connected_components(graph))
+
+
+def check_clustering(graph: Overlay) -> None:
+    expected: Any = nx.clustering(graph.to_undirected())
+    measured = clustering(*either_way(rows_of(graph)))
+    np.testing.assert_allclose(measured, [expected[v] for v in sorted(graph)], rtol=1e-12)
+
+
+def check_betweenness(graph: Overlay) -> None:
+    expected = nx.betweenness_centrality(graph, normalized=False)
+    measured, error = betweenness(*rows_of(graph), EXACT, np.random.default_rng(0))
+    np.testing.assert_allclose(measured, [expected[v] for v in sorted(graph)], rtol=1e-9, atol=1e-9)
+    assert not error.any()
+
+
+def test_rows_turned_round_and_joined_are_the_graphs(graph: Overlay) -> None:
+    check_adjacency(graph)
+
+
+def test_distances_are_those_of_networkx(graph: Overlay) -> None:
+    check_distances(graph, rows_of(graph))
+
+
+def test_undirected_distances_are_those_of_networkx(graph: Overlay) -> None:
+    check_distances(graph.to_undirected(), either_way(rows_of(graph)))
+
+
+def test_components_are_named_by_their_smallest_peer(graph: Overlay) -> None:
+    check_components(graph)
+
+
+def test_clustering_is_that_of_networkx(graph: Overlay) -> None:
+    check_clustering(graph)
+
+
+def test_betweenness_is_that_of_networkx(graph: Overlay) -> None:
+    check_betweenness(graph)
+
+
+@st.composite
+def overlays(draw: st.DrawFn) -> Overlay:
+    n = draw(st.integers(1, 12))
+    peers = st.integers(0, n - 1)
+    links = draw(st.sets(st.tuples(peers, peers).filter(lambda link: link[0] != link[1])))
+    return digraph(n, *links)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(overlays())
+def test_any_small_overlay(graph: Overlay) -> None:
+    check_adjacency(graph)
+    check_distances(graph, rows_of(graph))
+    check_components(graph)
+    check_clustering(graph)
+    check_betweenness(graph)
+
+
+def test_more_peers_than_one_band_of_words_holds() -> None:
+    """42 shuffled copies of one overlay of 100 peers, whose figures are known from the one."""
+    base, copies = random_overlay(100, 2, seed=11), 42
+    shuffle = np.random.default_rng(12).permutation(100 * copies)
+    links = np.array(base.edges)
+    many = digraph(
+        shuffle.size, *(pair for c in range(copies) for pair in shuffle[links + 100 * c].tolist())
+    )
+    rows, base_rows = rows_of(many), rows_of(base)
+    measured: list[Any] = [*distances(*rows), clustering(*either_way(rows))]
+    expected: list[Any] = [*distances(*base_rows), clustering(*either_way(base_rows))]
+    for of_many, of_one in zip(measured, expected, strict=True):
+        np.testing.assert_array_equal(of_many[shuffle], np.tile(of_one, copies))
+
+
+def test_outgoing_leaves_out_self_links_and_the_absent() -> None:
+    src = np.array([1, 1, 1, 3, 3, 5, 7], np.int32)
+    dst = np.array([1, 3, 5, 1, 7, 3, 3], np.int32)
+    rank = np.array([-1, 0, -1, 1, -1, -1, -1, 2], np.int32)
+    alive = np.array([0, 1, 2, 3, 4, 5, 6], np.int32)
+    assert neighbours(outgoing(3, rank, src, dst, alive)) == [[1], [0, 2], [1]]
+    assert neighbours(outgoing(3, rank, src, dst, alive[4:])) == [[], [2], [1]]
+
+
+def test_induced_links_are_those_of_the_subgraph() -> None:
+    graph, members = random_overlay(40, 6, seed=13), np.arange(3, 40, 4, dtype=np.int32)
+    place = np.full(40, -1, np.int32)
+    inner = graph.subgraph(members.tolist())
+    expected = [
+        np.searchsorted(members, sorted(inner.successors(v))).tolist() for v in members.tolist()
+    ]
+    assert neighbours(induced(*rows_of(graph), members, place)) == expected
+    assert (place == -1).all()
+
+
+def undirected_figures(graph: Overlay) -> dict[str, int]:
+    undirected = graph.to_undirected()
+    hops = [
+        d
+        for v, reached in nx.all_pairs_shortest_path_length(undirected)
+        for w, d in reached.items()
+        if w != v
+    ]
+    return {
+        "topic_links": graph.number_of_edges(),
+        "components": nx.number_connected_components(undirected),
+        "topic_diameter": max(hops, default=-1),
+        "distance_sum": sum(hops),
+        "pairs": len(hops),
+    }
+
+
+@pytest.mark.parametrize("links_per_peer", [0.5, 2, 8])
+def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> None:
+    graph = random_overlay(150, links_per_peer, seed=14)
+    rng = np.random.default_rng(15)
+    groups = [np.sort(rng.choice(150, size, replace=False)) for size in (0, 1, 2, 9, 70, 150)]
+    bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
+    subscribers = np.concatenate(groups).astype(np.int32)
+    measured = topic_measures(*rows_of(graph), bounds, subscribers)
+    for group, row in zip(groups, measured, strict=True):
+        expected = undirected_figures(graph.subgraph(group.tolist()).copy())
+        assert dict(zip(TOPIC_COLUMNS, row.tolist(), strict=True)) == expected
+
+
+def test_sampled_betweenness_is_unbiased_and_knows_its_error() -> None:
+    ptr, idx = rows_of(random_overlay(80, 4, seed=16))
+    exact, _ = betweenness(ptr, idx, EXACT, np.random.default_rng(0))
+    quarter = 20.0 * (80 + idx.size)
+    draws = [betweenness(ptr, idx, quarter, np.random.default_rng(seed)) for seed in range(1000)]
+    estimates, errors = (np.array(column) for column in zip(*draws, strict=True))
+    spread = estimates.std(axis=0)
+    np.testing.assert_array_less(abs(estimates.mean(axis=0) - exact), 5 * spread / 1000**0.5 + 1e-9)
+    np.testing.assert_allclose((errors**2).mean(axis=0) ** 0.5, spread, rtol=0.1)
+
+
+def test_sampled_betweenness_is_repeatable() -> None:
+    rows = rows_of(random_overlay(80, 4, seed=17))
+    first, second = (betweenness(*rows, 5_000, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert first[1].any()
