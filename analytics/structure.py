@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
 from model.clock import Clock
@@ -24,16 +27,32 @@ from model.clock import Clock
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 
-STRUCTURE_SCHEMA = """
-    interval int, peer int, in_degree int, out_degree int, degree int, clustering double,
-    betweenness double, betweenness_error double, distance_sum long, reach int,
-    eccentricity int, component int, strong_component int, subscriptions int,
-    topic int, subscribers int, topic_links int, components int, topic_diameter int, pairs long
-"""
+_STRUCTURE = {
+    "interval": pa.int32(),
+    "peer": pa.int32(),
+    "in_degree": pa.int32(),
+    "out_degree": pa.int32(),
+    "degree": pa.int32(),
+    "clustering": pa.float64(),
+    "betweenness": pa.float64(),
+    "betweenness_error": pa.float64(),
+    "distance_sum": pa.int64(),
+    "reach": pa.int32(),
+    "eccentricity": pa.int32(),
+    "component": pa.int32(),
+    "strong_component": pa.int32(),
+    "subscriptions": pa.int32(),
+    "topic": pa.int32(),
+    "subscribers": pa.int32(),
+    "topic_links": pa.int32(),
+    "components": pa.int32(),
+    "topic_diameter": pa.int32(),
+    "pairs": pa.int64(),
+}
+STRUCTURE_SCHEMA = pa.schema(list(_STRUCTURE.items()))
 """A row is of a peer (topic null) or of a topic (peer null). A peer's `distance_sum` is over
 the `reach` peers it reaches; a topic's over the `pairs` of subscribers that are connected.
 `eccentricity` and `topic_diameter` are null where nothing is reached."""
@@ -71,7 +90,9 @@ def by_kernels(versions: Versions, clock: Clock) -> DataFrame:
     rows = _cut_into_blocks(_together(versions, clock), clock, size)
     # An explicit number of partitions: left to itself, Spark folds small groups into one task.
     spread = rows.repartition(min(blocks, 4 * tasks), "block")
-    return spread.groupBy("block").applyInArrow(_block_measurer(clock, size), STRUCTURE_SCHEMA)
+    return spread.groupBy("block").applyInArrow(
+        _block_measurer(clock, size), from_arrow_schema(STRUCTURE_SCHEMA)
+    )
 
 
 ENGINES: Mapping[str, Engine] = {"kernels": by_kernels}
@@ -122,8 +143,6 @@ def _cache_kernels() -> None:
 
 
 def _measured(rows: pa.Table, first: int, last: int) -> pa.Table:
-    import pyarrow as pa
-
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     measured = measure_block(
@@ -139,8 +158,6 @@ def _measured(rows: pa.Table, first: int, last: int) -> pa.Table:
 
 def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
     """The columns a, b, start, stop of the rows of one kind."""
-    import pyarrow.compute as pc
-
     chosen = rows.filter(pc.equal(rows["kind"], kind))
     return [chosen[name].to_numpy() for name in ("a", "b", "start", "stop")]
 
@@ -149,13 +166,10 @@ def _arrow_rows(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Kernel columns as rows of `STRUCTURE_SCHEMA`; its -1 and NaN become null."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
 
-    schema = to_arrow_schema(StructType.fromDDL(STRUCTURE_SCHEMA))
     length = len(columns["interval"])
     arrays = []
-    for field in schema:
+    for field in STRUCTURE_SCHEMA:
         if field.name not in columns:
             arrays.append(pa.nulls(length, field.type))
             continue
@@ -163,4 +177,4 @@ def _arrow_rows(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
         if field.name in ("eccentricity", "topic_diameter"):
             values = pc.replace_with_mask(values, pc.equal(values, -1), pa.scalar(None, field.type))
         arrays.append(values)
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, schema=STRUCTURE_SCHEMA)

@@ -1,0 +1,205 @@
+"""What became of each message: hops, deliveries, duplicates, delays.
+
+Tables are those of model.tables, by dense indices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+Integers = npt.NDArray[np.int64]
+
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The tables about messages. `subscriptions` is null where nobody told of any."""
+
+    publications: DataFrame
+    receptions: DataFrame
+    rejections: DataFrame
+    subscriptions: DataFrame | None
+
+
+def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
+    """Fills column `hop` where the source did not tell it, from the chains of first receptions.
+
+    Takes message, peer, previous_hop, publisher, first, hop and any others; the publisher is
+    at hop 0, a reception one further than the first reception of its previous hop. A chain
+    that breaks off or runs in a circle gives null. One group holds all messages of a bucket,
+    so that many small messages cost one call.
+    """
+    bucket = F.pmod(F.hash("message"), F.lit(buckets))
+    grouped = receptions.groupBy(bucket.alias("bucket"))
+    return grouped.applyInArrow(_fill_hops, receptions.schema)
+
+
+def _fill_hops(rows: pa.Table) -> pa.Table:
+    arrivals = Arrivals(
+        *(_ints(rows, name) for name in ("message", "peer", "previous_hop", "publisher", "hop")),
+        rows["first"].to_numpy(),
+    )
+    hops = chain_hops(arrivals)
+    filled = pa.array(hops, pa.int32(), mask=hops == _UNKNOWN)
+    return rows.set_column(rows.column_names.index("hop"), "hop", filled)
+
+
+def _ints(rows: pa.Table, name: str) -> Integers:
+    """A column as int64; null becomes -1."""
+    filled: Integers = rows[name].cast(pa.int64()).fill_null(_UNKNOWN).to_numpy()
+    return filled
+
+
+class Arrivals(NamedTuple):
+    """Receptions as arrays of one length; -1 is unknown."""
+
+    message: Integers
+    peer: Integers
+    previous: Integers
+    publisher: Integers
+    told: Integers
+    """The hop, where the source told it."""
+    first: npt.NDArray[np.bool_]
+
+
+def chain_hops(arrivals: Arrivals) -> Integers:
+    """Hop of every reception, -1 where it cannot be known. O(receptions · depth)."""
+    direct = (arrivals.previous == arrivals.publisher) & (arrivals.previous >= 0)
+    hops = np.where(arrivals.told >= 0, arrivals.told, np.where(direct, 1, _UNKNOWN))
+    parent = _parents(arrivals)
+    while True:
+        waiting = np.flatnonzero((hops < 0) & (parent >= 0))
+        found = waiting[hops[parent[waiting]] >= 0]
+        if not found.size:
+            return hops
+        hops[found] = hops[parent[found]] + 1
+
+
+def _parents(arrivals: Arrivals) -> Integers:
+    """Row of the first reception at each row's previous hop; -1 where there is none."""
+    peers = max(arrivals.peer.max(initial=0), arrivals.previous.max(initial=0)) + 1
+    firsts = np.flatnonzero(arrivals.first)
+    keys = arrivals.message[firsts] * peers + arrivals.peer[firsts]
+    order = np.argsort(keys)
+    wanted = arrivals.message * peers + arrivals.previous
+    place = np.searchsorted(keys, wanted, sorter=order)
+    at = np.append(firsts[order], _UNKNOWN)[place]
+    there = np.append(keys[order], _UNKNOWN)[place] == wanted
+    return np.where(there & (arrivals.previous >= 0), at, _UNKNOWN)
+
+
+def measure_messages(tables: Messages) -> DataFrame:
+    """The table metrics/messages (see model.tables)."""
+    parts = (_arrivals(tables), _refusals(tables), _hits(tables), _violations(tables))
+    rows = tables.publications.select("message")
+    for part in parts:
+        rows = rows.join(part, "message", "left")
+    counted = ["receptions", "first_receptions", "duplicates", "rejections"]
+    known = rows.fillna(0, counted)
+    redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
+    return known.withColumn("redundancy", redundancy)
+
+
+def _arrivals(tables: Messages) -> DataFrame:
+    publisher = tables.publications.select(
+        "message", "publisher", F.col("time_us").alias("published_us")
+    )
+    rows = tables.receptions.join(publisher, "message")
+    own = F.col("peer") == F.col("publisher")
+    away = F.col("first") & F.coalesce(~own, F.lit(True))
+    rows = rows.withColumns(
+        {
+            "hops": F.when(away, F.col("hop")),
+            "delay": F.when(away, F.col("time_us") - F.col("published_us")),
+        }
+    )
+    return rows.groupBy("message").agg(
+        F.count("*").alias("receptions"),
+        _count(F.col("first")).alias("first_receptions"),
+        _count(~F.col("first")).alias("duplicates"),
+        _known(F.col("interested"), _count(~F.col("interested"))).alias("relay_receptions"),
+        F.mean("hops").alias("hops_mean"),
+        F.max("hops").alias("hops_max"),
+        F.mean("delay").alias("delay_us_mean"),
+        *(
+            F.percentile("delay", F.lit(share / 100)).alias(f"delay_us_p{share}")
+            for share in (50, 95, 99)
+        ),
+        F.max("delay").cast("double").alias("delay_us_max"),
+    )
+
+
+def _count(condition: Column) -> Column:
+    return F.sum(F.when(condition, 1).otherwise(0))
+
+
+def _known(column: Column, value: Column) -> Column:
+    """The value where the column is known in some row, else null."""
+    return F.when(F.count(column) > 0, value)
+
+
+def _refusals(tables: Messages) -> DataFrame:
+    return tables.rejections.groupBy("message").agg(F.count("*").alias("rejections"))
+
+
+def _hits(tables: Messages) -> DataFrame:
+    """message, eligible, delivered, delivered_in_interval, hit_ratio, late_deliveries."""
+    firsts = tables.receptions.where("first").select(
+        "message", "peer", F.col("interval").alias("arrived"), "interested"
+    )
+    if tables.subscriptions is None:
+        return tables.publications.select("message", *_unknown_hits())
+    eligible = _eligible(tables.publications, tables.subscriptions)
+    rows = eligible.join(firsts, ["message", "peer"], "full").join(
+        tables.publications.select("message", "interval", "publisher"), "message"
+    )
+    chosen = F.col("eligible")
+    late = F.col("arrived").isNotNull() & chosen.isNull() & F.col("interested")
+    own = F.col("peer").eqNullSafe(F.col("publisher"))
+    counts = rows.groupBy("message").agg(
+        _count(chosen).alias("eligible"),
+        _count(chosen & F.col("arrived").isNotNull()).alias("delivered"),
+        _count(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
+        _count(late & ~own).alias("late_deliveries"),
+    )
+    all_messages = tables.publications.select("message").join(counts, "message", "left").fillna(0)
+    ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
+    return all_messages.withColumn("hit_ratio", ratio)
+
+
+def _unknown_hits() -> list[Column]:
+    counts = ("eligible", "delivered", "delivered_in_interval", "late_deliveries")
+    return [
+        *(F.lit(None).cast("long").alias(name) for name in counts),
+        F.lit(None).cast("double").alias("hit_ratio"),
+    ]
+
+
+def _eligible(publications: DataFrame, subscriptions: DataFrame) -> DataFrame:
+    """message, peer, eligible (true): subscribed (and so present) at the publication's tick."""
+    taken = subscriptions.join(publications, "topic").where("vf <= tick AND tick < vt")
+    others = taken.where(~F.col("peer").eqNullSafe(F.col("publisher")))
+    return others.select("message", "peer", F.lit(True).alias("eligible"))
+
+
+def _violations(tables: Messages) -> DataFrame:
+    """message, causality_violations: null where no times are known."""
+    firsts = tables.receptions.where("first").select(
+        "message", F.col("peer").alias("previous_hop"), F.col("time_us").alias("previous_us")
+    )
+    published = tables.publications.select("message", F.col("time_us").alias("published_us"))
+    rows = tables.receptions.join(firsts, ["message", "previous_hop"], "left").join(
+        published, "message"
+    )
+    before = (F.col("time_us") < F.col("published_us")) | (F.col("time_us") < F.col("previous_us"))
+    return rows.groupBy("message").agg(
+        _known(F.col("time_us"), _count(before)).alias("causality_violations")
+    )
