@@ -1,0 +1,121 @@
+"""The bytes inside a file that may be compressed, up to where it is damaged.
+
+Standard library only, but for zstandard, which pyarrow reads.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from typing import BinaryIO
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_BLOCK = 1 << 16
+_GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
+
+
+class Content:
+    """Iterates over the content of a binary stream in chunks, decompressed where need be.
+
+    A stream that breaks off or does not decompress yields everything that can be read
+    and ends; `damage` then says why, in words for people, and is null for a sound one.
+    What the compression is, is told by the first bytes, never by the name.
+    """
+
+    damage: str | None = None
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        head = self._stream.read(_BLOCK)
+        blocks = self._blocks(head)
+        if head.startswith(_GZIP):
+            self.damage = yield from _gunzip(blocks)
+        elif head.startswith(_ZSTD):
+            self.damage = yield from _unzstd(blocks)
+        else:
+            yield from blocks
+
+    def _blocks(self, head: bytes) -> Iterator[bytes]:
+        while head:
+            yield head
+            head = self._stream.read(_BLOCK)
+
+
+def lines(content: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    r"""Lines without their `\n`, each with whether it had one: only the last may have none."""
+    rest = b""
+    for chunk in content:
+        first, *others = chunk.split(b"\n")
+        rest += first
+        for other in others:
+            yield rest, True
+            rest = other
+    if rest:
+        yield rest, False
+
+
+def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    for block in blocks:
+        data = block
+        while data:
+            if member.eof:  # padding is allowed between members and after the last
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                member = zlib.decompressobj(_GZIP_WINDOW)
+            before = member.copy()
+            try:
+                content = member.decompress(data)
+            except zlib.error as error:
+                yield _up_to_the_error(before, data)
+                return f"damaged gzip: {error}"
+            yield content
+            data = member.unused_data
+    return None if member.eof else "truncated gzip"
+
+
+def _up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
+    """What one member gives before it breaks: byte by byte, as zlib drops the whole block."""
+    content = b""
+    for position in range(len(data)):
+        try:
+            content += member.decompress(data[position : position + 1])
+        except zlib.error:
+            break
+    return content
+
+
+def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
+    import pyarrow as pa
+
+    stream = pa.CompressedInputStream(pa.PythonFile(_Reader(blocks), mode="r"), "zstd")
+    while True:
+        try:
+            content = stream.read(_BLOCK)
+        except OSError as error:
+            return f"damaged zstandard: {error}"
+        if not content:
+            return None
+        yield content
+
+
+class _Reader:
+    """The least of a file that pyarrow reads from."""
+
+    closed = False
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._blocks = iter(blocks)
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes; none at the end."""
+        self._rest = self._rest or next(self._blocks, b"")
+        content, self._rest = self._rest[:size], self._rest[size:]
+        return content
+
+    def close(self) -> None:
+        """Nothing to close: the stream is the caller's."""
