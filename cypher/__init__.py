@@ -1,0 +1,114 @@
+"""One Cypher statement per file, each opening with what it is for, takes and gives back.
+
+    // The peers linked to a peer at a time.
+    // Further lines of the purpose.
+    //
+    // $run run – the run
+    // $at tick ticks – the time
+    // $peer peer($at) – the peer, which must be present at $at
+    // $layers layers? – layers of links to look at, null = all
+    //
+    // -> neighbour: the other peer
+
+A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null).
+What the types stand for is graphstore.parameters' matter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_PARAMETER = re.compile(
+    r"// \$(?P<name>\w+) (?P<type>[\w<>]+)(?:\(\$(?P<at>\w+)\))?"
+    r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
+)
+_COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One `$parameter` of a statement."""
+
+    name: str
+    type: str
+    meaning: str
+    unit: str = ""
+    at: str = ""
+    """The parameter that says at which time this one is looked at."""
+    optional: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a statement's answer."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with its header taken apart. `text` is the file as it is."""
+
+    folder: str
+    name: str
+    text: str
+    purpose: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+
+
+def names(folder: str) -> list[str]:
+    """The statements of a folder (schema, load, queries, …), sorted."""
+    entries = (files(__name__) / folder).iterdir()
+    return sorted(e.name.removesuffix(".cypher") for e in entries if e.name.endswith(".cypher"))
+
+
+@cache
+def statement(folder: str, name: str) -> Statement:
+    """One statement. Raises: KeyError where there is none of that name."""
+    if name not in names(folder):
+        raise KeyError(f"{folder}/{name}")
+    text = (files(__name__) / folder / f"{name}.cypher").read_text("utf-8")
+    return _parsed(folder, name, text)
+
+
+def _parsed(folder: str, name: str, text: str) -> Statement:
+    header = [line for line in text.splitlines() if line.startswith("//")]
+    parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
+    columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
+    return Statement(
+        folder,
+        name,
+        text,
+        _purpose(header),
+        tuple(_parameter(match) for match in parameters),
+        tuple(Column(match["name"], match["meaning"]) for match in columns),
+    )
+
+
+def _purpose(header: list[str]) -> str:
+    """The lines before the first empty one, parameter or column."""
+    lines = []
+    for line in header:
+        words = line.removeprefix("//").strip()
+        if not words or words.startswith(("$", "->")):
+            break
+        lines.append(words)
+    return " ".join(lines)
+
+
+def _parameter(match: re.Match[str]) -> Parameter:
+    return Parameter(
+        name=match["name"],
+        type=match["type"],
+        meaning=match["meaning"],
+        unit=match["unit"] or "",
+        at=match["at"] or "",
+        optional=bool(match["optional"]) or match["default"] is not None,
+        default=match["default"],
+    )

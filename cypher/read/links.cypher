@@ -1,0 +1,18 @@
+// The links of a chunk of peers that touch a window.
+//
+// $run run – the run
+// $low int – first dense index of a source
+// $high int – last dense index of a source
+// $first_tick int ticks – begin of the window, inclusive
+// $last_tick int ticks – end of the window, inclusive
+// $layers list<string>? – layers of links to look at, null = all
+// $topic int? – topic of the links to look at, null = any or none
+//
+// -> chunk: [src, dst, layer, topic, vf, vt] of each, by src, dst and vf
+UNWIND range($low, $high) AS id
+MATCH (a:Peer {key: $run + '/' + toString(id)})-[r:LINK]->(b:Peer)
+WHERE r.vf <= $last_tick AND r.vt > $first_tick
+  AND ($layers IS NULL OR r.layer IN $layers)
+  AND ($topic IS NULL OR r.topic = $topic)
+WITH a, r, b ORDER BY a.id, b.id, r.vf
+RETURN collect([a.id, b.id, r.layer, r.topic, r.vf, r.vt]) AS chunk

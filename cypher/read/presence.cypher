@@ -1,0 +1,14 @@
+// The stays of a chunk of peers that touch a window.
+//
+// $run run – the run
+// $low int – first dense index of a peer
+// $high int – last dense index of a peer
+// $first_tick int ticks – begin of the window, inclusive
+// $last_tick int ticks – end of the window, inclusive
+//
+// -> chunk: [peer, vf, vt] of each, by peer and vf
+UNWIND range($low, $high) AS id
+MATCH (p:Peer {key: $run + '/' + toString(id)})-[s:PRESENT]->(:Run)
+WHERE s.vf <= $last_tick AND s.vt > $first_tick
+WITH p, s ORDER BY p.id, s.vf
+RETURN collect([p.id, s.vf, s.vt]) AS chunk

@@ -1,0 +1,131 @@
+"""The Run nodes: what a run is, whether it may be asked, and its clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from neo4j import Driver
+
+import cypher
+from graphstore import sessions
+from model.clock import Clock
+from model.errors import RunNotComplete, UnknownName
+from model.run import RunFacts
+
+State = Literal["loading", "complete", "removing"]
+
+_RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}"}
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """A run in Neo4j that may be asked."""
+
+    driver: Driver
+    database: str
+    facts: RunFacts
+    levels: tuple[int, ...] = ()
+    """The `lv` of its closed links and stays."""
+    layers: tuple[str, ...] = ()
+    """The layers of its links."""
+    peers: int = 0
+
+    def rows(
+        self, folder: str, name: str, timeout: float | None = None, **parameters: Any
+    ) -> list[list[Any]]:
+        """All rows of one of our own statements; `$run` is given.
+
+        Raises: Neo4jUnavailable, Neo4jAnswer, UseError where the time is up.
+        """
+        text = cypher.statement(folder, name).text
+        parameters["run"] = self.facts.name
+        return sessions.rows(self.driver, self.database, text, parameters, timeout)
+
+
+def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
+    """The run, to ask it.
+
+    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer.
+    """
+    properties = run_properties(driver, database, name)
+    if properties is None:
+        known = [row[0] for row in _rows(driver, database, "run-names")]
+        raise UnknownName("run", name, known, "vizpub query runs")
+    state = properties["state"]
+    if state != "complete":
+        raise RunNotComplete(name, state, _RESUME[state].format(run=name))
+    return LoadedRun(
+        driver,
+        database,
+        facts_of(properties),
+        tuple(properties.get("levels", ())),
+        tuple(properties.get("link_layers", ())),
+        properties.get("peers", 0),
+    )
+
+
+def run_facts(driver: Driver, database: str, name: str) -> RunFacts:
+    """The facts of a loaded run. Raises: as `open_run`."""
+    return open_run(driver, database, name).facts
+
+
+def run_properties(driver: Driver, database: str, name: str) -> dict[str, Any] | None:
+    """The properties of a Run node, whatever its state; null where there is none."""
+    found = _rows(driver, database, "run", run=name)
+    return found[0][0] if found else None
+
+
+def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[list[Any]]:
+    return sessions.rows(driver, database, cypher.statement("read", name).text, parameters)
+
+
+def properties_of(facts: RunFacts) -> dict[str, Any]:
+    """The facts as properties of the Run node; null takes a property away."""
+    return {
+        "name": facts.name,
+        "source": facts.source,
+        "tick_us": facts.clock.tick_us,
+        "ticks_per_interval": facts.clock.ticks_per_interval,
+        "first": facts.clock.first,
+        "last": facts.clock.last,
+        "protocol": facts.protocol,
+        "parameters": json.dumps(facts.parameters, sort_keys=True),
+        "seed": facts.seed,
+        "epoch": facts.epoch,
+        "unknown": list(facts.unknown),
+        "layers": None if facts.layers is None else list(facts.layers),
+    }
+
+
+def facts_of(properties: Mapping[str, Any]) -> RunFacts:
+    """The facts read back from the Run node's properties."""
+    layers = properties.get("layers")
+    return RunFacts(
+        name=properties["name"],
+        source=properties["source"],
+        clock=Clock(
+            properties["ticks_per_interval"],
+            properties.get("tick_us"),
+            properties["first"],
+            properties["last"],
+        ),
+        protocol=properties.get("protocol"),
+        parameters=json.loads(properties["parameters"]),
+        seed=properties.get("seed"),
+        epoch=properties.get("epoch"),
+        unknown=tuple(properties["unknown"]),
+        layers=None if layers is None else tuple(layers),
+    )
+
+
+def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
+    """Where in an index (run, lv, vf) spans alive at a tick can begin: [level, after].
+
+    A span of level l is shorter than 2^(l+1), so one that is alive at t began after
+    t - 2^(l+1). What is still open has level 63 and may have begun at any time.
+    """
+    closed = [[level, max(-1, at - (1 << (level + 1)))] for level in levels if level != 63]
+    return [*closed, [63, -1]]

@@ -1,0 +1,88 @@
+"""Sessions, and Neo4j's errors in our words.
+
+Reads go through READ sessions, in which the server refuses to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
+from neo4j.exceptions import (
+    DriverError,
+    IncompleteCommit,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+)
+
+from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+
+AGAIN = "run the same command again: what is done stays done"
+
+
+@contextmanager
+def writing(driver: Driver, database: str) -> Iterator[Session]:
+    """A session that writes.
+
+    Raises: Neo4jUnavailable where the connection is lost, Neo4jAnswer.
+    """
+    with _errors(database), driver.session(**_config(database, WRITE_ACCESS)) as session:
+        yield session
+
+
+@contextmanager
+def reading(driver: Driver, database: str) -> Iterator[Session]:
+    """A session in which the server refuses to write.
+
+    Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
+    """
+    with _errors(database), driver.session(**_config(database, READ_ACCESS)) as session:
+        yield session
+
+
+def rows(
+    driver: Driver,
+    database: str,
+    text: str,
+    parameters: Mapping[str, Any],
+    timeout: float | None = None,
+) -> list[list[Any]]:
+    """All rows of one of our own reading statements. `timeout` in seconds, null = the server's."""
+    with reading(driver, database) as session:
+        query = Query(text, timeout=timeout)  # type: ignore[arg-type]
+        return [record.values() for record in session.run(query, dict(parameters))]
+
+
+def _config(database: str, access: str) -> dict[str, Any]:
+    # A type or property that no run has used yet is no news: no notifications.
+    return {
+        "database": database,
+        "default_access_mode": access,
+        "notifications_min_severity": NotificationMinimumSeverity.OFF,
+    }
+
+
+@contextmanager
+def _errors(database: str) -> Iterator[None]:
+    try:
+        yield
+    except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
+        why = f"the connection was lost ({str(error).splitlines()[0]})"
+        raise Neo4jUnavailable(f"database '{database}'", why, AGAIN) from error
+    except Neo4jError as error:
+        raise in_our_words(error) from error
+    except DriverError as error:
+        raise Neo4jUnavailable(f"database '{database}'", str(error)) from error
+
+
+def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
+    """The server's error as one of ours."""
+    code, message = error.code or "", error.message or ""
+    if "TransactionTimedOut" in code:
+        return UseError("it did not end in time and was stopped; ask for less, or allow more time")
+    if "MemoryPoolOutOfMemory" in code or "TransactionOutOfMemory" in code:
+        return UseError("it needs more memory than the server allows one query; ask for less")
+    return Neo4jAnswer(code, message)
