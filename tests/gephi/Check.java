@@ -1,0 +1,53 @@
+import java.io.File;
+import java.util.Iterator;
+import org.gephi.graph.api.*;
+import org.gephi.io.importer.api.*;
+import org.gephi.io.processor.plugin.DefaultProcessor;
+import org.gephi.project.api.*;
+import org.openide.util.Lookup;
+
+/** Imports a GEXF file as Gephi does and prints, tab-separated, each issue of the import
+ *  report ("issue", level, message), whether the graph is dynamic ("dynamic", true), and for
+ *  each interval given ("interval", i, nodes, edges) what the timeline would show.
+ *  Run: java -Djava.awt.headless=true -cp gephi-toolkit-all.jar Check.java FILE [INTERVAL…] */
+public class Check {
+    public static void main(String[] arguments) throws Exception {
+        ProjectController projects = Lookup.getDefault().lookup(ProjectController.class);
+        projects.newProject();
+        ImportController importer = Lookup.getDefault().lookup(ImportController.class);
+        Container container = importer.importFile(new File(arguments[0]));
+        container.closeLoader();
+        report(container.getReport()); // Processing empties it.
+        DefaultProcessor processor = new DefaultProcessor();
+        importer.process(container, processor, projects.getCurrentWorkspace());
+        if (processor.getReport() != null) report(processor.getReport());
+        GraphModel model = Lookup.getDefault().lookup(GraphController.class).getGraphModel();
+        print("dynamic", model.isDynamic());
+        for (Column column : model.getNodeTable()) print("node column", column.getId(), column.getTypeClass().getSimpleName());
+        for (Column column : model.getEdgeTable()) print("edge column", column.getId(), column.getTypeClass().getSimpleName());
+        for (int i = 1; i < arguments.length; i++) {
+            int interval = Integer.parseInt(arguments[i]);
+            // Strictly inside the interval: Gephi's bounds are inclusive.
+            Interval middle = new Interval(interval + .25, interval + .75);
+            GraphView view = model.createView(true, true);
+            Graph graph = model.getGraph(view);
+            graph.addAllNodes(model.getNodeTimeIndex().get(middle).toCollection());
+            graph.addAllEdges(model.getEdgeTimeIndex().get(middle).toCollection());
+            print("interval", interval, graph.getNodeCount(), graph.getEdgeCount());
+            model.destroyView(view);
+        }
+    }
+
+    private static void report(Report report) {
+        for (Iterator<Issue> issues = report.getIssues(1 << 20); issues.hasNext(); ) {
+            Issue issue = issues.next();
+            print("issue", issue.getLevel(), issue.getMessage().replaceAll("\\s+", " "));
+        }
+    }
+
+    private static void print(Object first, Object... rest) {
+        StringBuilder line = new StringBuilder(first.toString());
+        for (Object word : rest) line.append('\t').append(word);
+        System.out.println(line);
+    }
+}
