@@ -1,0 +1,100 @@
+"""The directory of a local Neo4j server: its files, and what is kept about its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """What the last start chose and began; it outlives the server."""
+
+    bolt_port: int
+    http_port: int
+    version: str
+    pid: int
+    created: float
+    """When the process was created (seconds of Unix time): pids are used again."""
+
+    @property
+    def uri(self) -> str:
+        """Where Bolt answers."""
+        return f"bolt://127.0.0.1:{self.bolt_port}"
+
+    @property
+    def browser(self) -> str:
+        """Where Neo4j Browser is served, told which server to log in to."""
+        return f"http://127.0.0.1:{self.http_port}/browser/?dbms={self.uri}"
+
+
+@dataclass(frozen=True)
+class ServerHome:
+    """A local server's directory (made at the first start) and the paths in it."""
+
+    path: Path
+
+    @property
+    def conf(self) -> Path:
+        """The directory of `neo4j.conf`."""
+        return self.path / "conf"
+
+    @property
+    def log(self) -> Path:
+        """What the server printed, start after start."""
+        return self.path / "logs" / "console.log"
+
+    @property
+    def password_file(self) -> Path:
+        """The password of the user `neo4j`, for its owner's eyes only."""
+        return self.path / "password"
+
+    @property
+    def state_file(self) -> Path:
+        """The ServerState as JSON."""
+        return self.path / "server.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held while somebody starts, stops or removes the server."""
+        return self.path / ".lock"
+
+    @property
+    def has_store(self) -> bool:
+        """Whether a server has ever made its databases here."""
+        return (self.path / "data" / "databases" / "system").exists()
+
+    def read_state(self) -> ServerState | None:
+        """What the last start wrote; null where there is none, or none that can be read."""
+        try:
+            return ServerState(**json.loads(self.state_file.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write_state(self, state: ServerState) -> None:
+        """Replace the state file in one step."""
+        new = self.state_file.with_suffix(".new")
+        new.write_text(json.dumps(asdict(state), indent=1), "utf-8")
+        new.replace(self.state_file)
+
+    def read_password(self) -> str | None:
+        """The password, null before the first start."""
+        try:
+            return self.password_file.read_text("utf-8").strip()
+        except FileNotFoundError:
+            return None
+
+    def make_password(self) -> str:
+        """The password, a random one where there is none yet."""
+        if known := self.read_password():
+            return known
+        password = secrets.token_hex(16)
+        new = self.password_file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(password)
+        new.replace(self.password_file)
+        return password

@@ -1,0 +1,319 @@
+"""The local Neo4j server: one child process per home directory, that outlives its parent.
+
+A start writes down the process it began before it waits for it, so that a server whose
+parent was killed is found again, by any process, from its home alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from filelock import FileLock
+from neo4j.exceptions import AuthError
+
+from graphstore.connection import Connection, connect, from_home
+from graphstore.home import ServerHome, ServerState
+from graphstore.settings import (
+    ADMIN_CLASS,
+    ADMIN_JVM,
+    HOST,
+    JARS,
+    PROFILES,
+    SERVER_CLASS,
+    SET_PASSWORD,
+    conf_text,
+)
+from model.artifacts import Progress, jar_set, jars
+from model.errors import Neo4jUnavailable, UseError
+from model.java import find_java
+
+LOCAL = "the local server"
+
+_START_S = 180
+_STOP_S = 30
+_POLL_S = 0.05
+_SAME_S = 2.0
+"""Two readings of one process's creation differ by less, two processes of a pid by more."""
+
+_WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What there is of a local server."""
+
+    state: Literal["absent", "stopped", "starting", "running"]
+    home: Path
+    uri: str | None = None
+    browser: str | None = None
+    pid: int | None = None
+    version: str | None = None
+    memory: int | None = None
+    """Resident memory in bytes."""
+
+
+class LocalServer:
+    """The server whose files are in `home` (any path; made at the first start).
+
+    `profile` is a key of graphstore.settings.PROFILES.
+    """
+
+    def __init__(self, home: Path, profile: str = "default") -> None:
+        self._home = ServerHome(home.resolve())
+        self._profile = PROFILES[profile]
+
+    def start(self, progress: Progress | None = None) -> Connection:
+        """Start the server unless it is running already, and wait until Bolt answers.
+
+        `progress` is told of jars that have to be fetched first. Of several starts at once
+        one starts it and the others find it.
+
+        Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+        """
+        class_path = jars(JARS, progress)
+        with self._locked():
+            process = self._find_process() or self._launch(class_path)
+            return self._wait_until_ready(process)
+
+    def stop(self) -> bool:
+        """Stop the server; false where none was running."""
+        if not self._home.path.exists():
+            return False
+        with self._locked():
+            return self._stop()
+
+    def remove(self) -> None:
+        """Stop the server and delete its home with every database in it.
+
+        Raises: UseError for a directory that no server was ever started in.
+        """
+        if not self._home.path.exists():
+            return
+        if not self._home.state_file.exists():
+            raise UseError(f"{self._home.path} is not the home of a local Neo4j; left as it is")
+        with self._locked():
+            self._stop()
+            shutil.rmtree(self._home.path)
+
+    def status(self) -> ServerStatus:
+        """What there is, without waiting for anything."""
+        home, state = self._home.path, self._home.read_state()
+        if not state:
+            return ServerStatus("absent", home)
+        process = _recorded_process(state)
+        if not process:
+            return ServerStatus("stopped", home, version=state.version)
+        return ServerStatus(
+            "running" if _answers(state.bolt_port) else "starting",
+            home,
+            state.uri,
+            state.browser,
+            process.pid,
+            state.version,
+            process.memory_info().rss,
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One start, stop or removal at a time, across processes."""
+        try:
+            self._home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with FileLock(self._home.lock_file):
+                yield
+        except OSError as error:
+            raise Neo4jUnavailable(
+                LOCAL, f"its home cannot be used: {error}", "free space, or check it"
+            ) from error
+
+    def _find_process(self) -> psutil.Process | None:
+        """The running server of this home: as written down, else by its command line.
+
+        The second finds one whose parent was killed before it could write.
+        """
+        state = self._home.read_state()
+        if state and (process := _recorded_process(state)):
+            return process
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if self._home_argument in process.cmdline() and _alive(process):
+                    return process
+        return None
+
+    @property
+    def _home_argument(self) -> str:
+        return f"--home-dir={self._home.path}"
+
+    def _launch(self, class_path: list[Path]) -> psutil.Process:
+        """Begin the server's process and write down which it is."""
+        java = find_java().executable
+        bolt_port, http_port = self._ports()
+        self._prepare(bolt_port, http_port)
+        environment = _java_environment(class_path)
+        if not self._home.has_store:
+            self._set_first_password(java, environment)
+        process = self._spawn(java, environment)
+        self._home.write_state(
+            ServerState(
+                bolt_port, http_port, jar_set(JARS).version, process.pid, process.create_time()
+            )
+        )
+        return process
+
+    def _ports(self) -> tuple[int, int]:
+        """Those of the last start where they are free, else two that are."""
+        state = self._home.read_state()
+        if state and _is_free(state.bolt_port) and _is_free(state.http_port):
+            return state.bolt_port, state.http_port
+        with socket.create_server((HOST, 0)) as bolt, socket.create_server((HOST, 0)) as http:
+            return bolt.getsockname()[1], http.getsockname()[1]
+
+    def _prepare(self, bolt_port: int, http_port: int) -> None:
+        for folder in (self._home.conf, self._home.log.parent):
+            folder.mkdir(exist_ok=True)
+        conf = conf_text(bolt_port, http_port, self._profile)
+        (self._home.conf / "neo4j.conf").write_text(conf, "utf-8")
+        self._home.make_password()
+
+    def _set_first_password(self, java: Path, environment: dict[str, str]) -> None:
+        """Must come before the first start; may come again while there was none."""
+        done = subprocess.run(
+            # The tool reads the argument from the file: nobody sees it in the process list.
+            [java, *ADMIN_JVM, ADMIN_CLASS, *SET_PASSWORD, f"@{self._home.password_file}"],
+            env={
+                **environment,
+                "NEO4J_HOME": str(self._home.path),
+                "NEO4J_CONF": str(self._home.conf),
+            },
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        if done.returncode:
+            raise Neo4jUnavailable(
+                LOCAL, f"its password cannot be set: {_gist(done.stderr)}", "check its home"
+            )
+
+    def _spawn(self, java: Path, environment: dict[str, str]) -> psutil.Process:
+        with suppress(FileNotFoundError):
+            self._home.log.replace(self._home.log.with_suffix(".1.log"))
+        with self._home.log.open("wb") as log:
+            child = subprocess.Popen(
+                [java, *self._profile.jvm, SERVER_CLASS, self._home_argument,
+                 f"--config-dir={self._home.conf}", "--console-mode"],
+                env=environment, cwd=self._home.path, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        # It outlives us on purpose: Popen must neither warn about that nor wait for it.
+        child.returncode = 0
+        return psutil.Process(child.pid)
+
+    def _wait_until_ready(self, process: psutil.Process) -> Connection:
+        connection = from_home(self._home.path)
+        if not connection:
+            raise Neo4jUnavailable(
+                LOCAL,
+                f"process {process.pid} serves {self._home.path}, which lacks its own files",
+                f"end it: kill {process.pid}",
+            )
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            if not _alive(process):
+                raise self._failed(connection, "it ended while starting")
+            try:
+                connect(connection).close()
+                return connection
+            except Neo4jUnavailable as error:
+                if isinstance(error.__cause__, AuthError):
+                    raise self._locked_out(connection) from error
+            time.sleep(_POLL_S)
+        self._stop()
+        raise self._failed(connection, f"it did not answer within {_START_S} s")
+
+    def _failed(self, connection: Connection, what: str) -> Neo4jUnavailable:
+        log = self._home.log
+        return Neo4jUnavailable(
+            connection.uri,
+            f"{what}: {_gist(log.read_text('utf-8', 'replace'))}",
+            f"its whole log: {log}",
+        )
+
+    def _locked_out(self, connection: Connection) -> Neo4jUnavailable:
+        return Neo4jUnavailable(
+            connection.uri,
+            "its password is not the one kept for it; was it changed?",
+            f"write the new one into {self._home.password_file}",
+        )
+
+    def _stop(self) -> bool:
+        process = self._find_process()
+        if not process:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+            if not _ends(process, _STOP_S):
+                process.kill()
+                _ends(process, _STOP_S)
+        return True
+
+
+def _recorded_process(state: ServerState) -> psutil.Process | None:
+    """The process that was written down, if it is that one still and no later one of its pid."""
+    with suppress(psutil.Error):
+        process = psutil.Process(state.pid)
+        if abs(process.create_time() - state.created) < _SAME_S and _alive(process):
+            return process
+    return None
+
+
+def _alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+        with suppress(psutil.TimeoutExpired):
+            process.wait(0)  # a child of ours: let the system forget it
+    return False
+
+
+def _ends(process: psutil.Process, seconds: float) -> bool:
+    with suppress(psutil.TimeoutExpired):
+        process.wait(seconds)
+    return not _alive(process)
+
+
+def _java_environment(class_path: list[Path]) -> dict[str, str]:
+    return {
+        **os.environ,
+        "CLASSPATH": os.pathsep.join(map(str, class_path)),
+        "LC_ALL": "C.UTF-8",  # Java reads paths by it
+    }
+
+
+def _is_free(port: int) -> bool:
+    with suppress(OSError), socket.create_server((HOST, port)):
+        return True
+    return False
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+        return True
+    return False
+
+
+def _gist(log: str, lines: int = 3) -> str:
+    """The last lines of a log that say what went wrong, without stack frames."""
+    told = [line.strip() for line in log.splitlines() if line.strip()]
+    wrong = [line for line in told if _WRONG.search(line)]
+    return "\n  ".join((wrong or told)[-lines:]) or "it said nothing"

@@ -1,0 +1,88 @@
+"""How the local Neo4j is run: its main classes, JVM arguments and `neo4j.conf`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+JARS = "neo4j"
+"""The set of the artifact lock; its version is the server's."""
+
+SERVER_CLASS = "org.neo4j.server.CommunityEntryPoint"
+"""Belongs to 5.x; 2026.x starts with org.neo4j.server.Neo4jCommunity and needs Java 25."""
+
+ADMIN_CLASS = "org.neo4j.cli.AdminTool"
+
+SET_PASSWORD = ("dbms", "set-initial-password")
+
+HOST = "127.0.0.1"
+"""Only this machine reaches the server."""
+
+_JVM = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "-Dlog4j2.disable.jmx=true",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dfile.encoding=UTF-8",
+)
+
+ADMIN_JVM = (*_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+"""JVM arguments for the administration tool, which lives for a second."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of the machine a server may take."""
+
+    jvm: tuple[str, ...]
+    page_cache: str
+
+
+PROFILES = {
+    "default": Profile((*_JVM, "-Xms512m", "-Xmx2g"), "512m"),
+    "test": Profile((*_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"), "64m"),
+}
+"""`default` for people; `test` starts in half the time and is slower under load."""
+
+_BROWSER_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "style-src 'self' 'unsafe-inline'",
+        "font-src 'self' data:",
+        "base-uri 'none'",
+        "object-src 'none'",
+        "frame-ancestors 'none'",
+        "connect-src 'self' ws: http:",
+    )
+)
+"""What Neo4j Browser may load: nothing from outside."""
+
+
+def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
+    """The whole `neo4j.conf`."""
+    settings = {
+        "server.default_listen_address": HOST,
+        "server.default_advertised_address": HOST,
+        "server.bolt.listen_address": f"{HOST}:{bolt_port}",
+        "server.bolt.advertised_address": f"{HOST}:{bolt_port}",
+        "server.http.listen_address": f"{HOST}:{http_port}",
+        "server.http.advertised_address": f"{HOST}:{http_port}",
+        "server.https.enabled": "false",
+        "server.memory.pagecache.size": profile.page_cache,
+        "dbms.usage_report.enabled": "false",
+        "db.transaction.timeout": "120s",
+        "db.memory.transaction.max": "512m",
+        "db.lock.acquisition.timeout": "30s",
+        "dbms.security.allow_csv_import_from_file_urls": "false",
+        "dbms.security.http_static_content_security_policy_header": _BROWSER_POLICY,
+        # A path query that would try every path ends with an error instead of running on.
+        "dbms.cypher.forbid_exhaustive_shortestpath": "true",
+        # A peer's path to itself is the empty path, not an error.
+        "dbms.cypher.forbid_shortestpath_common_nodes": "false",
+        # Stop in one second instead of ten.
+        "internal.dbms.bolt.netty_server_shutdown_quiet_period": "0",
+    }
+    lines = (f"{name}={value}\n" for name, value in settings.items())
+    return "# Written by vizpub at every start.\n" + "".join(lines)
