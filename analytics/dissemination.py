@@ -14,6 +14,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from analytics.frames import conform, count_if, if_known
+from model.tables import METRICS_MESSAGES
+
 Integers = npt.NDArray[np.int64]
 
 _UNKNOWN = -1
@@ -44,8 +47,8 @@ def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
 
 def _fill_hops(rows: pa.Table) -> pa.Table:
     arrivals = Arrivals(
-        *(_ints(rows, name) for name in ("message", "peer", "previous_hop", "publisher", "hop")),
         rows["first"].to_numpy(),
+        *(_ints(rows, name) for name in ("message", "peer", "previous_hop", "publisher", "hop")),
     )
     hops = chain_hops(arrivals)
     filled = pa.array(hops, pa.int32(), mask=hops == _UNKNOWN)
@@ -61,13 +64,13 @@ def _ints(rows: pa.Table, name: str) -> Integers:
 class Arrivals(NamedTuple):
     """Receptions as arrays of one length; -1 is unknown."""
 
+    first: npt.NDArray[np.bool_]
     message: Integers
     peer: Integers
     previous: Integers
     publisher: Integers
     told: Integers
     """The hop, where the source told it."""
-    first: npt.NDArray[np.bool_]
 
 
 def chain_hops(arrivals: Arrivals) -> Integers:
@@ -105,7 +108,7 @@ def measure_messages(tables: Messages) -> DataFrame:
     counted = ["receptions", "first_receptions", "duplicates", "rejections"]
     known = rows.fillna(0, counted)
     redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
-    return known.withColumn("redundancy", redundancy)
+    return conform(known.withColumn("redundancy", redundancy), METRICS_MESSAGES)
 
 
 def _arrivals(tables: Messages) -> DataFrame:
@@ -123,9 +126,9 @@ def _arrivals(tables: Messages) -> DataFrame:
     )
     return rows.groupBy("message").agg(
         F.count("*").alias("receptions"),
-        _count(F.col("first")).alias("first_receptions"),
-        _count(~F.col("first")).alias("duplicates"),
-        _known(F.col("interested"), _count(~F.col("interested"))).alias("relay_receptions"),
+        count_if(F.col("first")).alias("first_receptions"),
+        count_if(~F.col("first")).alias("duplicates"),
+        if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
         F.mean("hops").alias("hops_mean"),
         F.max("hops").alias("hops_max"),
         F.mean("delay").alias("delay_us_mean"),
@@ -135,15 +138,6 @@ def _arrivals(tables: Messages) -> DataFrame:
         ),
         F.max("delay").cast("double").alias("delay_us_max"),
     )
-
-
-def _count(condition: Column) -> Column:
-    return F.sum(F.when(condition, 1).otherwise(0))
-
-
-def _known(column: Column, value: Column) -> Column:
-    """The value where the column is known in some row, else null."""
-    return F.when(F.count(column) > 0, value)
 
 
 def _refusals(tables: Messages) -> DataFrame:
@@ -165,10 +159,10 @@ def _hits(tables: Messages) -> DataFrame:
     late = F.col("arrived").isNotNull() & chosen.isNull() & F.col("interested")
     own = F.col("peer").eqNullSafe(F.col("publisher"))
     counts = rows.groupBy("message").agg(
-        _count(chosen).alias("eligible"),
-        _count(chosen & F.col("arrived").isNotNull()).alias("delivered"),
-        _count(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
-        _count(late & ~own).alias("late_deliveries"),
+        count_if(chosen).alias("eligible"),
+        count_if(chosen & F.col("arrived").isNotNull()).alias("delivered"),
+        count_if(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
+        count_if(late & ~own).alias("late_deliveries"),
     )
     all_messages = tables.publications.select("message").join(counts, "message", "left").fillna(0)
     ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
@@ -201,5 +195,5 @@ def _violations(tables: Messages) -> DataFrame:
     )
     before = (F.col("time_us") < F.col("published_us")) | (F.col("time_us") < F.col("previous_us"))
     return rows.groupBy("message").agg(
-        _known(F.col("time_us"), _count(before)).alias("causality_violations")
+        if_known("time_us", count_if(before)).alias("causality_violations")
     )

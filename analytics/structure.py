@@ -173,7 +173,7 @@ def _arrow_rows(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
         if field.name not in columns:
             arrays.append(pa.nulls(length, field.type))
             continue
-        values = pa.array(columns[field.name]).cast(field.type)
+        values = pa.array(columns[field.name], from_pandas=True).cast(field.type)
         if field.name in ("eccentricity", "topic_diameter"):
             values = pc.replace_with_mask(values, pc.equal(values, -1), pa.scalar(None, field.type))
         arrays.append(values)

@@ -405,7 +405,7 @@ METRICS_OVERLAY = Table(
 )
 METRICS_TOPICS = Table(
     "metrics/topics",
-    "topic and interval",
+    "topic and interval: topics with subscribers at its end, or with publications or receptions",
     (
         _TOPIC,
         _INTERVAL,
@@ -462,6 +462,7 @@ METRICS_MESSAGES = Table(
         _known("message", "int64", "dense index of the message"),
         _maybe("eligible", "int64", "peers present and subscribed at publication, publisher out"),
         _maybe("delivered", "int64", "eligible peers that received it at any later time"),
+        _maybe("delivered_in_interval", "int64", "those it reached in the interval of publication"),
         _maybe("hit_ratio", "double", "delivered / eligible; null where eligible = 0", "share"),
         _known("receptions", "int64", "arrivals"),
         _known("first_receptions", "int64", "peers it arrived at"),

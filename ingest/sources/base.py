@@ -81,9 +81,10 @@ class Observed:
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders the arrivals at one peer), first?, hop?
-    rejections     message, topic?, peer, previous_hop?, time_us?, interval, reason?
+    rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
 
-    All names are strings; vf, vt, tick, time_us and arrival int64, interval int32, hop int32,
+    Publications, receptions and rejections are known together or not at all (an empty
+    table where there were none). All names are strings; vf, vt, tick, time_us and arrival int64, interval int32, hop int32,
     first bool. `?` marks what may be null in a row. `peer_key` turns a peer's name in these
     tables into its key, where the two differ (an encoding that is dear to undo for every row).
     """

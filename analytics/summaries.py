@@ -1,0 +1,229 @@
+"""metrics/peers, metrics/topics and metrics/overlay, put together from what was measured.
+
+Each takes tables of the run (model.tables) and is lazy; a table that is null is unknown, and
+so is what would follow from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from analytics.frames import conform, count_if, if_known, join_all
+from analytics.intervals import every_interval, per_interval
+from model.clock import Clock
+from model.tables import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of peers and topics. `structure` has analytics.structure's rows."""
+
+    clock: Clock
+    peers: DataFrame
+    structure: DataFrame | None
+    subscriptions: DataFrame | None
+    traffic: DataFrame | None
+    publications: DataFrame | None
+    receptions: DataFrame | None
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics tables that are already there, and the links that lead nowhere."""
+
+    clock: Clock
+    peers: DataFrame
+    topics: DataFrame
+    messages: DataFrame | None
+    publications: DataFrame | None
+    dangling_links: DataFrame | None
+
+
+def peers_table(seen: Seen) -> DataFrame:
+    """metrics/peers: peers present at an interval's end, or heard of in it."""
+    parts = (_graph_of_peers(seen), seen.traffic, _arrivals_at_peers(seen))
+    known = [part for part in parts if part is not None]
+    if not known:
+        return conform(seen.peers.limit(0), METRICS_PEERS)
+    rows = join_all(known, ["interval", "peer"])
+    own = {
+        "subscriptions": _own_count(rows, ["subscriptions"], seen.subscriptions is not None),
+        "receptions": _own_count(rows, ["receptions"], seen.receptions is not None),
+        # What a peer counted itself wins over what we count.
+        "duplicates": _own_count(rows, ["duplicates", "repeated"], seen.receptions is not None),
+    }
+    present = F.coalesce("present", F.lit(False)) if seen.structure is not None else F.lit(None)
+    reports = F.broadcast(seen.peers.select("peer", "reports"))
+    return conform(
+        rows.join(reports, "peer").withColumns({"present": present, **own}), METRICS_PEERS
+    )
+
+
+def _own_count(rows: DataFrame, columns: list[str], known: bool) -> Column:
+    """What only a peer itself can tell: 0 if it reports and told of none, else null."""
+    told = [F.col(name) for name in columns if name in rows.columns]
+    zero = F.lit(0) if known else F.lit(None)
+    return F.when(F.col("reports"), F.coalesce(*told, zero))
+
+
+def _graph_of_peers(seen: Seen) -> DataFrame | None:
+    if seen.structure is None:
+        return None
+    rows = seen.structure.where("peer IS NOT NULL")
+    n = F.count("*").over(Window.partitionBy("interval"))
+    mean_distance = F.col("distance_sum") / F.nullif("reach", F.lit(0))
+    closeness = F.col("reach") / (n - 1) / mean_distance
+    return rows.select(
+        *(name for name in METRICS_PEERS.names if name in rows.columns),
+        F.lit(True).alias("present"),
+        (F.col("betweenness") / F.when(n >= 3, (n - 1) * (n - 2))).alias("betweenness_normalized"),
+        mean_distance.alias("mean_distance"),
+        F.coalesce(F.when(n > 1, closeness), F.lit(0.0)).alias("closeness"),
+    )
+
+
+def _arrivals_at_peers(seen: Seen) -> DataFrame | None:
+    if seen.receptions is None:
+        return None
+    return seen.receptions.groupBy("interval", "peer").agg(
+        F.count("*").alias("receptions"), count_if(~F.col("first")).alias("repeated")
+    )
+
+
+def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
+    """metrics/topics: topics with subscribers at an interval's end, or with events in it.
+
+    `messages` is metrics/messages.
+    """
+    parts = []
+    if seen.structure is not None and seen.subscriptions is not None:
+        parts.append(_graph_of_topics(seen.structure))
+    if seen.publications is not None and messages is not None:
+        of_message = seen.publications.select("message", "topic", "interval")
+        parts.append(_hits(messages.join(of_message, "message"), "interval", "topic"))
+        parts.append(_arrivals_of_topics(seen, of_message))
+    if not parts:
+        return conform(seen.peers.limit(0), METRICS_TOPICS)
+    rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
+    counts = ["publications", "duplicates"]
+    if seen.subscriptions is not None:
+        counts += ["subscribers", "relay_receptions"]
+    return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
+
+
+def _graph_of_topics(structure: DataFrame) -> DataFrame:
+    length = F.col("distance_sum") / F.nullif("pairs", F.lit(0))
+    return structure.where("topic IS NOT NULL").select(
+        *(name for name in METRICS_TOPICS.names if name in structure.columns),
+        length.alias("topic_path_length"),
+    )
+
+
+def _arrivals_of_topics(seen: Seen, of_message: DataFrame) -> DataFrame:
+    assert seen.receptions is not None  # publications are known where receptions are
+    rows = seen.receptions.join(of_message.drop("interval"), "message")
+    return rows.groupBy("interval", "topic").agg(
+        count_if(~F.col("first")).alias("duplicates"),
+        if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
+    )
+
+
+def _hits(messages: DataFrame, *keys: str) -> DataFrame:
+    """Messages published per key, and their hit ratios without those that somebody refused."""
+    counted = F.col("rejections") == 0
+    eligible = F.nullif(F.sum(F.when(counted, F.col("eligible"))), F.lit(0))
+    at_once = F.sum(F.when(counted, F.col("delivered_in_interval")))
+    return messages.groupBy(*keys).agg(
+        F.count("*").alias("publications"),
+        (F.sum(F.when(counted, F.col("delivered"))) / eligible).alias("hit_ratio"),
+        F.mean(F.when(counted, F.col("hit_ratio"))).alias("hit_ratio_mean"),
+        count_if(~counted).alias("rejected_publications"),
+        (at_once / eligible).alias("hit_ratio_in_interval"),
+    )
+
+
+def overlay_table(metrics: Metrics) -> DataFrame:
+    """metrics/overlay: a row for every interval of the run."""
+    parts = [
+        every_interval(metrics.peers, metrics.clock),
+        _graph_of_overlay(metrics.peers),
+        _largest_component(metrics.peers),
+        _traffic_of_overlay(metrics.peers),
+        metrics.topics.groupBy("interval").agg(
+            F.mean("topic_diameter").alias("topic_diameter_mean")
+        ),
+    ]
+    zero = []
+    if metrics.dangling_links is not None:
+        parts.append(_dangling(metrics.dangling_links, metrics.clock))
+        zero += ["dangling_links", "network_size", "links", "weak_components", "strong_components"]
+    if metrics.messages is not None and metrics.publications is not None:
+        published = metrics.publications.select("message", "interval")
+        parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
+        zero += ["publications", "rejected_publications", "receptions", "duplicates"]
+    rows = join_all(parts, ["interval"], "left")
+    return conform(rows.fillna(0, zero), METRICS_OVERLAY)
+
+
+def _graph_of_overlay(peers: DataFrame) -> DataFrame:
+    """Aggregates of the peers present; the sums are over what the peers have, null left out."""
+    n = F.count("*")
+    pairs = F.nullif(n * (n - 1), F.lit(0))
+    reached = F.sum("reach")
+    means = ["in_degree", "out_degree", "degree", "clustering", "betweenness"]
+    means += ["mean_distance", "closeness", "eccentricity"]
+    return (
+        peers.where("present")
+        .groupBy("interval")
+        .agg(
+            n.alias("network_size"),
+            F.sum("out_degree").alias("links"),
+            (F.sum("out_degree") / pairs).alias("density"),
+            *(F.mean(name).alias(f"{name}_mean") for name in means),
+            *(
+                F.max(name).alias(f"{name}_max")
+                for name in ("in_degree", "out_degree", "degree", "betweenness")
+            ),
+            F.max("eccentricity").alias("diameter"),
+            (
+                F.sum(F.round(F.col("mean_distance") * F.col("reach")))
+                / F.nullif(reached, F.lit(0))
+            ).alias("path_length"),
+            (reached / pairs).alias("reachable_pairs_share"),
+            # A component is named after its smallest peer, which is in it.
+            count_if(F.col("component") == F.col("peer")).alias("weak_components"),
+            count_if(F.col("strong_component") == F.col("peer")).alias("strong_components"),
+        )
+    )
+
+
+def _largest_component(peers: DataFrame) -> DataFrame:
+    sizes = peers.where("present").groupBy("interval", "component").agg(F.count("*").alias("size"))
+    share = F.max("size") / F.sum("size")
+    return sizes.groupBy("interval").agg(share.alias("largest_weak_component_share"))
+
+
+def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
+    """Means per peer present, sums of arrivals over all peers heard of."""
+    here = F.coalesce("present", F.lit(True))
+    control = [(f"control_messages_{way}", 1) for way in ("sent", "received")]
+    control += [(f"control_bytes_{way}", 1000) for way in ("sent", "received")]
+    means = [
+        F.mean(F.when(here, F.col(name) / unit)).alias(f"{name.replace('bytes', 'kilobytes')}_mean")
+        for name, unit in control
+    ]
+    untold = here & F.coalesce("control_messages_sent", "publication_messages_received").isNull()
+    return peers.groupBy("interval").agg(
+        *means,
+        count_if(untold).alias("unknown_reports"),
+        F.sum("receptions").alias("receptions"),
+        F.sum("duplicates").alias("duplicates"),
+    )
+
+
+def _dangling(dangling_links: DataFrame, clock: Clock) -> DataFrame:
+    rows = per_interval(dangling_links, clock).select("interval", "src", "dst").distinct()
+    return rows.groupBy("interval").agg(F.count("*").alias("dangling_links"))
