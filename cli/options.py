@@ -1,0 +1,97 @@
+"""Options that several commands share, and groups of options as dataclasses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from cli.completion import complete_peers, complete_runs, complete_topics
+from cli.settings import Settings
+from model.errors import UseError
+
+RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
+PeerKey = Annotated[str, typer.Argument(autocompletion=complete_peers)]
+TopicKey = Annotated[str, typer.Argument(autocompletion=complete_topics)]
+At = Annotated[
+    str,
+    typer.Option(
+        "--at", metavar="TIME", help="Interval number, 'first', 'last', or a time as 12.5s."
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=0, help="Print at most so many rows.")]
+
+
+FORMATS = ("table", "json", "jsonl", "csv", "md")
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where data goes and how it is written."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(FORMATS),
+            help="How to write it; without it by the suffix of -o, else a table.",
+            autocompletion=lambda: list(FORMATS),
+        ),
+    ] = None
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write here instead of stdout."),
+    ] = None
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A function of plain arguments as a command.
+
+    A parameter that is a dataclass becomes one option per field; `Settings` is taken from
+    the global options.
+    """
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: p.annotation
+        for name, p in parameters.items()
+        if is_dataclass(p.annotation) and p.annotation is not Settings
+    }
+
+    @wraps(function)
+    def called(ctx: typer.Context, **given: Any) -> None:
+        built = {
+            name: group(**{f.name: given.pop(f.name) for f in fields(group)})
+            for name, group in groups.items()
+        }
+        if "settings" in parameters:
+            built["settings"] = ctx.obj
+        function(**given, **built)
+
+    shown = [p for p in parameters.values() if p.name not in {*groups, "settings"}]
+    shown += [p for group in groups.values() for p in _field_parameters(group)]
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shown]
+    called.__signature__ = inspect.Signature([context, *only])  # type: ignore[attr-defined]
+    return called
+
+
+def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    own = inspect.signature(group).parameters
+    return [own[f.name].replace(annotation=hints[f.name]) for f in fields(group)]
+
+
+def comma_list(text: str | None) -> tuple[str, ...] | None:
+    """'a, b' → ('a', 'b'); nothing → null. Raises: UseError where an item is empty."""
+    if text is None:
+        return None
+    items = tuple(item.strip() for item in text.split(","))
+    if not all(items):
+        raise UseError(f"'{text}' is not a list of names; write for example a,b")
+    return items

@@ -1,0 +1,96 @@
+"""`vizpub runs`: what the workspace holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import Output, RunName, command
+from cli.output import Rows, show
+from cli.settings import Settings
+from cli.summary import show_summary
+
+if TYPE_CHECKING:
+    from ingest.store import StoredRun
+
+_COLUMNS = (
+    "run", "state", "source", "protocol", "intervals", "interval_us", "peers", "topics", "links",
+    "publications", "receptions", "quarantined",
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="List, show and remove the runs.")
+    group.command("list")(command(list_runs))
+    group.command("show")(command(show_run))
+    group.command("remove")(command(remove))
+    app.add_typer(group, name="runs")
+
+
+def list_runs(settings: Settings, output: Output) -> None:
+    """List the runs of the workspace.
+
+    Examples:
+
+        vizpub runs list
+        vizpub runs list --format json
+    """
+    from ingest.store import runs
+
+    found = [_line(run) for run in runs(settings.workspace)]
+    show(Rows.of_records(found, _COLUMNS), output, settings)
+    if not found:
+        settings.say(
+            f"no runs in {settings.workspace}; make one with: vizpub ingest PATH --run NAME"
+        )
+
+
+def _line(run: StoredRun) -> dict[str, Any]:
+    clock = run.manifest.clock
+    tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
+    rows = [run.rows(name) if run.has(name) else None for name in tables]
+    facts = (
+        run.name,
+        run.manifest.state,
+        run.manifest.source,
+        run.manifest.protocol,
+        clock.intervals if clock else None,
+        clock.interval_us if clock else None,
+    )
+    return dict(zip(_COLUMNS, (*facts, *rows), strict=True))
+
+
+def show_run(settings: Settings, run: RunName, output: Output) -> None:
+    """Show what a run was made from, how far it is and what its source cannot know.
+
+    Examples:
+
+        vizpub runs show monday
+        vizpub runs show monday --format json
+    """
+    from ingest.store import open_run
+
+    stored = open_run(settings.workspace, run, complete=False)
+    show_summary(stored, output, settings)
+
+
+def remove(
+    settings: Settings,
+    run: RunName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a run from the workspace and from Neo4j.
+
+    Examples:
+
+        vizpub runs remove monday
+        vizpub runs remove monday --yes
+    """
+    from ingest.store import open_run, remove_run
+
+    open_run(settings.workspace, run, complete=False)
+    if not yes:
+        typer.confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?", abort=True)
+    remove_run(settings.workspace, run)

@@ -1,0 +1,42 @@
+"""What holds for every command: where the runs are, and how much is told to whom."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.text import printable_lines
+from model.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The global options of one call."""
+
+    workspace: Path = Path("vizpub-data")
+    debug: bool = False
+    quiet: bool = False
+    color: bool = True
+
+    def say(self, text: str) -> None:
+        """A message for the person at the terminal, on stderr; data never goes here."""
+        if not self.quiet:
+            print(printable_lines(text), file=sys.stderr)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Where long work tells how far it is: a bar on a terminal, else a line per step."""
+        if self.quiet:
+            yield silent
+        elif sys.stderr.isatty():
+            from cli.progress import bar
+
+            with bar(color=self.color) as progress:
+                yield progress
+        else:
+            from cli.progress import line_per_step
+
+            yield line_per_step(self.say)

@@ -1,0 +1,52 @@
+"""What a run is and what was left out of it, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from cli.options import Output
+from cli.output import Rows, output_format, show
+from cli.settings import Settings
+
+if TYPE_CHECKING:
+    from ingest.store import StoredRun
+
+
+def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The run for people; its whole run.json for programs."""
+    if output_format(output) in ("table", "md"):
+        show(Rows(("fact", "value"), list(_facts(run))), output, settings)
+    else:
+        show(Rows.of_records([asdict(run.manifest)]), output, settings)
+
+
+def damaged(run: StoredRun) -> list[str]:
+    """The files of the input that could be read in part only, with the reason."""
+    return [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
+
+
+def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
+    manifest = run.manifest
+    yield "run", manifest.name
+    yield "state", manifest.state if manifest.complete else f"{manifest.state}, not complete"
+    yield "source", manifest.source
+    yield "protocol", manifest.protocol
+    if manifest.clock:
+        yield "time", manifest.clock.describe_range()
+    yield "epoch", manifest.epoch
+    yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
+    for name, entry in manifest.tables.items():
+        yield f"rows of {name}", entry.rows
+    for note, count in manifest.notes.items():
+        yield note.replace("_", " "), count
+    for name, engine in manifest.engines.items():
+        yield f"{name} by", engine
+    yield from (("cannot be known", what) for what in manifest.unknown)
+    yield from (("read in part", what) for what in damaged(run))
+    yield from (("skipped", what) for what in manifest.skipped)
+
+
+def _total_size(run: StoredRun) -> int:
+    return sum(entry["size"] for entry in run.manifest.inputs)

@@ -1,0 +1,168 @@
+"""A run in Python: `Run.open("vizpub-data", "monday").metrics("topics")`.
+
+What it gives are Arrow tables of model.tables, with the names of peers, topics and
+messages beside their dense indexes. It needs pyarrow only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.store import StoredRun, metric_table, open_run
+from model.clock import Clock
+from model.errors import UnknownName, UseError
+from model.run import RunFacts
+from model.tables import PUBLICATIONS, Table, table
+
+_NAMED = {
+    "peer": "peers",
+    "src": "peers",
+    "dst": "peers",
+    "publisher": "peers",
+    "previous_hop": "peers",
+    "topic": "topics",
+    "message": "publications",
+}
+"""Columns that hold a dense index, and the table with the names."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which rows of a metrics table: of intervals `first` to `last`, of one peer or topic."""
+
+    first: int | None = None
+    last: int | None = None
+    peer: str | None = None
+    topic: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A complete run of a workspace."""
+
+    stored: StoredRun
+
+    @staticmethod
+    def open(workspace: Path | str, name: str) -> Run:
+        """The run of that name. Raises: UnknownName, StoreBroken, RunNotComplete."""
+        return Run(open_run(Path(workspace), name))
+
+    @property
+    def facts(self) -> RunFacts:
+        """What is known of the run as a whole."""
+        return self.stored.facts
+
+    @property
+    def clock(self) -> Clock:
+        """How the run counts time."""
+        return self.facts.clock
+
+    @property
+    def peers(self) -> list[str]:
+        """The names of the peers; the place in the list is the dense index."""
+        return self._names("peers")
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics, as `peers`."""
+        return self._names("topics")
+
+    def _names(self, name: str) -> list[str]:
+        names: list[str] = self.stored.read(name)["key"].to_pylist()
+        return names
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table of model.tables, or some of its columns. Raises: UnknownName."""
+        meant = table(name)
+        return self.stored.read(name, _checked(columns, meant))
+
+    def metrics(
+        self,
+        name: str = "overlay",
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> pa.Table:
+        """A metrics table ('overlay', 'peers', 'topics', 'messages'), sorted by its key.
+
+        `columns` picks some beside the key. A dense index is followed by `<column>_name`;
+        messages also carry their interval of publication, topic and publisher.
+
+        Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
+        where the table has none.
+        """
+        meant = metric_table(name)
+        columns = _checked(columns, meant)
+        if columns is not None:
+            columns = [c for c in meant.names if c in {*meant.key, *columns}]
+        if "message" in meant.key:
+            return self.with_names(self._messages(columns, where or Where()))
+        found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
+        order = dict.fromkeys([*meant.key, *found.column_names])
+        return self.with_names(found.select(list(order)))
+
+    def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
+        about = ["message", "interval", "topic", "publisher"]
+        published = self.stored.read("publications", about, self._condition(PUBLICATIONS, where))
+        found = self.stored.read("metrics/messages", columns)
+        joined = published.join(found, "message", join_type="inner").sort_by("message")
+        return joined.select(list(dict.fromkeys([*about, *found.column_names])))
+
+    def _condition(self, meant: Table, where: Where) -> pc.Expression | None:
+        conditions = []
+        if where.first is not None:
+            conditions.append(pc.field("interval") >= where.first)
+        if where.last is not None:
+            conditions.append(pc.field("interval") <= where.last)
+        if where.peer is not None:
+            column = _one_of(("peer", "publisher"), meant)
+            conditions.append(pc.field(column) == self.peer_index(where.peer))
+        if where.topic is not None:
+            conditions.append(pc.field(_one_of(("topic",), meant)) == self.topic_index(where.topic))
+        return reduce(and_, conditions) if conditions else None
+
+    def peer_index(self, name: str) -> int:
+        """The dense index of a peer. Raises: UnknownName."""
+        return _index("peer", name, self.peers)
+
+    def topic_index(self, name: str) -> int:
+        """The dense index of a topic. Raises: UnknownName."""
+        return _index("topic", name, self.topics)
+
+    def with_names(self, found: pa.Table) -> pa.Table:
+        """The table with `<column>_name` after each column that holds a dense index."""
+        for column in found.column_names:
+            if column in _NAMED:
+                names = pa.array(self._names(_NAMED[column]), pa.string())
+                place = found.column_names.index(column) + 1
+                found = found.add_column(place, f"{column}_name", names.take(found[column]))
+        return found
+
+
+def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
+    for column in columns or ():
+        if column not in meant.names:
+            raise UnknownName(
+                f"column of {meant.name}", column, meant.names, f"vizpub tables {meant.name}"
+            )
+    return list(columns) if columns else None
+
+
+def _one_of(columns: Sequence[str], meant: Table) -> str:
+    for column in columns:
+        if column in meant.names:
+            return column
+    raise UseError(f"the rows of {meant.name} have no {columns[0]}; see: vizpub tables")
+
+
+def _index(kind: str, name: str, names: Sequence[str]) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise UnknownName(kind, name, names) from None
