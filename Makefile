@@ -1,0 +1,37 @@
+# Everything is built into .venv of this checkout; downloads are cached by pip and vizpub.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# The first Python that runs and can make an environment.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+CODE := model cypher graphstore analytics ingest cli tests
+
+.PHONY: help demo test check
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
+	@$(BIN)/vizpub demo
+
+test: .venv/ready ## Run every test
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: .venv/ready ## Lint, types, import rules, layout
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit/test_layout.py
+
+.venv/ready: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "vizpub needs Python 3.11, 3.12 or 3.13 with its venv module \
+	(on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@echo "Setting up .venv with $(PYTHON) (about a minute, once)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -q -e .
+	@touch $@

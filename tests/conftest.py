@@ -1,0 +1,53 @@
+"""What tests share: one Spark session, and data that need not be there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def libp2p_small() -> Path:
+    """A gossipsub network's traces and the truth recorded beside them; see its README."""
+    return DATA / "libp2p_small"
+
+
+@pytest.fixture(scope="session")
+def gephi_small() -> Path:
+    """An overlay history and what Gephi's toolkit computes for it; see its README."""
+    return DATA / "gephi_small"
+
+
+@pytest.fixture(scope="session")
+def outside_data() -> Callable[[str], Path]:
+    """A file of VIZPUB_DATA by name; the test is skipped where there is none."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("VIZPUB_DATA")
+        if not folder:
+            pytest.skip("VIZPUB_DATA is not set: data under other licences is not shipped")
+        path = Path(folder) / name
+        if not path.exists():
+            pytest.skip(f"{name} is not in VIZPUB_DATA")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A real Spark on this machine, with the JVM tuned for a quick start."""
+    from ingest.session import spark_session
+
+    scratch = tmp_path_factory.mktemp("spark")
+    with spark_session(scratch, master="local[2]", quick=True) as session:
+        yield session
