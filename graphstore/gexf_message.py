@@ -9,21 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from graphstore.gexf_overlay import COLOURS, circle_position
 from graphstore.gexf_writer import Attribute, Edge, Node, Value
-
-
-class Arrival(NamedTuple):
-    """A reception. The previous hop, the hop and the time are null where unknown."""
-
-    previous: int | None
-    peer: int
-    hop: int | None
-    time_us: int | None
-    first: bool
-    interested: bool | None
+from graphstore.read import ArrivalRow
 
 
 @dataclass(frozen=True)
@@ -34,7 +23,7 @@ class MessageRows:
     """Name of each peer of the run."""
     publisher: int | None
     time_us: int | None
-    arrivals: Sequence[Arrival]
+    arrivals: Sequence[ArrivalRow]
     missed: Iterable[int] = ()
     """Peers that subscribed at the publication and never received it."""
 
@@ -91,10 +80,10 @@ class MessageGraph:
         A duplicate that travelled fewer hops than the first reception of its receiver
         appears with the receiver: no edge lives without its ends.
         """
-        pairs: dict[tuple[int, int], list[Arrival]] = {}
+        pairs: dict[tuple[int, int], list[ArrivalRow]] = {}
         for arrival in self.rows.arrivals:
-            if arrival.previous is not None:
-                pairs.setdefault((arrival.previous, arrival.peer), []).append(arrival)
+            if arrival.previous_hop is not None:
+                pairs.setdefault((arrival.previous_hop, arrival.peer), []).append(arrival)
         for (source, target), arrivals in sorted(pairs.items()):
             hop = _earliest(arrivals).hop
             start = max(self._step(hop), self.start[source], self.start[target])
@@ -118,14 +107,14 @@ class MessageGraph:
         for peer, arrivals in _by_peer(self.rows.arrivals).items():
             starts[peer] = self._step(_earliest(arrivals).hop)
         for arrival in self.rows.arrivals:
-            if arrival.previous is not None:
+            if arrival.previous_hop is not None:
                 # Known only as the previous hop of others.
-                starts.setdefault(arrival.previous, max(self._step(arrival.hop) - 1, 0))
+                starts.setdefault(arrival.previous_hop, max(self._step(arrival.hop) - 1, 0))
         if self.rows.publisher is not None:
             starts[self.rows.publisher] = 0
         return starts
 
-    def _role(self, peer: int, arrivals: Sequence[Arrival], missed: frozenset[int]) -> str:
+    def _role(self, peer: int, arrivals: Sequence[ArrivalRow], missed: frozenset[int]) -> str:
         if peer == self.rows.publisher:
             return "publisher"
         if not arrivals:
@@ -135,7 +124,7 @@ class MessageGraph:
             return "peer"
         return "subscriber" if interested else "relay"
 
-    def _facts(self, peer: int, arrivals: Sequence[Arrival]) -> Iterator[tuple[str, Value]]:
+    def _facts(self, peer: int, arrivals: Sequence[ArrivalRow]) -> Iterator[tuple[str, Value]]:
         if peer == self.rows.publisher:
             yield "hop", 0
             if self.rows.time_us is not None:
@@ -145,19 +134,19 @@ class MessageGraph:
         yield "receptions", len(arrivals)
 
 
-def _by_peer(arrivals: Iterable[Arrival]) -> dict[int, list[Arrival]]:
-    receptions: dict[int, list[Arrival]] = {}
+def _by_peer(arrivals: Iterable[ArrivalRow]) -> dict[int, list[ArrivalRow]]:
+    receptions: dict[int, list[ArrivalRow]] = {}
     for arrival in arrivals:
         receptions.setdefault(arrival.peer, []).append(arrival)
     return receptions
 
 
-def _earliest(arrivals: Sequence[Arrival]) -> Arrival:
+def _earliest(arrivals: Sequence[ArrivalRow]) -> ArrivalRow:
     """The first reception if it is among them, else the first in time."""
     return min(arrivals, key=lambda a: (not a.first, a.time_us is None, a.time_us or 0))
 
 
-def _measured(arrival: Arrival) -> Iterator[tuple[str, Value]]:
+def _measured(arrival: ArrivalRow) -> Iterator[tuple[str, Value]]:
     if arrival.hop is not None:
         yield "hop", arrival.hop
     if arrival.time_us is not None:

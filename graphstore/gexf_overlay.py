@@ -16,15 +16,10 @@ from operator import itemgetter
 
 from graphstore.gexf_spans import MetricRun, Span, common, merged, sets_over, shared_counts
 from graphstore.gexf_writer import Attribute, AttributeType, Edge, Node, Run, Value
+from graphstore.read import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
 from model.tables import METRICS_PEERS
 
-PresenceRow = tuple[int, int, int]
-"""(peer, vf, vt)"""
-SubscriptionRow = tuple[int, int, int, int]
-"""(peer, topic, vf, vt)"""
-LinkRow = tuple[int, int, str, int | None, int, int]
-"""(src, dst, layer, topic, vf, vt)"""
 Lives = dict[int, list[Span]]
 
 COLOURS = {

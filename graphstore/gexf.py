@@ -1,0 +1,273 @@
+"""GEXF 1.3 files out of the graph in Neo4j: an overlay, one topic of it, one message.
+
+Peers, subscriptions and the metric values of one peer at a time are held in memory; links
+are streamed from Neo4j into the file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+from graphstore import read
+from graphstore.gexf_message import EDGE_ATTRIBUTES, NODE_ATTRIBUTES, MessageGraph, MessageRows
+from graphstore.gexf_overlay import OverlayGraph, OverlayRows
+from graphstore.gexf_spans import MetricRun
+from graphstore.gexf_writer import Head, Written, write_gexf
+from graphstore.runs import LoadedRun
+from model.clock import Clock
+from model.errors import OutOfRange, UnknownName, UseError
+from model.tables import METRICS_PEERS
+
+METRIC_ATTRIBUTES = tuple(
+    column.name
+    for column in METRICS_PEERS
+    # What is derived from the graph itself is not taken from the metrics.
+    if column.name not in ("peer", "interval", "present", "subscriptions")
+)
+"""Columns of metrics/peers that can become dynamic attributes of the nodes."""
+DEFAULT_ATTRIBUTES = (
+    "degree",
+    "in_degree",
+    "out_degree",
+    "betweenness",
+    "duplicates",
+    "control_messages_sent",
+    "control_messages_received",
+)
+_TOPICS_DESCRIBED = 100
+
+Progress = Callable[[int, int], None]
+"""Called with the peers whose links are written, and all peers."""
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class OverlayExport:
+    """What of an overlay is exported. Null = all of the run."""
+
+    first: int | None = None
+    """First interval of the window."""
+    last: int | None = None
+    """Last interval of the window, inclusive."""
+    layers: Sequence[str] | None = None
+    """Layers whose links count; null = those the run's metrics count."""
+    parallel: bool = False
+    """An edge for each layer and topic of a pair, told apart by its kind."""
+    attributes: Sequence[str] = DEFAULT_ATTRIBUTES
+    """Metrics of the peers that `values` holds; see METRIC_ATTRIBUTES."""
+    progress: Progress = _silent
+
+
+def export_overlay(
+    run: LoadedRun,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    """Write the overlay over a window: time is the interval number.
+
+    `values` are the run-length encoded metrics of the peers by ascending peer, as
+    `gexf_spans.run_lengths` gives them; null leaves these columns out.
+
+    Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
+    Neo4jUnavailable, Neo4jAnswer.
+    """
+    return _export(run, _Part("the overlay"), options, values, out)
+
+
+def export_topic(
+    run: LoadedRun,
+    topic: str,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    """Write the overlay among a topic's subscribers: as `export_overlay`, in less of it.
+
+    A peer lives while it subscribes, a link while both its ends do.
+
+    Raises: UnknownName for the topic, else as `export_overlay`.
+    """
+    indexes = {name: index for index, name in read.topics(run)}
+    if topic not in indexes:
+        raise UnknownName("topic", topic, list(indexes))
+    return _export(run, _Part(f"topic '{topic}'", indexes[topic]), options, values, out)
+
+
+def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
+    """Write one message's dissemination: time is the hop.
+
+    Raises: UnknownName for the message, Neo4jUnavailable, Neo4jAnswer.
+    """
+    graph = MessageGraph(_message_rows(run, message))
+    title = f"the dissemination of message '{message}' in run '{run.facts.name}'"
+    head = Head(f"{title}; time is the hop, 0 to {graph.last}", NODE_ATTRIBUTES, EDGE_ATTRIBUTES)
+    return write_gexf(out, head, graph.nodes(), graph.edges())
+
+
+@contextmanager
+def gexf_output(path: Path | None) -> Iterator[TextIO]:
+    """Where to write: a file that appears whole or not at all, or standard output (null).
+
+    Raises: UseError where the file cannot be written.
+    """
+    if path is None:
+        sys.stdout.flush()
+        out = TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
+            yield out
+        finally:
+            out.detach()
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        partial.replace(path)
+    except OSError as error:
+        raise UseError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What of an overlay: all of it, or one topic."""
+
+    title: str
+    topic: int | None = None
+
+
+def _export(
+    run: LoadedRun,
+    part: _Part,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    clock = _window(run, options)
+    metrics = () if values is None else _known("attribute", options.attributes, METRIC_ATTRIBUTES)
+    rows = _overlay_rows(run, part.topic, options, clock)
+    graph = OverlayGraph(rows, clock, part.topic, options.parallel)
+    head = Head(
+        _description(run, part.title, clock),
+        graph.node_attributes(metrics),
+        graph.edge_attributes(),
+    )
+    return write_gexf(out, head, graph.nodes(values or ()), graph.edges())
+
+
+def _window(run: LoadedRun, options: OverlayExport) -> Clock:
+    """The run's clock with the window as its first and last interval."""
+    clock = run.facts.clock
+    first = clock.first if options.first is None else options.first
+    last = clock.last if options.last is None else options.last
+    if first > last:
+        raise UseError(f"the window ends (interval {last}) before it begins (interval {first})")
+    for interval in (first, last):
+        if not clock.first <= interval <= clock.last:
+            raise OutOfRange("interval", str(interval), clock.describe_range())
+    return replace(clock, first=first, last=last)
+
+
+def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return names
+
+
+def _overlay_rows(
+    run: LoadedRun, topic: int | None, options: OverlayExport, clock: Clock
+) -> OverlayRows:
+    layers = run.facts.layers if options.layers is None else options.layers
+    if layers is not None:
+        _known("layer", layers, run.layers)
+    ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
+    peers = list(read.peers(run))
+    publishers, relays = _roles(run, topic, peers)
+    return OverlayRows(
+        [(row.peer, row.name) for row in peers],
+        read.presence(run, *ticks),
+        read.subscriptions(run, *ticks),
+        _watched(read.links(run, *ticks, layers=layers), len(peers), options.progress),
+        publishers,
+        relays,
+    )
+
+
+def _roles(
+    run: LoadedRun, topic: int | None, peers: Sequence[read.PeerRow]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Publishers and relays: of the topic, or of the run."""
+    if topic is None:
+        publishers = frozenset(row.peer for row in peers if "Publisher" in row.labels)
+        return publishers, read.relays(run)
+    roles = run.rows("read", "topic-roles", topic=topic)
+    publishers, relays = (
+        frozenset(peer for peer, role in roles if role == name) for name in ("publisher", "relay")
+    )
+    return publishers, relays
+
+
+def _watched(
+    links: Iterable[read.LinkRow], total: int, progress: Progress
+) -> Iterator[read.LinkRow]:
+    source = -1
+    for link in links:
+        if link.src != source:
+            source = link.src
+            progress(source, total)
+        yield link
+    progress(total, total)
+
+
+def _description(run: LoadedRun, title: str, clock: Clock) -> str:
+    facts = run.facts
+    lines = [
+        f"{title} of run '{facts.name}'; time is the interval number: {clock.describe_range()}"
+    ]
+    if facts.protocol:
+        lines.append(f"protocol: {facts.protocol}")
+    lines += [f"the source cannot tell: {what}" for what in facts.unknown]
+    topics = list(read.topics(run))
+    lines += [f"topic {index}: {name}" for index, name in topics[:_TOPICS_DESCRIBED]]
+    if len(topics) > _TOPICS_DESCRIBED:
+        lines.append(f"and {len(topics) - _TOPICS_DESCRIBED} topics more")
+    return "\n".join(lines)
+
+
+def _message_rows(run: LoadedRun, name: str) -> MessageRows:
+    found = run.rows("read", "message", message_name=name)
+    if not found:
+        raise UnknownName("message", name, see="vizpub metrics")
+    message, topic, publisher, time_us, interval = found[0]
+    arrivals = list(read.dissemination(run, message))
+    times = [arrival.time_us for arrival in arrivals] if time_us is None else [time_us]
+    tick = _tick(run.facts.clock, [t for t in times if t is not None], interval)
+    subscribed = {s.peer for s in read.subscriptions(run, tick, tick) if s.topic == topic}
+    return MessageRows(
+        {row.peer: row.name for row in read.peers(run)},
+        publisher,
+        time_us,
+        arrivals,
+        missed=subscribed - {arrival.peer for arrival in arrivals} - {publisher},
+    )
+
+
+def _tick(clock: Clock, times_us: Sequence[int], interval: int) -> int:
+    """When a message was published, or first seen; without a time, the end of its interval."""
+    if clock.ticks_per_interval == 1 or clock.tick_us is None or not times_us:
+        return clock.sampling_tick(interval)
+    return min(times_us) // clock.tick_us
