@@ -1,0 +1,290 @@
+"""The grammar of a report: what each field may hold, and the words for what it may not.
+
+A *kind* judges one JSON value. Standard library only. The same kinds say three things, so
+that these cannot drift apart: what is wrong with a value, which fields the contract does
+not know, and a regular expression that only sound values match (`plain`). The expression
+lets Spark SQL pass ordinary records without a second look; it is deliberately narrower
+than the contract (no escapes, no nulls, no unknown fields), never wider.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+_SPACE = r"[ \t\r]*+"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and halves of surrogate pairs, which no encoding can hold."""
+
+
+class Kind(Protocol):
+    """What a JSON value may be."""
+
+    @property
+    def plain(self) -> str:
+        """A regular expression (Python's and Java's) for sound values in plain spelling."""
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """What is wrong with the value of the field `at`, in stable words."""
+
+    def unknown(self, value: object, at: str) -> Iterator[str]:
+        """Paths of fields below `at` that the contract does not know, as `sent[].colour`."""
+
+
+class _Scalar:
+    """A kind without fields of its own."""
+
+    def unknown(self, value: object, at: str) -> Iterator[str]:
+        """Nothing."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Key(_Scalar):
+    """A name: a string, not empty, without control characters."""
+
+    @property
+    def plain(self) -> str:
+        """Without escapes."""
+        return r'"[^"\\\x00-\x1f\x7f-\x9f]++"'
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not a string, empty, or with a control character."""
+        if not isinstance(value, str):
+            yield f"'{at}' is not a string"
+        elif not value:
+            yield f"'{at}' is empty"
+        elif _CONTROL.search(value):
+            yield f"'{at}' has a control character"
+
+
+@dataclass(frozen=True)
+class OneOf(_Scalar):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def plain(self) -> str:
+        """Any of them, quoted."""
+        return f'"(?:{"|".join(map(re.escape, self.words))})"'
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Any other word, or none."""
+        if value not in self.words:
+            yield f"'{at}' is not {' or '.join(self.words)}"
+
+
+@dataclass(frozen=True)
+class Time(_Scalar):
+    """A wall-clock time, ISO 8601."""
+
+    plain = r'"[0-9T:.Z+-]++"'
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not a string, or not a time."""
+        try:
+            datetime.fromisoformat(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            yield f"'{at}' is not a time"
+
+
+@dataclass(frozen=True)
+class Whole(_Scalar):
+    """A whole number, from `least` to `most`."""
+
+    most: int = INT64
+    least: int = 0
+
+    @property
+    def plain(self) -> str:
+        """Not negative, with as many digits as cannot exceed `most`."""
+        digits = len(str(self.most)) - 2
+        return f"[1-9][0-9]{{0,{digits}}}+" if self.least else f"(?:0|[1-9][0-9]{{0,{digits}}}+)"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not an integer (1.0 and true are not), too small or too large."""
+        if type(value) is not int:
+            yield f"'{at}' is not an integer"
+        elif value < self.least:
+            yield f"'{at}' is {'negative' if value < 0 else 'zero'}"
+        elif value > self.most:
+            yield f"'{at}' is too large"
+
+
+@dataclass(frozen=True)
+class Flag(_Scalar):
+    """True or false."""
+
+    plain = "(?:true|false)"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Anything else."""
+        if type(value) is not bool:
+            yield f"'{at}' is not true or false"
+
+
+@dataclass(frozen=True)
+class Free(_Scalar):
+    """An object of the source's own; what is in it is not looked at."""
+
+    plain = r"\{\}"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not an object."""
+        if not isinstance(value, dict):
+            yield f"'{at}' is not an object"
+
+
+@dataclass(frozen=True)
+class Array:
+    """Any number of one kind."""
+
+    item: Kind
+
+    @property
+    def plain(self) -> str:
+        """A comma only before another item."""
+        following = rf"{_SPACE}(?:,{_SPACE}(?!\])|(?=\]))"
+        return rf"\[{_SPACE}(?:{self.item.plain}{following})*+\]"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not an array, or wrong items."""
+        if not isinstance(value, list):
+            yield f"'{at}' is not an array"
+            return
+        for item in value:
+            yield from self.item.problems(item, f"{at}[]")
+
+    def unknown(self, value: object, at: str) -> Iterator[str]:
+        """Unknown fields of the items."""
+        for item in value if isinstance(value, list) else ():
+            yield from self.item.unknown(item, f"{at}[]")
+
+
+@dataclass(frozen=True)
+class Object:
+    """Fields by name. A null is an absent field."""
+
+    fields: Mapping[str, Kind]
+    required: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """Any order; required fields are looked for ahead, which needs a flat object."""
+        ahead = "".join(rf'(?=[^{{}}]*?"{name}"{_SPACE}:)' for name in self.required)
+        return rf"\{{{ahead}{self.members}"
+
+    @property
+    def members(self) -> str:
+        """What follows the opening brace."""
+        fields = "|".join(
+            rf'"{name}"{_SPACE}:{_SPACE}{kind.plain}' for name, kind in self.fields.items()
+        )
+        return rf"{_SPACE}(?:(?:{fields}){_SPACE}(?:,{_SPACE}(?=\")|(?=\}})))*+\}}"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Not an object, required fields missing, wrong fields."""
+        if not isinstance(value, dict):
+            yield f"'{at}' is not an object" if at else "not an object"
+            return
+        for name in self.required:
+            if value.get(name) is None:
+                yield f"no '{_path(at, name)}'"
+        for name, kind in self.fields.items():
+            if value.get(name) is not None:
+                yield from kind.problems(value[name], _path(at, name))
+
+    def unknown(self, value: object, at: str) -> Iterator[str]:
+        """Fields of other names, here and below."""
+        for name, inner in value.items() if isinstance(value, dict) else ():
+            if kind := self.fields.get(name):
+                yield from kind.unknown(inner, _path(at, name))
+            else:
+                yield _path(at, name)
+
+
+@dataclass(frozen=True)
+class KeyOr:
+    """A key, or an object that says more."""
+
+    more: Object
+
+    @property
+    def plain(self) -> str:
+        """Either."""
+        return f"(?:{Key().plain}|{self.more.plain})"
+
+    def problems(self, value: object, at: str) -> Iterator[str]:
+        """Neither, or a wrong one."""
+        return (self.more if isinstance(value, dict) else Key()).problems(value, at)
+
+    def unknown(self, value: object, at: str) -> Iterator[str]:
+        """Unknown fields of the object."""
+        return self.more.unknown(value, at)
+
+
+def _path(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+_TRAFFIC = Object({"messages": Whole(), "bytes": Whole()})
+_COUNTERS = Object({"sent": _TRAFFIC, "received": _TRAFFIC})
+_COPY: dict[str, Kind] = {
+    "message": Key(),
+    "topic": Key(),
+    "publisher": Key(),
+    "hops": Whole(INT32),
+    "time_us": Whole(),
+    "bytes": Whole(),
+}
+
+REPORT = Object(
+    {
+        "format": OneOf(("vizpub.report/1",)),
+        "run": Key(),
+        "peer": Key(),
+        "interval": Whole(INT32),
+        "seq": Whole(),
+        "neighbors": Array(
+            KeyOr(Object({"peer": Key(), "layer": Key(), "topic": Key()}, required=("peer",)))
+        ),
+        "topics": Array(Key()),
+        "roles": Array(Object({"role": Key(), "topic": Key()}, required=("role",))),
+        "control": _COUNTERS,
+        "publication": _COUNTERS,
+        "duplicates": Whole(),
+        "sent": Array(Object({**_COPY, "to": Array(Key())}, required=("message",))),
+        "received": Array(Object({**_COPY, "from": Key()}, required=("message",))),
+        "left": Flag(),
+    },
+    required=("format", "peer", "interval"),
+)
+RUN = Object(
+    {
+        "format": OneOf(("vizpub.run/1",)),
+        "run": Key(),
+        "protocol": Key(),
+        "parameters": Free(),
+        "seed": Whole(least=-INT64),
+        "interval_us": Whole(least=1),
+        "epoch": Time(),
+        "counters": OneOf(("delta", "total")),
+        "unknown": Array(Key()),
+    },
+    required=("format",),
+)
+END = Object(
+    {"format": OneOf(("vizpub.end/1",)), "run": Key(), "last_interval": Whole(INT32)},
+    required=("format", "last_interval"),
+)
+FORMATS = {"vizpub.report/1": REPORT, "vizpub.run/1": RUN, "vizpub.end/1": END}
+
+PLAIN_REPORT = rf"\{{{REPORT.members}{_SPACE}"
+"""Matches the whole of a line only if it is a report without problems or unknown fields,
+given that `format`, `peer` and `interval` are there, which it does not look for."""

@@ -1,0 +1,282 @@
+"""The records of the report contract as dataclasses. Standard library only.
+
+`ingest.reports` has the contract itself and is where to import these from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+OVERLAY = "overlay"
+"""The layer of a link where the source does not say."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """A link the peer holds. In JSON a plain string where only the peer is said."""
+
+    peer: str
+    layer: str = OVERLAY
+    """The part of the protocol it belongs to."""
+    topic: str | None = None
+    """The topic it serves; null = none."""
+
+    def to_json(self) -> str | Json:
+        """The shorter of the two spellings that says it all."""
+        if self.layer == OVERLAY and self.topic is None:
+            return self.peer
+        return _fields(self)
+
+    @classmethod
+    def from_json(cls, value: str | Json) -> Self:
+        """From either spelling."""
+        if isinstance(value, str):
+            return cls(value)
+        return cls(value["peer"], value.get("layer") or OVERLAY, value.get("topic"))
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role the peer plays, such as rendezvous."""
+
+    role: str
+    topic: str | None = None
+
+    def to_json(self) -> Json:
+        """The object of `roles`."""
+        return _fields(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From an object of `roles`."""
+        return cls(value["role"], value.get("topic"))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Messages and bytes each way.
+
+    They count the interval (`delta`). A source that counts from its start says so in the
+    run header (`"counters": "total"`); ingest then takes differences (the first report
+    counts from 0) and treats a drop as a restart.
+    """
+
+    messages_sent: int | None = None
+    bytes_sent: int | None = None
+    messages_received: int | None = None
+    bytes_received: int | None = None
+
+    def to_json(self) -> Json:
+        """The object of `control` or `publication`."""
+        return {
+            "sent": _present(messages=self.messages_sent, bytes=self.bytes_sent),
+            "received": _present(messages=self.messages_received, bytes=self.bytes_received),
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From the object of `control` or `publication`."""
+        sent, received = value.get("sent") or {}, value.get("received") or {}
+        return cls(
+            sent.get("messages"), sent.get("bytes"), received.get("messages"), received.get("bytes")
+        )
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message sent on. The publisher's own publication has `hops` 0."""
+
+    message: str
+    topic: str | None = None
+    publisher: str | None = None
+    to: tuple[str, ...] | None = None
+    hops: int | None = None
+    """Links travelled to the peer that sends it on."""
+    time_us: int | None = None
+    """µs since the run's epoch."""
+    bytes: int | None = None
+    """Size of one copy."""
+
+    def to_json(self) -> Json:
+        """The object of `sent`."""
+        return _fields(self)
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From an object of `sent`."""
+        known = _known(cls, value)
+        if "to" in known:
+            known["to"] = tuple(known["to"])
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Received:
+    """An arrival of a message: every one, duplicates too, in order of arrival.
+
+    `hops` may be absent; ingest then rebuilds it from the `from` chains of first receptions.
+    """
+
+    message: str
+    topic: str | None = None
+    publisher: str | None = None
+    from_peer: str | None = None
+    """The peer it came from; `from` in JSON."""
+    hops: int | None = None
+    time_us: int | None = None
+    bytes: int | None = None
+
+    def to_json(self) -> Json:
+        """The object of `received`."""
+        return {_SPELLED.get(name, name): value for name, value in _fields(self).items()}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From an object of `received`."""
+        return cls(**_known(cls, value), from_peer=value.get("from"))
+
+
+_SPELLED = {"from_peer": "from"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What one peer says of one reporting interval.
+
+    Interval i covers `[i·interval_us, (i+1)·interval_us)` of the run's time. `neighbors`,
+    `topics` and `roles` are the state when the report is made, at the interval's end;
+    counters and publications are what happened during it. A peer with no report for an
+    interval is absent in it. A null is unknown; an empty tuple is none.
+    """
+
+    format: ClassVar[str] = "vizpub.report/1"
+
+    run: str | None = None
+    peer: str
+    interval: int
+    seq: int | None = None
+    """Grows with every report of a peer; of two for the same interval the greater one wins."""
+    neighbors: tuple[Neighbor, ...] | None = None
+    topics: tuple[str, ...] | None = None
+    """Topics the peer subscribes to."""
+    roles: tuple[Role, ...] | None = None
+    control: Counters | None = None
+    publication: Counters | None = None
+    """For sources that only count; where `sent` and `received` are given too, this wins."""
+    duplicates: int | None = None
+    """Receptions that were not the first; as `publication`."""
+    sent: tuple[Sent, ...] | None = None
+    received: tuple[Received, ...] | None = None
+    left: bool = False
+    """The events of the interval count; the peer is absent in it."""
+
+    def to_json(self) -> Json:
+        """The record, without what is unknown."""
+        record = {"format": self.format, **_fields(self)}
+        if not self.left:
+            del record["left"]
+        return record
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From a record that has no problems."""
+        known = _known(cls, value)
+        for name, kind in _ITEMS.items():
+            if name in known:
+                known[name] = tuple(kind.from_json(item) for item in known[name])
+        for name in _COUNTERS & known.keys():
+            known[name] = Counters.from_json(known[name])
+        if "topics" in known:
+            known["topics"] = tuple(known["topics"])
+        return cls(**known)
+
+
+_ITEMS: dict[str, type[Neighbor | Role | Sent | Received]] = {
+    "neighbors": Neighbor,
+    "roles": Role,
+    "sent": Sent,
+    "received": Received,
+}
+_COUNTERS = {"control", "publication"}
+
+
+@dataclass(frozen=True)
+class RunHeader:
+    """What holds for the whole run: an optional first line.
+
+    Several values of `run` in the input are refused; `--only RUN` picks one, and `--run`
+    names the stored run.
+    """
+
+    format: ClassVar[str] = "vizpub.run/1"
+
+    run: str | None = None
+    protocol: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    interval_us: int | None = None
+    """Length of a reporting interval in µs."""
+    epoch: str | None = None
+    """Wall time of the run's time 0, ISO 8601."""
+    counters: str = "delta"
+    """'delta', or 'total' for counters that never restart with an interval."""
+    unknown: tuple[str, ...] = ()
+    """What this source cannot tell, as 'control.bytes'."""
+
+    def to_json(self) -> Json:
+        """The record."""
+        return {"format": self.format, **_fields(self)}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From a record that has no problems."""
+        known = _known(cls, value)
+        return cls(**{**known, "unknown": tuple(known.get("unknown", ()))})
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """The end of a run: what is alive in its last interval closes after it."""
+
+    format: ClassVar[str] = "vizpub.end/1"
+
+    last_interval: int
+    run: str | None = None
+
+    def to_json(self) -> Json:
+        """The record."""
+        return {"format": self.format, **_fields(self)}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """From a record that has no problems."""
+        return cls(**_known(cls, value))
+
+
+Record = Report | RunHeader | RunEnd
+
+
+def _present(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _fields(item: Any) -> Json:
+    """The fields of a dataclass that are known, as JSON."""
+    return _present(**{f.name: _encoded(getattr(item, f.name)) for f in fields(item)})
+
+
+def _encoded(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, tuple):
+        return [_encoded(item) for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _known(kind: Any, value: Json) -> dict[str, Any]:
+    """What a JSON object says of the fields of a dataclass; null is absent."""
+    return {f.name: value[f.name] for f in fields(kind) if value.get(f.name) is not None}

@@ -1,0 +1,237 @@
+"""The report contract: what a reporter writes, whatever it is. Standard library only.
+
+One report = one peer, one reporting interval, one JSON object on one line (NDJSON,
+UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
+
+    {"format": "vizpub.report/1", "run": "poldercast-1", "peer": "17", "interval": 42, "seq": 43,
+     "neighbors": ["3", {"peer": "99", "layer": "rings", "topic": "7"}],
+     "topics": ["7", "12"],
+     "roles": [{"role": "rendezvous", "topic": "7"}],
+     "control": {"sent": {"messages": 12, "bytes": 4023},
+                 "received": {"messages": 9, "bytes": 3980}},
+     "publication": {"sent": {"messages": 2, "bytes": 1024},
+                     "received": {"messages": 1, "bytes": 512}},
+     "duplicates": 0,
+     "sent":     [{"message": "m1", "topic": "7", "publisher": "17", "to": ["3", "99"],
+                   "hops": 0, "time_us": 42000100, "bytes": 512}],
+     "received": [{"message": "m0", "topic": "7", "publisher": "5", "from": "99",
+                   "hops": 3, "time_us": 42000050, "bytes": 512}]}
+
+Every field but `format`, `peer` and `interval` may be absent: absent means *unknown*,
+never zero or empty (`[]` is none); null is absent. A structure-only report carries
+`neighbors`; a dissemination-only report carries `sent` and `received`.
+
+The contract changes only with a new version number.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from ingest.compressed import Content, lines
+from ingest.report_fields import FORMATS
+from ingest.report_records import (
+    OVERLAY,
+    Counters,
+    Json,
+    Neighbor,
+    Received,
+    Record,
+    Report,
+    Role,
+    RunEnd,
+    RunHeader,
+    Sent,
+)
+from model.errors import InputError
+
+__all__ = [
+    "OVERLAY",
+    "Counters",
+    "Line",
+    "Neighbor",
+    "Received",
+    "Record",
+    "Report",
+    "ReportReader",
+    "ReportWriter",
+    "Role",
+    "RunEnd",
+    "RunHeader",
+    "Sent",
+    "from_json",
+    "parse",
+    "problems",
+    "unknown_fields",
+]
+
+_KINDS: dict[str, type[Report] | type[RunHeader] | type[RunEnd]] = {
+    kind.format: kind for kind in (Report, RunHeader, RunEnd)
+}
+
+
+def problems(record: object) -> list[str]:
+    """Why ingest would refuse a record (as `json.loads` gives it); empty if it would not.
+
+    The words are stable: 'no 'peer'', ''interval' is not an integer', ''control.sent.bytes'
+    is negative', ''topics[]' has a control character', 'unknown format 'x'', 'not an object'.
+    """
+    if not isinstance(record, dict):
+        return ["not an object"]
+    kind = record.get("format")
+    if kind is None:
+        return ["no 'format'"]
+    if not isinstance(kind, str) or kind not in FORMATS:
+        return [f"unknown format {kind!r}"]
+    # A field that is wrong in a hundred entries is one problem.
+    return list(dict.fromkeys(FORMATS[kind].problems(record, "")))
+
+
+def unknown_fields(record: Json) -> list[str]:
+    """The names of fields that the contract does not know, as 'sent[].colour', each once."""
+    return list(dict.fromkeys(FORMATS[record["format"]].unknown(record, "")))
+
+
+def parse(line: str | bytes) -> tuple[Any, list[str]]:
+    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] where it is none."""
+    try:
+        value = json.loads(line, parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        return None, ["not UTF-8"]
+    except (ValueError, RecursionError):
+        return None, ["not JSON"]
+    return value, problems(value)
+
+
+def from_json(value: Json) -> Record:
+    """The record that a JSON object stands for. Raises: InputError where it has problems."""
+    if wrong := problems(value):
+        raise InputError("; ".join(wrong))
+    return _KINDS[value["format"]].from_json(value)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a report file: its record, or its problems."""
+
+    number: int
+    """From 1."""
+    record: Record | None
+    problems: tuple[str, ...] = ()
+
+
+class ReportReader:
+    """Iterates over the lines of a report file that are not blank.
+
+    A file that breaks off gives what can be read (its cut line has problems) and ends;
+    `damage` then says why, and is null for a sound file.
+
+        reader = ReportReader(path)
+        for line in reader: ...
+        if reader.damage: ...
+    """
+
+    damage: str | None = None
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Line]:
+        with open(self._path, "rb") as stream:
+            content = Content(stream)
+            for number, (text, _) in enumerate(lines(content), 1):
+                if text.strip():
+                    yield _line(number, text)
+            self.damage = content.damage
+
+
+class ReportWriter:
+    """Writes a file of reports: the header first, then reports, then perhaps the end.
+
+    The file appears whole when the writer is closed (written beside it, synced, renamed)
+    or, after an exception inside the `with` block, not at all. A name that ends in `.gz`
+    is compressed; the same records make the same bytes. Records that ingest would refuse
+    are refused here.
+
+        with ReportWriter("out/17.ndjson.gz", RunHeader(run="a", interval_us=1_000_000)) as writer:
+            writer.write(Report(peer="17", interval=0, neighbors=(Neighbor("3"),)))
+            writer.end(last_interval=0)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: RunHeader | None = None) -> None:
+        self._path = Path(path)
+        self._run = header.run if header else None
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # A leading dot: what a killed writer leaves behind is not ingested.
+        self._unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        self._file = open(self._unfinished, "wb")  # noqa: SIM115
+        self._stream: BinaryIO | gzip.GzipFile = self._file
+        if self._path.suffix == ".gz":
+            # Neither name nor time: the same reports make the same bytes.
+            self._stream = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0)
+        if header:
+            self.write(header)
+
+    def write(self, record: Record) -> None:
+        """Append a record. Raises: InputError where it has problems."""
+        value = record.to_json()
+        if wrong := problems(value):
+            raise InputError(f"a {type(record).__name__} cannot be written: {'; '.join(wrong)}")
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        self._stream.write(text.encode() + b"\n")
+
+    def end(self, last_interval: int) -> None:
+        """Mark the end of the run."""
+        self.write(RunEnd(last_interval, self._run))
+
+    def close(self) -> None:
+        """Finish the file and let it appear under its name."""
+        try:
+            if self._stream is not self._file:
+                self._stream.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError:
+            self.discard()
+            raise
+        self._file.close()
+        os.replace(self._unfinished, self._path)
+
+    def discard(self) -> None:
+        """Leave no file."""
+        with suppress(OSError):  # a full disk also fails what closing would flush
+            self._file.close()
+        self._unfinished.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.discard()
+
+
+def _line(number: int, text: bytes) -> Line:
+    value, wrong = parse(text)
+    if wrong:
+        return Line(number, None, tuple(wrong))
+    return Line(number, _KINDS[value["format"]].from_json(value))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,82 @@
+"""What can be read of a damaged file, against the original."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+
+import pyarrow as pa
+import pytest
+
+from ingest.compressed import Content, lines
+
+SEED = 7
+RAW = b"".join(b"%d\n" % random.Random(SEED + i).randrange(10**9) for i in range(40_000))
+GZIP = gzip.compress(RAW, mtime=0)
+ZSTD = pa.compress(RAW, codec="zstd", asbytes=True)
+
+
+def read(data: bytes) -> tuple[bytes, str | None]:
+    content = Content(io.BytesIO(data))
+    return b"".join(content), content.damage
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", b""),
+        (RAW, RAW),
+        (GZIP, RAW),
+        (GZIP + GZIP, RAW * 2),
+        (GZIP + b"\0" * 200_000, RAW),
+        (GZIP + b"\0" * 200_000 + GZIP, RAW * 2),
+        (ZSTD, RAW),
+        (ZSTD + ZSTD, RAW * 2),
+    ],
+    ids=["empty", "plain", "gzip", "members", "padded", "padding between", "zstd", "frames"],
+)
+def test_sound_content(data: bytes, expected: bytes) -> None:
+    assert read(data) == (expected, None)
+
+
+@pytest.mark.parametrize("cut", [2, 9, 10, 1000, len(GZIP) // 2, len(GZIP) - 8, len(GZIP) - 1])
+def test_truncated_gzip(cut: int) -> None:
+    content, damage = read(GZIP[:cut])
+    assert RAW.startswith(content)
+    assert damage == "truncated gzip"
+    assert cut < 1000 or content
+    assert cut < len(GZIP) - 8 or content == RAW
+
+
+def test_a_wrong_checksum_keeps_all_content() -> None:
+    damaged = bytearray(GZIP)
+    damaged[-6] ^= 0xFF
+    content, damage = read(bytes(damaged))
+    assert content == RAW
+    assert damage is not None
+    assert damage.startswith("damaged gzip")
+
+
+def test_what_follows_a_gzip_is_damage() -> None:
+    content, damage = read(GZIP + b"garbage")
+    assert content == RAW
+    assert damage is not None
+
+
+def test_truncated_zstandard() -> None:
+    content, damage = read(ZSTD[: len(ZSTD) // 2])
+    assert RAW.startswith(content)
+    assert damage is not None
+    assert damage.startswith("damaged zstandard")
+
+
+def test_lines_over_chunks() -> None:
+    chunks = [b"a\nb", b"c", b"\n\n", b"d\r\n", b"e"]
+    assert list(lines(chunks)) == [
+        (b"a", True),
+        (b"bc", True),
+        (b"", True),
+        (b"d\r", True),
+        (b"e", False),
+    ]
