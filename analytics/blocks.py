@@ -78,6 +78,7 @@ PEER_TYPES: Types = {
     "eccentricity": np.int32,
     "component": np.int32,
     "strong_component": np.int32,
+    "subscriptions": np.int32,
 }
 TOPIC_TYPES: Types = {
     "interval": np.int32,
@@ -126,7 +127,7 @@ def measure_block(
     either way), clustering (undirected), betweenness (directed, ordered pairs, not normalised)
     with its standard error (0 where exact; both NaN where not asked for), distance_sum and
     reach (hops to, and number of, the other peers it reaches), eccentricity (-1 where it
-    reaches none), component and strong_component (smallest peer of it).
+    reaches none), component and strong_component (smallest peer of it), subscriptions (topics).
     `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
     distance_sum and pairs (ordered pairs that are connected) without. Empty if not asked for.
@@ -168,7 +169,7 @@ def _measure_peers(snapshot: Snapshot, measures: Measures) -> Columns:
     in_ptr, in_idx = reverse(ptr, idx)
     both_ptr, both_idx = union(ptr, idx, in_ptr, in_idx)
     distance_sum, reach, eccentricity = distances(ptr, idx)
-    between, error = _betweenness(snapshot, measures)
+    between, error = _betweenness(snapshot, int(eccentricity.max(initial=0)), measures)
     return {
         "interval": np.full(peers.size, snapshot.interval),
         "peer": peers,
@@ -183,16 +184,17 @@ def _measure_peers(snapshot: Snapshot, measures: Measures) -> Columns:
         "eccentricity": eccentricity,
         "component": peers[weak_components(ptr, idx)],
         "strong_component": peers[strong_components(ptr, idx)],
+        "subscriptions": np.bincount(snapshot.subscriber, minlength=peers.size),
     }
 
 
-def _betweenness(snapshot: Snapshot, measures: Measures) -> tuple[Floats, Floats]:
+def _betweenness(snapshot: Snapshot, hops: int, measures: Measures) -> tuple[Floats, Floats]:
     """Betweenness and its standard error, NaN where not asked for."""
     if not measures.betweenness:
         unknown = np.full(snapshot.peers.size, np.nan)
         return unknown, unknown
     rng = np.random.default_rng([measures.seed, snapshot.interval])
-    return betweenness(snapshot.ptr, snapshot.idx, measures.betweenness_budget, rng)
+    return betweenness(snapshot.ptr, snapshot.idx, hops, measures.betweenness_budget, rng)
 
 
 def _measure_topics(snapshot: Snapshot) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.compiled import Int32s, Int64s, compiled
+from analytics.kernels.compiled import Int32s, Int64s, Words, compiled
 
 Rows = tuple[Int64s, Int32s]
 """`(ptr, idx)`: int64[n + 1] and int32[links]."""
@@ -93,3 +93,15 @@ def induced(ptr: Int64s, idx: Int32s, members: Int32s, place: Int32s) -> Rows:
         inner_ptr[i + 1] = count
     place[members] = -1
     return inner_ptr, inner_idx[:count]
+
+
+@compiled("(int64[::1], int32[::1], int64, int64)")
+def neighbour_bits(ptr: Int64s, idx: Int32s, first: int, width: int) -> Words:
+    """uint64[n, width]: bit w % 64 of word w // 64 - first says that w is a neighbour. O(links)."""
+    bits = np.zeros((ptr.size - 1, width), np.uint64)
+    for v in range(ptr.size - 1):
+        for k in range(ptr[v], ptr[v + 1]):
+            word = idx[k] // 64 - first
+            if 0 <= word < width:
+                bits[v, word] |= np.uint64(1) << np.uint64(idx[k] % 64)
+    return bits

@@ -1,10 +1,22 @@
-"""Betweenness of the directed overlay: exact from every source, or estimated from some."""
+"""Betweenness of the directed overlay: exact from every source, or estimated from some.
+
+Brandes, A faster algorithm for betweenness centrality, 2001, algorithm 1, in two forms with the
+same result: one source at a time, and 32 sources side by side, hop by hop over all peers. The
+second is the faster while the overlay is a few hops wide, as overlays are made to be; on a long
+path it would walk everybody for each hop. Path counts are float64.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
+from analytics.kernels.adjacency import reverse
 from analytics.kernels.compiled import Floats, Int32s, Int64s, compiled
+
+_LANES = 32
+_SHALLOW = 10
+"""Hops up to which lanes are faster, measured on random overlays and on rings of neighbours."""
 
 
 @compiled("(int64[::1], int32[::1], int32, int32[::1], int32[::1], float64[::1])")
@@ -12,6 +24,7 @@ def _count_paths(
     ptr: Int64s, idx: Int32s, source: int, hops: Int32s, order: Int32s, paths: Floats
 ) -> int:
     """Breadth-first from the source: hops, shortest paths, and who was reached in which order."""
+    hops[:], paths[:] = -1, 0
     hops[source], paths[source], order[0] = 0, 1, source
     done, reached = 0, 1
     while done < reached:
@@ -29,21 +42,13 @@ def _count_paths(
 
 
 @compiled("(int64[::1], int32[::1], int32[::1])")
-def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s) -> tuple[Floats, Floats]:
-    """Sum and sum of squares, over `sources`, of how much each source depends on each peer.
-
-    `ptr`, `idx`: outgoing rows; float64[n] each. The dependency of s on v is the share of the
-    shortest paths from s through v, summed over their targets; over all sources it adds up to
-    betweenness by ordered pairs, not normalised. O(sources · (n + links)). Brandes, A faster
-    algorithm for betweenness centrality, 2001, algorithm 1; path counts are float64.
-    """
+def _one_by_one(ptr: Int64s, idx: Int32s, sources: Int32s) -> Floats:
+    """`dependencies` of one source after the other. O(sources · (n + links))."""
     n = ptr.size - 1
-    total, squares = np.zeros(n), np.zeros(n)
+    sums = np.zeros((2, n))
     hops, order = np.empty(n, np.int32), np.empty(n, np.int32)
     paths, dependency = np.empty(n), np.empty(n)
     for source in sources:
-        hops[:] = -1
-        paths[:] = 0
         reached = _count_paths(ptr, idx, source, hops, order, paths)
         for i in range(reached - 1, 0, -1):
             v = order[i]
@@ -52,26 +57,121 @@ def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s) -> tuple[Floats, Flo
                 if hops[idx[k]] == hops[v] + 1:
                     share += (1 + dependency[idx[k]]) / paths[idx[k]]
             dependency[v] = share * paths[v]
-            total[v] += dependency[v]
-            squares[v] += dependency[v] ** 2
-    return total, squares
+            sums[0, v] += dependency[v]
+            sums[1, v] += dependency[v] ** 2
+    return sums
+
+
+@njit(inline="always")
+def _add_rows(rows: Floats, which: Int32s, total: Floats) -> None:
+    """Set `total` to the sum of those rows, four at a time: it is the kernel's inmost loop."""
+    total[:] = 0
+    fours = which.size // 4 * 4
+    for k in range(0, fours, 4):
+        a, b, c, d = rows[which[k]], rows[which[k + 1]], rows[which[k + 2]], rows[which[k + 3]]
+        for lane in range(_LANES):
+            total[lane] += (a[lane] + b[lane]) + (c[lane] + d[lane])
+    for k in range(fours, which.size):
+        a = rows[which[k]]
+        for lane in range(_LANES):
+            total[lane] += a[lane]
+
+
+_LANED = "(int64[::1], int32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
+# Of 32 sources at once, one row of lanes per peer: hops int32[n, lanes], and in one array
+# float64[5, n, lanes] the paths, two rooms to work in, and the sum and sum of squares so far.
+
+
+@compiled(_LANED)
+def _count_paths_in_lanes(
+    in_ptr: Int64s, in_idx: Int32s, depth: int, hops: Int32s, lanes: Floats
+) -> None:
+    """Fill in hops and paths, which hold the sources only (-1 and 0 elsewhere).
+
+    Each hop, everyone pulls the paths of the peers that were reached in the hop before (`front`,
+    0 elsewhere) from those who link to it.
+    """
+    paths, front, wave = lanes[0], lanes[1], lanes[2]
+    front[:] = paths
+    for hop in range(1, depth + 1):
+        for v in range(paths.shape[0]):
+            row, mine, at = wave[v], paths[v], hops[v]
+            _add_rows(front, in_idx[in_ptr[v] : in_ptr[v + 1]], row)
+            for lane in range(_LANES):
+                is_reached = (at[lane] < 0) & (row[lane] > 0)
+                row[lane] = row[lane] if is_reached else 0.0
+                mine[lane] += row[lane]
+                at[lane] = hop if is_reached else at[lane]
+        front, wave = wave, front
+
+
+@compiled(_LANED)
+def _depend(ptr: Int64s, idx: Int32s, depth: int, hops: Int32s, lanes: Floats) -> None:
+    """Add the dependencies of all lanes to the sums, from the farthest hop inwards.
+
+    Everyone pulls, from those it links to, what each of their shortest paths carries: the
+    dependency on them and they themselves, if they lie one hop on (`carried`, 0 elsewhere).
+    """
+    paths, carried, inner = lanes[0], lanes[1], lanes[2]
+    carried[:] = 0
+    for hop in range(depth, 0, -1):
+        for v in range(paths.shape[0]):
+            row, mine, at = inner[v], paths[v], hops[v]
+            _add_rows(carried, idx[ptr[v] : ptr[v + 1]], row)
+            total, squares = lanes[3, v], lanes[4, v]
+            for lane in range(_LANES):
+                is_here = at[lane] == hop
+                dependency = row[lane] * mine[lane] if is_here else 0.0
+                total[lane] += dependency
+                squares[lane] += dependency * dependency
+                row[lane] = (1 + dependency) / mine[lane] if is_here else 0.0
+        carried, inner = inner, carried
+
+
+@compiled("(int64[::1], int32[::1], int32[::1], int64)")
+def _in_lanes(ptr: Int64s, idx: Int32s, sources: Int32s, depth: int) -> Floats:
+    """`dependencies` of 32 sources at once. O(hops · sources · (n + links)), in wide words."""
+    n = ptr.size - 1
+    hops, lanes = np.empty((n, _LANES), np.int32), np.zeros((5, n, _LANES))
+    in_ptr, in_idx = reverse(ptr, idx)
+    for first in range(0, sources.size, _LANES):
+        hops[:], lanes[0] = -1, 0
+        for lane in range(min(_LANES, sources.size - first)):
+            hops[sources[first + lane], lane] = 0
+            lanes[0, sources[first + lane], lane] = 1
+        _count_paths_in_lanes(in_ptr, in_idx, depth, hops, lanes)
+        _depend(ptr, idx, depth, hops, lanes)
+    sums: Floats = lanes[3:].sum(axis=2)
+    return sums
+
+
+def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s, hops: int) -> Floats:
+    """Sum and sum of squares, over `sources`, of how much each source depends on each peer.
+
+    `ptr`, `idx`: outgoing rows; `hops`: the largest distance, or more; returns float64[2, n].
+    The dependency of s on v is the share of the shortest paths from s through v, summed over
+    their targets; over all sources it adds up to betweenness by ordered pairs, not normalised.
+    """
+    if hops <= _SHALLOW:
+        return _in_lanes(ptr, idx, sources, hops)
+    return _one_by_one(ptr, idx, sources)
 
 
 def betweenness(
-    ptr: Int64s, idx: Int32s, budget: float, rng: np.random.Generator
+    ptr: Int64s, idx: Int32s, hops: int, budget: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """`(betweenness, its standard error)`, float64[n] each; the error is 0 where it is exact.
 
-    Exact while n · (n + links) is within `budget`. Beyond it, as many sources as the budget
-    allows (at least 2) are drawn by `rng` without replacement and stand for all; the standard
-    error is that of a total under such sampling. Brandes and Pich, Centrality estimation in
-    large networks, 2007.
+    `ptr`, `idx`: outgoing rows; `hops`: the largest distance, or more. Exact while
+    n · (n + links) is within `budget`. Beyond it, as many sources as the budget allows (at
+    least 2) are drawn by `rng` without replacement and stand for all; the standard error is that
+    of a total under such sampling. Brandes and Pich, Centrality estimation in large networks, 2007.
     """
     n, work = ptr.size - 1, ptr.size - 1 + idx.size
     k = n if n * work <= budget else max(2, int(budget // work))
     if k >= n:
-        return dependencies(ptr, idx, np.arange(n, dtype=np.int32))[0], np.zeros(n)
+        return dependencies(ptr, idx, np.arange(n, dtype=np.int32), hops)[0], np.zeros(n)
     sources = rng.choice(n, k, replace=False).astype(np.int32)
-    total, squares = dependencies(ptr, idx, sources)
+    total, squares = dependencies(ptr, idx, sources, hops)
     variance = np.maximum(squares - total**2 / k, 0) / (k - 1)
     return total * (n / k), n * np.sqrt(variance / k * (1 - k / n))

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from analytics.kernels.adjacency import neighbour_bits
 from analytics.kernels.compiled import Floats, Int32s, Int64s, Words, compiled, population
 
 _BAND = 64
 """Words of a row: 4,096 peers at once, so that a row per peer stays small for any n."""
-
-
-@compiled("(int64[::1], int32[::1], int64, uint64[:, ::1])")
-def _fill(ptr: Int64s, idx: Int32s, first: int, rows: Words) -> None:
-    """Set the bit of each neighbour that lies in the band of words that starts at `first`."""
-    for v in range(rows.shape[0]):
-        for k in range(ptr[v], ptr[v + 1]):
-            word = idx[k] // 64 - first
-            if 0 <= word < rows.shape[1]:
-                rows[v, word] |= np.uint64(1) << np.uint64(idx[k] % 64)
 
 
 @compiled("(int64[::1], int32[::1], uint64[:, ::1], int64[::1])")
@@ -46,8 +37,7 @@ def clustering(ptr: Int64s, idx: Int32s) -> Floats:
     corners = np.zeros(n, np.int64)
     words = (n + 63) // 64
     for first in range(0, words, _BAND):
-        rows = np.zeros((n, min(_BAND, words - first)), np.uint64)
-        _fill(ptr, idx, first, rows)
+        rows = neighbour_bits(ptr, idx, first, min(_BAND, words - first))
         _count_common(ptr, idx, rows, corners)
     local = np.zeros(n, np.float64)
     for v in range(n):

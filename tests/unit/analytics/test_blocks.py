@@ -74,7 +74,7 @@ def alive(spans: Links | Presence | Subscriptions, interval: int) -> set[Any]:
     return {row[:-2] for row in versions if row[-2] <= interval < row[-1]}
 
 
-def brute_peers(graph: Any, interval: int) -> list[Row]:
+def brute_peers(graph: Any, taken: set[tuple[int, int]], interval: int) -> list[Row]:
     undirected = graph.to_undirected()
     weak = {v: min(part) for part in nx.weakly_connected_components(graph) for v in part}
     strong = {v: min(part) for part in nx.strongly_connected_components(graph) for v in part}
@@ -95,6 +95,7 @@ def brute_peers(graph: Any, interval: int) -> list[Row]:
             "eccentricity": max(hops[v], default=-1),
             "component": weak[v],
             "strong_component": strong[v],
+            "subscriptions": sum(peer == v for peer, _ in taken),
         }
         for v in sorted(graph)
     ]
@@ -129,7 +130,7 @@ def brute_force(versions: History, first: int, last: int) -> tuple[list[Row], li
         present = {peer for (peer,) in stays}
         everyone.add_nodes_from(present)
         graph = everyone.subgraph(present)
-        peers += brute_peers(graph, interval)
+        peers += brute_peers(graph, taken, interval)
         topics += brute_topics(graph, taken, interval)
     return peers, topics
 

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
-from analytics.kernels.betweenness import betweenness
+from analytics.kernels.betweenness import betweenness, dependencies
 from analytics.kernels.clustering import clustering
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 
 EXACT = 2e10
+SHALLOW, DEEP = 10, 11
 Overlay = Any
 """A directed graph of networkx whose nodes are 0 … n-1."""
 
@@ -135,10 +136,15 @@ def check_clustering(graph: Overlay) -> None:
 
 
 def check_betweenness(graph: Overlay) -> None:
+    """Told its true depth, and told that it is deep, which takes one source at a time."""
     expected = nx.betweenness_centrality(graph, normalized=False)
-    measured, error = betweenness(*rows_of(graph), EXACT, np.random.default_rng(0))
-    np.testing.assert_allclose(measured, [expected[v] for v in sorted(graph)], rtol=1e-9, atol=1e-9)
-    assert not error.any()
+    rows, sources = rows_of(graph), np.arange(graph.number_of_nodes(), dtype=np.int32)
+    depth = int(distances(*rows)[2].max(initial=0))
+    for hops in (depth, max(depth, DEEP)):
+        measured, _ = dependencies(*rows, sources, hops)
+        np.testing.assert_allclose(
+            measured, [expected[v] for v in sorted(graph)], rtol=1e-9, atol=1e-9
+        )
 
 
 def test_rows_turned_round_and_joined_are_the_graphs(graph: Overlay) -> None:
@@ -248,11 +254,14 @@ def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> N
         assert dict(zip(TOPIC_COLUMNS, row.tolist(), strict=True)) == expected
 
 
-def test_sampled_betweenness_is_unbiased_and_knows_its_error() -> None:
+@pytest.mark.parametrize("hops", [SHALLOW, DEEP])
+def test_sampled_betweenness_is_unbiased_and_knows_its_error(hops: int) -> None:
     ptr, idx = rows_of(random_overlay(80, 4, seed=16))
-    exact, _ = betweenness(ptr, idx, EXACT, np.random.default_rng(0))
+    exact, _ = betweenness(ptr, idx, hops, EXACT, np.random.default_rng(0))
     quarter = 20.0 * (80 + idx.size)
-    draws = [betweenness(ptr, idx, quarter, np.random.default_rng(seed)) for seed in range(1000)]
+    draws = [
+        betweenness(ptr, idx, hops, quarter, np.random.default_rng(seed)) for seed in range(1000)
+    ]
     estimates, errors = (np.array(column) for column in zip(*draws, strict=True))
     spread = estimates.std(axis=0)
     np.testing.assert_array_less(abs(estimates.mean(axis=0) - exact), 5 * spread / 1000**0.5 + 1e-9)
@@ -261,6 +270,6 @@ def test_sampled_betweenness_is_unbiased_and_knows_its_error() -> None:
 
 def test_sampled_betweenness_is_repeatable() -> None:
     rows = rows_of(random_overlay(80, 4, seed=17))
-    first, second = (betweenness(*rows, 5_000, np.random.default_rng(3)) for _ in range(2))
+    first, second = (betweenness(*rows, SHALLOW, 5_000, np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert first[1].any()
