@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.load import load_stored
 from cli.options import Output, comma_list, command
 from cli.settings import Settings
 from cli.summary import damaged, show_summary
@@ -94,9 +95,7 @@ def ingest(
         settings.say(f"run '{run}' is already complete")
     show_summary(outcome.run, output, settings)
     if not handling.no_load:
-        from cli.load import load_into_neo4j
-
-        load_into_neo4j(settings, outcome.run)
+        load_stored(settings, outcome.run)
     if handling.strict:
         _check_nothing_refused(outcome.run)
 

@@ -47,6 +47,13 @@ class Rows:
         """Rows of Arrow batches, one batch in memory at a time."""
         return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
 
+    def upright(self, output: Output) -> Rows:
+        """One row as a line per column where people read it; programs get the row as it is."""
+        if output_format(output) not in ("table", "md"):
+            return self
+        (values,) = self.values
+        return Rows(("fact", "value"), list(zip(self.columns, values, strict=True)))
+
 
 def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)

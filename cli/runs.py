@@ -88,9 +88,14 @@ def remove(
         vizpub runs remove monday
         vizpub runs remove monday --yes
     """
-    from ingest.store import open_run, remove_run
+    from cli.service import remove_from_neo4j
+    from ingest.store import remove_run, run_names
 
-    open_run(settings.workspace, run, complete=False)
+    stored = run in run_names(settings.workspace)
     if not yes:
         typer.confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?", abort=True)
-    remove_run(settings.workspace, run)
+    # First the copy: what is left of an interrupted removal can be removed again.
+    removed = remove_from_neo4j(settings, run)
+    if stored or not removed:
+        remove_run(settings.workspace, run)
+    settings.say(f"removed run '{run}'")

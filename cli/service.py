@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from cli.settings import Settings
+from model.errors import UnknownName
 
 if TYPE_CHECKING:
     from graphstore.connection import Connection
+    from graphstore.load import LoadSummary
+    from graphstore.runs import LoadedRun
     from graphstore.server import LocalServer
+    from graphstore.verify import Difference
+    from ingest.store import StoredRun
 
 
 def local_server(settings: Settings) -> LocalServer:
@@ -18,8 +26,20 @@ def local_server(settings: Settings) -> LocalServer:
     return LocalServer(settings.workspace / "neo4j")
 
 
-def started(settings: Settings) -> Connection:
-    """A Neo4j to write to; the local one is made and started where it has to be.
+def start_local(settings: Settings) -> Connection:
+    """Start the local server, with a bar while its jars are fetched.
+
+    Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+    """
+    server = local_server(settings)
+    with settings.progress() as progress:
+        if server.status().state != "running":
+            progress("Start Neo4j", 0, 0)
+        return server.start(lambda done, total: progress("Fetch Neo4j (bytes)", done, total))
+
+
+def to_write(settings: Settings) -> Connection:
+    """A Neo4j to load into; the local one is made and started where it has to be.
 
     Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing, UseError.
     """
@@ -28,24 +48,70 @@ def started(settings: Settings) -> Connection:
     return from_environment() or start_local(settings)
 
 
-def reached(settings: Settings) -> Connection:
-    """A Neo4j to read from; the local one is started if it ever was before.
+def to_read(settings: Settings) -> Connection:
+    """A Neo4j to ask; the local one is started if it ever was before.
 
     Raises: Neo4jUnavailable where there is none, UseError.
     """
-    from graphstore.connection import find_connection
+    from graphstore.connection import find_connection, from_environment
 
-    server = local_server(settings)
-    if server.status().state == "stopped":
-        return started(settings)
+    if from_environment() is None and local_server(settings).status().state == "stopped":
+        return start_local(settings)
     return find_connection(settings.workspace / "neo4j")
 
 
-def start_local(settings: Settings) -> Connection:
-    """Start the local server, with a bar while its jars are fetched."""
-    server = local_server(settings)
-    if server.status().state == "running":
-        return server.start()
-    with settings.progress() as progress:
-        progress("Start Neo4j", 0, 0)
-        return server.start(lambda done, total: progress("Fetch Neo4j", done, total))
+@dataclass(frozen=True)
+class Neo4j:
+    """A server that has answered, for as long as the block of `connected` lasts."""
+
+    driver: Any
+    database: str
+
+    def open_run(self, name: str) -> LoadedRun:
+        """A loaded run. Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer."""
+        from graphstore.runs import open_run
+
+        return open_run(self.driver, self.database, name)
+
+    def load(self, run: StoredRun, settings: Settings) -> LoadSummary:
+        """Load a run from the store. Raises: as graphstore.load.load_run."""
+        from graphstore.load import load_run
+
+        with settings.progress() as progress:
+            return load_run(self.driver, self.database, run.facts, run.row_groups, progress)
+
+    def verify(self, run: StoredRun) -> list[Difference]:
+        """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
+        from graphstore.verify import verify_run
+
+        return verify_run(self.driver, self.database, run.facts, run.row_groups)
+
+    def remove(self, run: str, settings: Settings) -> bool:
+        """Remove a run, in whatever state; false where there is none of that name."""
+        from graphstore.remove import remove_run
+
+        with settings.progress() as progress:
+            try:
+                remove_run(self.driver, self.database, run, progress)
+            except UnknownName:
+                return False
+        return True
+
+
+@contextmanager
+def connected(connection: Connection) -> Iterator[Neo4j]:
+    """The server for the length of the block. Raises: Neo4jUnavailable."""
+    from graphstore.connection import connect
+
+    with connect(connection) as driver:
+        yield Neo4j(driver, connection.database)
+
+
+def remove_from_neo4j(settings: Settings, run: str) -> bool:
+    """Remove a run from Neo4j if there is a Neo4j, and the run in it."""
+    from graphstore.connection import from_environment
+
+    if from_environment() is None and local_server(settings).status().state == "absent":
+        return False
+    with connected(to_read(settings)) as neo4j:
+        return neo4j.remove(run, settings)

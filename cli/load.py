@@ -1,0 +1,87 @@
+"""`vizpub load`, `verify`, `rebuild`: the copy of a run in Neo4j."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.options import Output, RunName, command
+from cli.output import Rows, show
+from cli.service import connected, to_read, to_write
+from cli.settings import Settings
+from model.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from ingest.store import StoredRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (load, verify, rebuild):
+        app.command(rich_help_panel="Graph in Neo4j")(command(function))
+
+
+def load(settings: Settings, run: RunName) -> None:
+    """Load a run into Neo4j; `ingest` does it too.
+
+    A load that was interrupted goes on; nothing is entered twice. Neo4j is the one
+    NEO4J_URI names, or the workspace's own, which is started.
+
+    Examples:
+
+        vizpub load monday
+    """
+    from ingest.store import open_run
+
+    load_stored(settings, open_run(settings.workspace, run))
+
+
+def load_stored(settings: Settings, run: StoredRun) -> None:
+    """Load a run of the store, and say what Neo4j has of it then."""
+    with connected(to_write(settings)) as neo4j:
+        loaded = neo4j.load(run, settings)
+    settings.say(
+        f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
+        f"{loaded.peers:,} peers, {loaded.topics:,} topics, {loaded.messages:,} messages, "
+        f"{loaded.links:,} links, {loaded.receptions:,} receptions"
+    )
+
+
+def verify(settings: Settings, run: RunName, output: Output) -> None:
+    """Compare the copy in Neo4j with the tables of the run; exit code 1 where they differ.
+
+    Examples:
+
+        vizpub verify monday
+    """
+    from ingest.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with connected(to_read(settings)) as neo4j:
+        neo4j.open_run(run)
+        found = neo4j.verify(stored)
+    if not found:
+        settings.say(f"run '{run}' in Neo4j equals its tables")
+        return
+    columns = ("table", "what", "in the table", "in Neo4j")
+    values = [(d.table, d.what, d.expected, d.found) for d in found]
+    show(Rows(columns, values), output, settings)
+    raise CheckFailed(
+        f"run '{run}' in Neo4j differs from its tables; make it anew with: vizpub rebuild {run}"
+    )
+
+
+def rebuild(settings: Settings, run: RunName) -> None:
+    """Remove the copy in Neo4j, if any, and load it anew from the tables of the run.
+
+    Examples:
+
+        vizpub rebuild monday
+    """
+    from ingest.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with connected(to_write(settings)) as neo4j:
+        neo4j.remove(run, settings)
+    load_stored(settings, stored)

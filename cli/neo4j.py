@@ -1,0 +1,110 @@
+"""`vizpub neo4j`: the workspace's own Neo4j server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from cli.options import Output, command
+from cli.output import Rows, show
+from cli.service import local_server, start_local
+from cli.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Start and stop the local Neo4j.")
+    for function in (start, stop, status, browser, remove):
+        group.command()(command(function))
+    app.add_typer(group, name="neo4j", rich_help_panel="Graph in Neo4j")
+
+
+def start(settings: Settings, output: Output) -> None:
+    """Start the server, fetching Neo4j first where that is needed.
+
+    Commands that load start it themselves; it runs until it is stopped.
+
+    Examples:
+
+        vizpub neo4j start
+    """
+    start_local(settings)
+    _show_status(settings, output)
+
+
+def stop(settings: Settings) -> None:
+    """Stop the server; what is in it stays.
+
+    Examples:
+
+        vizpub neo4j stop
+    """
+    stopped = local_server(settings).stop()
+    settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
+
+
+def status(settings: Settings, output: Output) -> None:
+    """Show whether the server runs, where, and how much memory it has.
+
+    Examples:
+
+        vizpub neo4j status
+        vizpub neo4j status --format json
+    """
+    if given := os.environ.get("NEO4J_URI"):
+        settings.say(f"NEO4J_URI is set: commands use {given}, not this server")
+    _show_status(settings, output)
+
+
+def _show_status(settings: Settings, output: Output) -> None:
+    facts: dict[str, Any] = asdict(local_server(settings).status())
+    facts["home"] = str(facts["home"])
+    show(Rows.of_records([facts]).upright(output), output, settings)
+
+
+def browser(
+    settings: Settings,
+    launch: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open it (default: if this is a terminal)."),
+    ] = None,
+) -> None:
+    """Start the server and open Neo4j Browser, where the graph can be drawn and asked.
+
+    Log in as neo4j with the password in the file that is named.
+
+    Examples:
+
+        vizpub neo4j browser
+        vizpub neo4j browser --no-open
+    """
+    from graphstore.home import ServerHome
+
+    start_local(settings)
+    found = local_server(settings).status()
+    print(found.browser)
+    settings.say(f"user neo4j, password in {ServerHome(found.home).password_file}")
+    if found.browser and (sys.stdout.isatty() if launch is None else launch):
+        typer.launch(found.browser)
+
+
+def remove(
+    settings: Settings,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Stop the server and delete its databases; the runs in the workspace stay.
+
+    Examples:
+
+        vizpub neo4j remove --yes
+    """
+    server = local_server(settings)
+    home = server.status().home
+    if not yes:
+        typer.confirm(f"Delete the Neo4j in {home}?", abort=True)
+    server.remove()
+    settings.say(f"removed {home}; vizpub load RUN makes it anew")
