@@ -34,13 +34,13 @@ class LoadedRun:
     peers: int = 0
 
     def rows(
-        self, folder: str, name: str, timeout: float | None = None, **parameters: Any
+        self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any
     ) -> list[list[Any]]:
         """All rows of one of our own statements; `$run` is given.
 
         Raises: Neo4jUnavailable, Neo4jAnswer, UseError where the time is up.
         """
-        text = cypher.statement(folder, name).text
+        text = cypher.statement(folder, statement).text
         parameters["run"] = self.facts.name
         return sessions.rows(self.driver, self.database, text, parameters, timeout)
 
@@ -52,8 +52,7 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     """
     properties = run_properties(driver, database, name)
     if properties is None:
-        known = [row[0] for row in _rows(driver, database, "run-names")]
-        raise UnknownName("run", name, known, "vizpub query runs")
+        raise UnknownName("run", name, run_names(driver, database), "vizpub query runs")
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))
@@ -76,6 +75,11 @@ def run_properties(driver: Driver, database: str, name: str) -> dict[str, Any] |
     """The properties of a Run node, whatever its state; null where there is none."""
     found = _rows(driver, database, "run", run=name)
     return found[0][0] if found else None
+
+
+def run_names(driver: Driver, database: str) -> list[str]:
+    """The names of all runs, whatever their state."""
+    return [name for (name,) in _rows(driver, database, "run-names")]
 
 
 def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[list[Any]]:

@@ -52,7 +52,7 @@ def rows(
 ) -> list[list[Any]]:
     """All rows of one of our own reading statements. `timeout` in seconds, null = the server's."""
     with reading(driver, database) as session:
-        query = Query(text, timeout=timeout)  # type: ignore[arg-type]
+        query = Query(text, timeout=timeout)
         return [record.values() for record in session.run(query, dict(parameters))]
 
 

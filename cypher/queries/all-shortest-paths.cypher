@@ -1,0 +1,17 @@
+// All shortest paths along the links of the overlay at a time.
+//
+// $run run – the run
+// $at tick ticks – the time
+// $from peer($at) – the peer they start at, present at $at
+// $to peer($at) – the peer they end at, present at $at
+// $layers layers? – layers of links to look at, null = all
+//
+// -> hops: links on the path, 0 from a peer to itself; no row where there is no path
+// -> peers: on the path, from the first to the last; each sequence of peers once
+MATCH (a:Peer {key: $from}), (b:Peer {key: $to})
+MATCH p = allShortestPaths((a)-[:LINK*0..]->(b))
+WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+                                  AND ($layers IS NULL OR r.layer IN $layers))
+WITH DISTINCT nodes(p) AS peers
+RETURN size(peers) - 1 AS hops, [n IN peers | n.name] AS peers
+ORDER BY peers

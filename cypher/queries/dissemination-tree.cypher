@@ -1,0 +1,24 @@
+// How a message spread: every reception by hop and time, duplicates too.
+//
+// $run run – the run
+// $message message – the message
+//
+// -> hop: links travelled from the publisher, null = unknown
+// -> time_us: time of the arrival, null = unknown
+// -> from: peer it came from, null = unknown
+// -> to: peer it came to
+// -> first: the first arrival at this peer; the others are duplicates
+// -> interested: the peer subscribed to the topic then, null = unknown
+MATCH (m:Message {key: $message})
+CALL (m) {
+  MATCH (a:Peer)-[h:HOP]->(b:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN a, b, h
+  UNION ALL
+  MATCH (:Message)-[h:REACHED]->(b:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN null AS a, b, h
+}
+RETURN h.n AS hop, h.time_us AS time_us, a.name AS from, b.name AS to, h.first AS first,
+       h.interested AS interested
+ORDER BY hop, time_us, b.id, a.id

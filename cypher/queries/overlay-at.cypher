@@ -1,0 +1,38 @@
+// The overlay at a time: its links, one row for a pair of peers, and the peers without any.
+//
+// $run run – the run
+// $at tick ticks – the time
+// $levels levels($at) – where in the index spans alive at $at can begin
+// $layers layers? – layers of links to look at, null = all
+//
+// -> src: peer that holds the link, or a peer without links
+// -> dst: peer it leads to, null = src has no link in or out
+// -> layers: of the links from src to dst
+// -> topics: that they serve
+CALL () {
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+    AND ($layers IS NULL OR r.layer IN $layers)
+  WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
+  RETURN collect([a, b, layers, topics]) AS links
+}
+CALL (links) {
+  UNWIND links AS link
+  UNWIND link[0..2] AS p
+  RETURN collect(DISTINCT p) AS linked
+}
+CALL (links, linked) {
+  UNWIND links AS link
+  RETURN link[0] AS a, link[1] AS b, link[2] AS layers, link[3] AS topics
+  UNION ALL
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $at AND s.vt > $at
+    AND NOT a IN linked
+  RETURN a, null AS b, [] AS layers, [] AS topics
+}
+RETURN a.name AS src, b.name AS dst, layers, topics
+ORDER BY a.id, b.id

@@ -1,0 +1,15 @@
+// A shortest path along the links of the overlay at a time.
+//
+// $run run – the run
+// $at tick ticks – the time
+// $from peer($at) – the peer it starts at, present at $at
+// $to peer($at) – the peer it ends at, present at $at
+// $layers layers? – layers of links to look at, null = all
+//
+// -> hops: links on the path, 0 from a peer to itself; no row where there is no path
+// -> peers: on the path, from the first to the last
+MATCH (a:Peer {key: $from}), (b:Peer {key: $to})
+MATCH p = shortestPath((a)-[:LINK*0..]->(b))
+WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+                                  AND ($layers IS NULL OR r.layer IN $layers))
+RETURN length(p) AS hops, [n IN nodes(p) | n.name] AS peers

@@ -1,0 +1,9 @@
+// The peer of a name.
+//
+// $run run – the run
+// $name string – its name in the source
+//
+// -> key: of the node
+MATCH (n:Peer)
+WHERE n.key STARTS WITH $run + '/' AND n.name = $name
+RETURN n.key AS key

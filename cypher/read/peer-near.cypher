@@ -1,0 +1,11 @@
+// The names most like one that no peer has.
+//
+// $run run – the run
+// $name string – the name that was asked for
+//
+// -> name: of a peer
+MATCH (n:Peer)
+WHERE n.key STARTS WITH $run + '/'
+RETURN n.name AS name
+ORDER BY toLower(n.name) CONTAINS toLower($name) DESC, left(n.name, 3) = left($name, 3) DESC, n.id
+LIMIT 200

@@ -1,0 +1,9 @@
+// When a peer was present.
+//
+// $peer string – key of the peer
+//
+// -> vf: begin of a stay, inclusive
+// -> vt: its end, exclusive
+MATCH (:Peer {key: $peer})-[s:PRESENT]->(:Run)
+RETURN s.vf AS vf, s.vt AS vt
+ORDER BY vf

@@ -1,0 +1,6 @@
+// Remove the nodes Interval of a run.
+//
+// $run run – the run
+MATCH (n:Interval)
+WHERE n.key STARTS WITH $run + '/'
+CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS

@@ -1,0 +1,6 @@
+// Remove the relationships REACHED of a run.
+//
+// $run run – the run
+MATCH ()-[r:REACHED]->()
+WHERE r.run = $run
+CALL (r) { DELETE r } IN TRANSACTIONS OF 10000 ROWS

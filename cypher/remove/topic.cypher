@@ -1,0 +1,6 @@
+// Remove the nodes Topic of a run.
+//
+// $run run – the run
+MATCH (n:Topic)
+WHERE n.key STARTS WITH $run + '/'
+CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS

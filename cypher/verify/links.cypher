@@ -1,0 +1,12 @@
+// How many links a run has, and the checksum of their integers.
+//
+// $run run – the run
+// $layers map – a number for each layer
+//
+// -> rows: how many there are
+// -> checksum: as graphstore.verify.checksum_of computes it
+MATCH (a:Peer)-[r:LINK]->(b:Peer)
+WHERE r.run = $run
+WITH [a.id, b.id, r.topic, r.vf, r.vt, r.lv, $layers[r.layer]] AS integers
+RETURN count(*) AS rows,
+       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum

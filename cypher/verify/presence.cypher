@@ -1,0 +1,11 @@
+// How many stays a run has, and the checksum of their integers.
+//
+// $run run – the run
+//
+// -> rows: how many there are
+// -> checksum: as graphstore.verify.checksum_of computes it
+MATCH (p:Peer)-[r:PRESENT]->(:Run)
+WHERE r.run = $run
+WITH [p.id, r.vf, r.vt, r.lv] AS integers
+RETURN count(*) AS rows,
+       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum

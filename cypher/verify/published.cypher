@@ -1,0 +1,11 @@
+// How many messages of known publishers a run has, and the checksum of their integers.
+//
+// $run run – the run
+//
+// -> rows: how many there are
+// -> checksum: as graphstore.verify.checksum_of computes it
+MATCH (m:Message)<-[r:PUBLISHED]-(p:Peer)
+WHERE m.key STARTS WITH $run + '/'
+WITH [m.id, p.id] AS integers
+RETURN count(*) AS rows,
+       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum

@@ -1,0 +1,112 @@
+"""What the labels of peers and the summary of a run need of its links, by numpy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphstore.batches import OPEN_LEVEL, Tables, sampled_spans
+from model.clock import OPEN, Clock
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
+
+
+def run_summary(tables: Tables) -> dict[str, Any]:
+    """Counts of a run, the layers of its links, and the levels of its closed spans."""
+    spans = [batch for name in ("links", "presence") for _, batch in tables(name)]
+    links = [batch for _, batch in tables("links")]
+    return {
+        "peers": _count(tables, "peers"),
+        "topics": _count(tables, "topics"),
+        "messages": _count(tables, "publications"),
+        "receptions": _count(tables, "receptions"),
+        "links": sum(batch.num_rows for batch in links),
+        "link_layers": sorted(
+            {layer for b in links for layer in pc.unique(b["layer"]).to_pylist()}
+        ),
+        "levels": sorted({level for batch in spans for level in _closed_levels(batch)}),
+    }
+
+
+def hub_peers(tables: Tables, clock: Clock) -> list[int]:
+    """The top 1 % of the peers by mean degree over the run, at least one; none without links.
+
+    The degree of an interval is the number of distinct peers linked either way.
+    """
+    neighbour_intervals = _neighbour_intervals(tables, clock)
+    ranked = sorted(neighbour_intervals, key=lambda peer: (-neighbour_intervals[peer], peer))
+    return ranked[: max(1, _count(tables, "peers") // 100)]
+
+
+def rendezvous_peers(tables: Tables) -> list[int]:
+    """The peers in the role of a rendezvous, else the roots of the topics' trees.
+
+    A root is linked to by its children in the layer `tree` and never links to a parent there.
+    """
+    told = {
+        peer
+        for _, batch in tables("roles")
+        for peer, role in zip(batch["peer"].to_pylist(), batch["role"].to_pylist(), strict=True)
+        if role == "rendezvous"
+    }
+    return sorted(told or _tree_roots(tables))
+
+
+def _tree_roots(tables: Tables) -> set[int]:
+    children: set[tuple[int | None, int]] = set()
+    parents: set[tuple[int | None, int]] = set()
+    for _, batch in tables("links"):
+        tree = batch.filter(pc.equal(batch["layer"], "tree"))
+        topics = tree["topic"].to_pylist()
+        children.update(zip(topics, tree["src"].to_pylist(), strict=True))
+        parents.update(zip(topics, tree["dst"].to_pylist(), strict=True))
+    return {peer for _, peer in parents - children}
+
+
+def _neighbour_intervals(tables: Tables, clock: Clock) -> dict[int, int]:
+    """Over all intervals, the neighbours of each peer that has one; {peer: sum of degrees}."""
+    batches = [batch for _, batch in tables("links")]
+    totals: dict[int, int] = defaultdict(int)
+    if not batches:
+        return totals
+    links = pa.Table.from_batches(batches)
+    src, dst = (links[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
+    first, last = sampled_spans(links["vf"].to_numpy(), links["vt"].to_numpy(), clock)
+    kept = first <= last
+    low, high = np.minimum(src, dst)[kept], np.maximum(src, dst)[kept]
+    for a, b, intervals in zip(*_covered(low, high, first[kept], last[kept]), strict=True):
+        totals[int(a)] += int(intervals)
+        totals[int(b)] += int(intervals)
+    return totals
+
+
+def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct pairs and in how many intervals any of a pair's spans holds."""
+    order = np.lexsort((first, high, low))
+    low, high, first, last = low[order], high[order], first[order], last[order]
+    new = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))[: len(low)]
+    # A pair's spans stand one after the other, each pair on a stretch of its own,
+    # so that one running maximum tells for all how far the spans before reach.
+    stretch = (np.cumsum(new) - 1) * (int(last.max(initial=0)) + 2)
+    reach = np.maximum.accumulate(stretch + last + 1)
+    before = np.append(0, reach[:-1])[: len(low)]
+    added = np.maximum(0, stretch + last + 1 - np.maximum(before, stretch + first))
+    starts = np.flatnonzero(new)
+    return low[starts], high[starts], np.add.reduceat(added, starts) if len(starts) else added
+
+
+def _closed_levels(batch: pa.RecordBatch) -> list[int]:
+    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
+    lengths = np.unique((vt - vf)[vt != OPEN])
+    levels: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
+    return levels
+
+
+def _count(tables: Tables, table: str) -> int:
+    return sum(batch.num_rows for _, batch in tables(table))

@@ -1,0 +1,172 @@
+"""Load a run: nodes, relationships, labels, check; each batch exactly once.
+
+Every batch is one transaction that also enters the batch into the ledger, under a
+uniqueness constraint. Whatever happens to the server or to this process in between,
+the same load again enters what is missing and nothing twice: a batch that is there
+fails on its ledger key and is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from neo4j import Driver, ManagedTransaction, Session
+from neo4j.exceptions import ConstraintError
+
+import cypher
+from graphstore import sessions
+from graphstore.batches import Rows, RunRows, Tables, run_rows
+from graphstore.degrees import hub_peers, rendezvous_peers, run_summary
+from graphstore.remove import remove_run
+from graphstore.runs import properties_of, run_properties
+from graphstore.schema import create_constraints, create_indexes
+from graphstore.steps import Step, node_steps, parts, relationship_steps, with_clock
+from graphstore.verify import verify_run
+from model.errors import CheckFailed
+from model.progress import Progress, silent
+from model.run import RunFacts
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """What Neo4j has of a run after its load."""
+
+    run: str
+    already_complete: bool
+    """The run was there before, whole and equal to its tables: nothing was done."""
+    peers: int
+    topics: int
+    messages: int
+    links: int
+    receptions: int
+
+
+def load_run(
+    driver: Driver,
+    database: str,
+    facts: RunFacts,
+    tables: Tables,
+    progress: Progress | None = None,
+) -> LoadSummary:
+    """Load a run from its tables, or go on with a load that was interrupted.
+
+    `tables(name)` yields (label, batch) in the schemas of model.tables, nothing for a
+    table the run lacks; a label names the same rows at every call. A run that is whole
+    and equal is left alone; one that is half removed is removed first.
+
+    Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
+    stays unfinished); Neo4jUnavailable where the connection is lost (the same load again
+    goes on); Neo4jAnswer.
+    """
+    progress = progress or silent
+    state = _state(driver, database, facts.name)
+    if state == "removing":
+        remove_run(driver, database, facts.name, progress)
+    summary = run_summary(tables)
+    if state != "complete":
+        _fill(driver, database, facts, tables, progress)
+    progress("verify", 0, 1)
+    _check(driver, database, facts, tables)
+    progress("verify", 1, 1)
+    if state != "complete":
+        with sessions.writing(driver, database) as session:
+            _run(session, "complete", run=facts.name, summary=summary)
+    counts = {name: summary[name] for name in _COUNTED}
+    return LoadSummary(facts.name, state == "complete", **counts)
+
+
+_COUNTED = ("peers", "topics", "messages", "links", "receptions")
+
+
+def _state(driver: Driver, database: str, run: str) -> str | None:
+    create_constraints(driver, database)
+    properties = run_properties(driver, database, run)
+    return properties["state"] if properties else None
+
+
+def _fill(
+    driver: Driver, database: str, facts: RunFacts, tables: Tables, progress: Progress
+) -> None:
+    rows = run_rows(facts.name, facts.clock, tables)
+    with sessions.writing(driver, database) as session:
+        _run(session, "run", run=facts.name, facts=properties_of(facts))
+        for step in (*node_steps(rows), *relationship_steps(rows)):
+            _load_step(session, facts.name, step, with_clock(tables, rows), progress)
+        _label(session, rows, tables)
+    progress("index", 0, 1)
+    create_indexes(driver, database)
+    progress("index", 1, 1)
+
+
+def _load_step(session: Session, run: str, step: Step, tables: Tables, progress: Progress) -> None:
+    total = sum(batch.num_rows for _, batch in tables(step.table))
+    done = 0
+    for label, part in parts(tables, step.table):
+        rows = step.rows(part.to_pydict())
+        if rows:
+            _load_batch(session, run, step, label, rows)
+        done += part.num_rows
+        progress(f"load {step.statement}", done, total)
+
+
+def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
+    ledger = {"key": f"{run}|{step.statement}|{label}|{digest(rows)}", "rows": len(rows)}
+    try:
+        session.execute_write(_write_batch, ledger, step, {"run": run, "rows": rows})
+    except ConstraintError as error:
+        if "LoadBatch" not in str(error):
+            raise CheckFailed(
+                f"run '{run}' was begun from other tables",
+                [error.message or "", f"make it anew with: vizpub rebuild {run}"],
+            ) from error
+
+
+def _write_batch(
+    transaction: ManagedTransaction,
+    ledger: dict[str, Any],
+    step: Step,
+    parameters: dict[str, Any],
+) -> None:
+    entry = cypher.statement("load", "ledger").text
+    transaction.run(entry, ledger).consume()
+    record = transaction.run(
+        cypher.statement("load", step.statement).text,
+        parameters,
+    ).single(strict=True)
+    if record["rows"] != ledger["rows"]:
+        missing = ledger["rows"] - record["rows"]
+        raise CheckFailed(
+            f"{step.table}: {missing} of {ledger['rows']} rows name something that is not there",
+            [f"in batch {ledger['key']}"],
+        )
+
+
+def digest(rows: Rows) -> str:
+    """A short digest of a batch's rows; equal rows in equal order have equal digests."""
+    text = json.dumps(rows, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _label(session: Session, rows: RunRows, tables: Tables) -> None:
+    _run(session, "label-publishers", run=rows.run)
+    for statement, peers in (
+        ("label-rendezvous", rendezvous_peers(tables)),
+        ("label-hubs", hub_peers(tables, rows.clock)),
+    ):
+        _run(session, statement, keys=[rows.key(peer) for peer in peers])
+
+
+def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:
+    differences: Iterable[object] = verify_run(driver, database, facts, tables)
+    if details := [str(difference) for difference in differences]:
+        what = f"Neo4j's copy of run '{facts.name}' is not what its tables are"
+        raise CheckFailed(what, [*details, f"make it anew with: vizpub rebuild {facts.name}"])
+
+
+def _run(session: Session, statement: str, **parameters: Any) -> None:
+    text = cypher.statement("load", statement).text
+    session.execute_write(lambda t: t.run(text, parameters).consume())

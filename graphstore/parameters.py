@@ -1,0 +1,134 @@
+"""What was given for a query's parameters, as the values Neo4j gets.
+
+The header of the query says each one's type:
+
+    tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s')
+    peer, topic, message   a name, as in the source → the node's key
+    layers    names of layers, separated by commas
+    int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
+    run, levels            not given: the query's run, and graphstore.runs.level_ranges
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cypher import Parameter, Statement
+from graphstore.runs import LoadedRun, level_ranges
+from model.errors import UnknownName, UseError
+
+_OURS = ("run", "levels")
+_NAMES = ("peer", "topic", "message")
+
+
+def asked_of_user(query: Statement) -> list[Parameter]:
+    """The parameters a user gives, in the order of the header."""
+    return [p for p in query.parameters if p.type not in _OURS]
+
+
+def check_names(query: Statement, given: Mapping[str, object]) -> None:
+    """Raises: UseError for a parameter the query does not have or one that is missing."""
+    asked = asked_of_user(query)
+    unknown = sorted(set(given) - {p.name for p in asked})
+    missing = [p.name for p in asked if not p.optional and p.name not in given]
+    if not unknown and not missing:
+        return
+    told = [f"no parameter {name}" for name in unknown] + [f"{name} is missing" for name in missing]
+    takes = ", ".join(f"{p.name} ({_described(p)})" for p in asked) or "none"
+    raise UseError(f"query {query.name}: {'; '.join(told)}; it takes: {takes}")
+
+
+def _described(parameter: Parameter) -> str:
+    return parameter.type + (", may be left out" if parameter.optional else "")
+
+
+def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dict[str, Any]:
+    """The values of all parameters of a query of a run.
+
+    Raises: UseError, OutOfRange, UnknownName with the nearest names that are there.
+    """
+    check_names(query, given)
+    ticks = {
+        p.name: run.facts.clock.parse_at(str(given[p.name]))
+        for p in query.parameters
+        if p.type == "tick"
+    }
+    return {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+
+
+def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
+    match parameter.type:
+        case "run":
+            return run.facts.name
+        case "tick":
+            return ticks[parameter.name]
+        case "levels":
+            return level_ranges(run.levels, ticks[parameter.at])
+    return None if given is None else _given(parameter, given, run, ticks)
+
+
+def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
+    if parameter.type in _NAMES:
+        return _key(parameter, str(given), run, ticks.get(parameter.at))
+    if parameter.type == "layers":
+        return _layers(converted("list<string>", given), run)
+    return converted(parameter.type, given)
+
+
+def converted(type: str, given: object) -> Any:
+    """A value of type int, string, list<int> or list<string>, from itself or from text.
+
+    Raises: UseError.
+    """
+    if type.startswith("list<"):
+        return [converted(type[5:-1], item) for item in _items(given)]
+    if type == "string":
+        return str(given)
+    try:
+        return int(str(given))
+    except ValueError:
+        raise UseError(f"'{given}' is not a whole number") from None
+
+
+def _items(given: object) -> Sequence[object]:
+    if not isinstance(given, str):
+        return given if isinstance(given, list | tuple) else [given]
+    if not given.startswith("["):
+        return [item.strip() for item in given.split(",")]
+    try:
+        items: list[object] = json.loads(given)
+    except ValueError:
+        raise UseError(f"'{given}' is not a JSON list") from None
+    return items
+
+
+def _layers(layers: list[str], run: LoadedRun) -> list[str]:
+    for layer in layers:
+        if layer not in run.layers:
+            raise UnknownName("layer", layer, run.layers)
+    return layers
+
+
+def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
+    kind = parameter.type
+    found = run.rows("read", f"{kind}-named", name=name)
+    if not found:
+        near = [row[0] for row in run.rows("read", f"{kind}-near", name=name)]
+        raise UnknownName(kind, name, near)
+    key: str = found[0][0]
+    if at is not None:
+        _check_present(key, name, run, at)
+    return key
+
+
+def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
+    stays = run.rows("read", "stays", peer=key)
+    if any(vf <= at < vt for vf, vt in stays):
+        return
+    clock = run.facts.clock
+    there = "; ".join(f"from {clock.describe(vf)} to {clock.describe(vt)}" for vf, vt in stays)
+    raise UseError(
+        f"peer '{name}' is not present at {clock.describe(at)}; it is: {there or 'never'}"
+    )

@@ -1,0 +1,53 @@
+"""Constraints and indexes, and the closed lists of labels and types."""
+
+from __future__ import annotations
+
+from neo4j import Driver
+
+import cypher
+from graphstore import sessions
+
+LABELS = (
+    "Run",
+    "LoadBatch",
+    "Peer",
+    "Topic",
+    "Message",
+    "Interval",
+    "Publisher",
+    "Rendezvous",
+    "Hub",
+)
+TYPES = (
+    "LINK",
+    "SUBSCRIBES",
+    "PRESENT",
+    "PUBLISHED",
+    "ON",
+    "HOP",
+    "REACHED",
+)
+
+_INDEX_WAIT_S = 600
+
+
+def create_constraints(driver: Driver, database: str) -> None:
+    """One key, one node: what makes a load exactly once. Before the load; again is no harm."""
+    _run_all(driver, database, "constraint-")
+
+
+def create_indexes(driver: Driver, database: str) -> None:
+    """The indexes of relationships, and wait until they answer.
+
+    After a bulk load into an empty database: filling them at once is cheaper than row by row.
+    """
+    _run_all(driver, database, "index-")
+    with sessions.writing(driver, database) as session:
+        session.run("CALL db.awaitIndexes($seconds)", seconds=_INDEX_WAIT_S).consume()
+
+
+def _run_all(driver: Driver, database: str, prefix: str) -> None:
+    with sessions.writing(driver, database) as session:
+        for name in cypher.names("schema"):
+            if name.startswith(prefix):
+                session.run(cypher.statement("schema", name).text).consume()

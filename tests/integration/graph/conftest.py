@@ -1,0 +1,215 @@
+"""Random histories as Arrow tables, and a driver of a real Neo4j to load them into."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import neo4j
+import pyarrow as pa
+import pytest
+
+from graphstore.connection import Connection, connect
+from graphstore.load import load_run
+from graphstore.remove import remove_run
+from graphstore.runs import run_properties
+from model.clock import OPEN, Clock
+from model.run import RunFacts
+from model.tables import table
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class History:
+    """A run as rows of its tables."""
+
+    facts: RunFacts
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    batch: int = 37
+    """Rows of an Arrow batch: small, so that tables have several."""
+
+    def tables(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
+        rows = self.rows.get(name, [])
+        schema = table(name).arrow
+        for start in range(0, len(rows), self.batch):
+            part = [
+                {f: row.get(f) for f in schema.names} for row in rows[start : start + self.batch]
+            ]
+            yield f"part-0.parquet#{start}", pa.RecordBatch.from_pylist(part, schema)
+
+    def named(self, name: str) -> History:
+        """The same history as a run of another name."""
+        return replace(self, facts=replace(self.facts, name=name))
+
+    def peer(self, id: int) -> str:
+        name: str = self.rows["peers"][id]["key"]
+        return name
+
+    def topic(self, id: int) -> str:
+        name: str = self.rows["topics"][id]["key"]
+        return name
+
+    def alive(self, name: str, at: int) -> list[Row]:
+        """The rows of a table of spans that are alive at a tick."""
+        return [row for row in self.rows[name] if row["vf"] <= at < row["vt"]]
+
+
+def random_history(
+    seed: int, *, name: str = "", peers: int = 12, intervals: int = 9, ticks: int = 1
+) -> History:
+    """Peers that come and go, links in layers and for topics, subscriptions, messages.
+
+    Spans of one thing are disjoint; links and subscriptions lie inside their ends' stays.
+    """
+    random_ = random.Random(seed)
+    clock = Clock(ticks, None if seed % 2 else 1_000, 0, intervals - 1)
+    end = intervals * ticks
+    rows: dict[str, list[Row]] = {
+        "peers": [{"peer": i, "key": f"peer {i}", "reports": i % 5 != 0} for i in range(peers)],
+        "topics": [{"topic": i, "key": f"topic {i}"} for i in range(4)],
+    }
+    rows["presence"] = [
+        {"peer": peer, "vf": vf, "vt": vt}
+        for peer in range(peers)
+        for vf, vt in _spans(random_, 0, end, density=0.8)
+    ]
+    rows["links"] = [
+        {"src": src, "dst": dst, "layer": layer, "topic": topic, "vf": vf, "vt": vt}
+        for src in range(peers)
+        for dst in range(peers)
+        for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
+        if src != dst and random_.random() < 0.15
+        for low, high in _common(rows["presence"], src, dst)
+        for vf, vt in _spans(random_, low, high, density=0.6)
+    ]
+    rows["subscriptions"] = [
+        {"peer": stay["peer"], "topic": topic, "vf": vf, "vt": vt}
+        for stay in rows["presence"]
+        for topic in range(4)
+        if random_.random() < 0.5
+        for vf, vt in _spans(random_, stay["vf"], stay["vt"], density=0.7)
+    ]
+    rows["publications"] = [_publication(random_, m, rows, clock) for m in range(20)]
+    rows["receptions"] = [
+        r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
+    ]
+    rows["metrics/messages"] = [
+        {"message": m, "receptions": m, "first_receptions": 1, "duplicates": 0, "rejections": 0,
+         "hit_ratio": m / 7 if m % 3 else None}
+        for m in range(20)
+    ]  # fmt: skip
+    rows["metrics/overlay"] = [
+        {"interval": i, "network_size": i, "density": i / 3} for i in range(intervals)
+    ]
+    parameters = {"fanout": 6, "words": ["a", None, 0.5]}
+    facts = RunFacts(name or f"random-{seed}", "synthetic", clock, "none", parameters, seed)
+    return History(facts, rows)
+
+
+def _spans(
+    random_: random.Random, low: int, high: int, density: float
+) -> Iterator[tuple[int, int]]:
+    """Disjoint spans in [low, high) that never touch; what reaches the end is open."""
+    open_end = high == OPEN
+    at = low
+    stop = low + 12 if open_end else high
+    while at < stop:
+        length = random_.randint(1, max(1, (stop - low) // 2))
+        if random_.random() < density:
+            until = min(at + length, stop)
+            ends_open = until == stop and (open_end or random_.random() < 0.3)
+            yield at, OPEN if ends_open and (open_end or high == OPEN) else until
+            at = until + 1
+        else:
+            at += length
+
+
+def _common(presence: list[Row], a: int, b: int) -> Iterator[tuple[int, int]]:
+    for x in presence:
+        for y in presence:
+            if x["peer"] == a and y["peer"] == b:
+                low, high = max(x["vf"], y["vf"]), min(x["vt"], y["vt"])
+                if low < high:
+                    yield low, high
+
+
+def _publication(random_: random.Random, id: int, rows: dict[str, list[Row]], clock: Clock) -> Row:
+    tick = random_.randrange(0, clock.intervals * clock.ticks_per_interval)
+    return {
+        "message": id,
+        "key": f"m{id}",
+        "topic": random_.choice([0, 1, 2, 3]) if id % 9 else None,
+        "publisher": random_.randrange(len(rows["peers"])) if id % 7 else None,
+        "interval": clock.interval_of(tick),
+        "time_us": tick * 1_000 if id % 4 else None,
+        "tick": tick,
+        "publication_known": bool(id % 7),
+    }
+
+
+def _receptions(
+    random_: random.Random, publication: Row, rows: dict[str, list[Row]], clock: Clock
+) -> Iterator[Row]:
+    seen: set[int] = set()
+    peers = len(rows["peers"])
+    for _ in range(random_.randrange(0, 2 * peers)):
+        peer = random_.randrange(peers)
+        previous = random_.randrange(peers) if random_.random() < 0.7 else None
+        if previous == peer:
+            continue
+        yield {
+            "message": publication["message"],
+            "peer": peer,
+            "previous_hop": previous,
+            "time_us": publication["tick"] * 1_000 + random_.randrange(5_000),
+            "interval": publication["interval"],
+            "tick": publication["tick"],
+            "first": peer not in seen,
+            "hop": None if previous is None else random_.randrange(1, 5),
+            "interested": random_.choice([True, False, None]),
+        }
+        seen.add(peer)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A driver and what it speaks to."""
+
+    driver: neo4j.Driver
+    database: str
+
+    def load(self, history: History) -> History:
+        load_run(self.driver, self.database, history.facts, history.tables)
+        return history
+
+    def ask(self, text: str, **parameters: Any) -> list[list[Any]]:
+        with self.driver.session(database=self.database) as session:
+            return [record.values() for record in session.run(text, parameters)]
+
+    def remove(self, name: str) -> None:
+        if run_properties(self.driver, self.database, name):
+            remove_run(self.driver, self.database, name)
+
+
+@pytest.fixture(scope="session")
+def graph(neo4j_server: Connection) -> Iterator[Graph]:
+    driver = connect(neo4j_server)
+    yield Graph(driver, neo4j_server.database)
+    driver.close()
+
+
+@pytest.fixture
+def loaded(graph: Graph) -> Iterator[Callable[[History], History]]:
+    """Loads histories for a test, and removes them after it."""
+    names = []
+
+    def load(history: History) -> History:
+        names.append(history.facts.name)
+        return graph.load(history)
+
+    yield load
+    for name in names:
+        graph.remove(name)
