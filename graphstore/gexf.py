@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
@@ -23,6 +23,7 @@ from graphstore.gexf_writer import Head, Written, write_gexf
 from graphstore.runs import LoadedRun
 from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
+from model.progress import Progress, silent
 from model.tables import METRICS_PEERS
 
 METRIC_ATTRIBUTES = tuple(
@@ -43,13 +44,6 @@ DEFAULT_ATTRIBUTES = (
 )
 _TOPICS_DESCRIBED = 100
 
-Progress = Callable[[int, int], None]
-"""Called with the peers whose links are written, and all peers."""
-
-
-def _silent(done: int, total: int) -> None:
-    pass
-
 
 @dataclass(frozen=True)
 class OverlayExport:
@@ -65,7 +59,8 @@ class OverlayExport:
     """An edge for each layer and topic of a pair, told apart by its kind."""
     attributes: Sequence[str] = DEFAULT_ATTRIBUTES
     """Metrics of the peers that `values` holds; see METRIC_ATTRIBUTES."""
-    progress: Progress = _silent
+    progress: Progress = silent
+    """Told how many peers' links are written."""
 
 
 def export_overlay(
@@ -228,9 +223,9 @@ def _watched(
     for link in links:
         if link.src != source:
             source = link.src
-            progress(source, total)
+            progress("links", source, total)
         yield link
-    progress(total, total)
+    progress("links", total, total)
 
 
 def _description(run: LoadedRun, title: str, clock: Clock) -> str:

@@ -21,6 +21,8 @@ from model.clock import Clock
 from model.tables import METRICS_PEERS
 
 Lives = dict[int, list[Span]]
+SampledLink = tuple[int, int, str, int | None, Span]
+"""(src, dst, layer, topic, the intervals that sample it)"""
 
 COLOURS = {
     # Okabe and Ito's palette, told apart by the colour-blind.
@@ -119,20 +121,24 @@ class OverlayGraph:
 
     def edges(self) -> Iterator[Edge]:
         """The links in the order of their rows."""
-        key = itemgetter(0, 1, 2, 3) if self.parallel else itemgetter(0, 1)
-        for _, rows in groupby(self._sampled_links(), key=key):
-            links = list(rows)
-            source, target, layer, topic, _ = links[0]
-            lives = self._within_ends(source, target, merged(link[4] for link in links))
-            if lives:
-                yield Edge(
-                    source,
-                    target,
-                    lives,
-                    runs=list(self._weights(source, target, lives)),
-                    values=_served(links),
-                    kind=f"{layer}:{'-' if topic is None else topic}" if self.parallel else None,
-                )
+        for (source, target), rows in groupby(self._sampled_links(), key=itemgetter(0, 1)):
+            for kind, links in self._kinds(list(rows)):
+                lives = self._within_ends(source, target, merged(link[4] for link in links))
+                if lives:
+                    runs = list(self._weights(source, target, lives))
+                    yield Edge(source, target, lives, runs, _served(links), kind)
+
+    def _kinds(
+        self, links: Sequence[SampledLink]
+    ) -> Iterable[tuple[str | None, Sequence[SampledLink]]]:
+        """The links of a pair by the kind of edge they become."""
+        if not self.parallel:
+            return [(None, links)]
+        kinds: dict[str | None, list[SampledLink]] = {}
+        for link in links:
+            _, _, layer, topic, _ = link
+            kinds.setdefault(f"{layer}:{'-' if topic is None else topic}", []).append(link)
+        return kinds.items()
 
     def _role(self, peer: int) -> str:
         if peer in self.rows.publishers:
@@ -156,7 +162,7 @@ class OverlayGraph:
         if self.topics:
             yield "topics", delimited(self.topics.get(peer, ()))
 
-    def _sampled_links(self) -> Iterator[tuple[int, int, str, int | None, Span]]:
+    def _sampled_links(self) -> Iterator[SampledLink]:
         clock = self.clock
         for source, target, layer, topic, vf, vt in self.rows.links:
             steps = clock.sampled(vf, vt)
@@ -228,7 +234,7 @@ def delimited(items: Iterable[int] | Iterable[str]) -> str:
 
 
 def _served(
-    links: Sequence[tuple[int, int, str, int | None, Span]],
+    links: Sequence[SampledLink],
 ) -> list[tuple[str, Value]]:
     """The layers and topics of a pair's links."""
     values: list[tuple[str, Value]] = [("layers", delimited({link[2] for link in links}))]

@@ -194,6 +194,12 @@ def _attvalues(formats: _Formats, runs: Sequence[Run], values: Sequence[tuple[st
     return f"<attvalues>{''.join(texts)}</attvalues>"
 
 
+def _rgb(colour: str) -> str:
+    """`#D55E00` as red, green and blue: `hex=` is in the format too, but fewer can read it."""
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return f'r="{red}" g="{green}" b="{blue}"'
+
+
 def _node_writer(attributes: Sequence[Attribute]) -> Callable[[Node], str]:
     formats = _formats(attributes)
 
@@ -204,7 +210,7 @@ def _node_writer(attributes: Sequence[Attribute]) -> Callable[[Node], str]:
             f"{_attvalues(formats, node.runs, node.values)}{_spells(node.spells)}"
             # Gephi reads the size only from the first attribute of its element.
             f'<viz:size value="{node.size}"/><viz:position x="{x:.3f}" y="{y:.3f}" z="0.0"/>'
-            f'<viz:color hex="{node.colour}"/></node>\n'
+            f"<viz:color {_rgb(node.colour)}/></node>\n"
         )
 
     return node_text
