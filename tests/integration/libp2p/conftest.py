@@ -1,0 +1,172 @@
+"""The recorded gossipsub trace of tests/data/libp2p_small, ingested as its source does it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.compressed import Content
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.libp2p import Libp2p
+
+DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
+TABLES = (
+    *("peers", "presence", "links", "subscriptions"),
+    *("traffic", "publications", "receptions", "rejections"),
+)
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace after all four steps; the observed tables as rows, spans clipped to presence."""
+
+    staged: dict[str, DataFrame]
+    description: Description
+    observed: Observed
+    peers: Rows
+    presence: Rows
+    links: Rows
+    subscriptions: Rows
+    traffic: Rows
+    publications: Rows
+    receptions: Rows
+    rejections: Rows
+
+    @property
+    def events(self) -> Rows:
+        return rows(self.staged["events"])
+
+    @property
+    def quarantine(self) -> Rows:
+        return sorted(rows(self.staged["quarantine"]), key=lambda row: (row["file"], row["line"]))
+
+    def alive(self, table: str, tick: int, **wanted: str) -> Rows:
+        """The rows of a table of spans that hold at the tick, of those with these values."""
+        return [
+            row
+            for row in getattr(self, table)
+            if row["vf"] <= tick < row["vt"]
+            and all(row[name] == value for name, value in wanted.items())
+        ]
+
+    def clipped(self) -> Trace:
+        """As the pipeline does it, but naively: each peer here has one stay."""
+        stay = {row["peer"]: (row["vf"], row["vt"]) for row in self.presence}
+        assert len(stay) == len(self.presence)
+        return replace(
+            self,
+            links=clip(clip(self.links, stay, "src"), stay, "dst"),
+            subscriptions=clip(self.subscriptions, stay, "peer"),
+        )
+
+
+def rows(table: DataFrame) -> Rows:
+    found: Rows = table.toArrow().to_pylist()
+    return found
+
+
+def clip(spans: Rows, stays: dict[str, tuple[int, int]], peer: str) -> Rows:
+    out = []
+    for span in spans:
+        since, until = stays[span[peer]]
+        vf, vt = max(span["vf"], since), min(span["vt"], until)
+        if vf < vt:
+            out.append(span | {"vf": vf, "vt": vt})
+    return out
+
+
+Ingest = Callable[..., Trace]
+
+
+@pytest.fixture(scope="session")
+def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingest:
+    """Files → Trace, with the staged tables kept as Parquet between the steps."""
+
+    def run(paths: Sequence[Path], options: SourceOptions | None = None) -> Trace:
+        source, options = Libp2p(), options or SourceOptions()
+        files = [input_file(source, path) for path in paths]
+        folder = tmp_path_factory.mktemp("staged")
+        staged = {}
+        for name, table in source.parse(spark, files, options).items():
+            table.write.parquet(str(folder / name))
+            staged[name] = spark.read.parquet(str(folder / name))
+        description = source.describe(staged, options)
+        observed = source.observe(staged, description, options)
+        found = {name: rows(getattr(observed, name)) for name in TABLES}
+        return Trace(staged, description, observed, **found)
+
+    return run
+
+
+def input_file(source: Libp2p, path: Path) -> InputFile:
+    with path.open("rb") as stream:
+        content = Content(stream)
+        data = b"".join(content)
+    encoding = source.recognises(str(path), data[: 1 << 16])
+    assert encoding is not None
+    return InputFile(str(path), encoding, path.stat().st_size, "", content.damage)
+
+
+@pytest.fixture(scope="session")
+def as_json(ingest: Ingest) -> Trace:
+    """One JSON file per peer."""
+    return ingest(sorted((DATA / "json").iterdir()))
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    return DATA
+
+
+@cache
+def _read(name: str) -> Any:
+    text = (DATA / name).read_bytes()
+    return json.loads(gzip.decompress(text) if name.endswith(".gz") else text)
+
+
+@pytest.fixture(scope="session")
+def facts() -> Any:
+    return _read("facts.json")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the driver of the recorded run saw from inside, in the words of the trace."""
+
+    recorded: Any
+    epoch_us: int
+
+    def tick(self, ns: int) -> int:
+        return ns // 1000 - self.epoch_us
+
+    @property
+    def names(self) -> dict[int, str]:
+        return {node["idx"]: node["peer_b64"] for node in self.recorded["nodes"]}
+
+    def named(self, peers: dict[str, list[int]]) -> dict[str, set[str]]:
+        """Recorded neighbours by index → non-empty sets of names by name."""
+        return {
+            self.names[int(peer)]: {self.names[other] for other in others}
+            for peer, others in peers.items()
+            if others
+        }
+
+
+@pytest.fixture(scope="session")
+def truth() -> Truth:
+    recorded = _read("truth.json.gz")
+    return Truth(recorded, recorded["start_ns"] // 1000)
+
+
+@pytest.fixture(scope="session")
+def tracestat() -> Any:
+    return _read("tracestat.json.gz")

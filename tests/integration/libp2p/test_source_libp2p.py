@@ -1,0 +1,290 @@
+"""Figures of the recorded gossipsub trace (tests/data/libp2p_small/README.md): events, structure.
+
+
+`facts` and `truth` were written by the run itself, `tracestat` by the official tool.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from ingest.sources.libp2p_events import Type
+from model.clock import OPEN
+from model.tables import TRAFFIC
+
+pytestmark = pytest.mark.spark
+
+
+EVENTS = {
+    Type.PUBLISH: "PUBLISH_MESSAGE",
+    Type.REJECT: "REJECT_MESSAGE",
+    Type.DUPLICATE: "DUPLICATE_MESSAGE",
+    Type.DELIVER: "DELIVER_MESSAGE",
+    Type.STREAM_OPENED: "ON_NEW_OUTBOUND_STREAM",
+    Type.STREAM_CLOSED: "ON_CLOSED_OUTBOUND_STREAM",
+    Type.RECV_RPC: "RECV_RPC",
+    Type.SEND_RPC: "SEND_RPC",
+    Type.DROP_RPC: "DROP_RPC",
+    Type.JOIN: "JOIN",
+    Type.LEAVE: "LEAVE",
+    Type.GRAFT: "GRAFT",
+    Type.PRUNE: "PRUNE",
+}
+RPCS = {"recvRPC": Type.RECV_RPC, "sendRPC": Type.SEND_RPC, "dropRPC": Type.DROP_RPC}
+
+
+def texts(data: Path) -> list[bytes]:
+    return [gzip.decompress(path.read_bytes()) for path in sorted((data / "json").iterdir())]
+
+
+def test_the_trace_is_the_one_described(data: Path, facts: Any) -> None:
+    files = texts(data)
+    assert len(files) == facts["files"] == 30
+    assert sum(map(len, files)) == facts["raw_bytes"] == 4_926_407
+    assert sum(text.count(b"\n") for text in files) == facts["lines"] == 16_491
+
+
+def test_every_line_is_an_event(as_json: Any, facts: Any) -> None:
+    found = Counter(row["type"] for row in as_json.events)
+    assert {EVENTS[Type(number)]: count for number, count in found.items()} == facts["events"]
+    assert sum(found.values()) == facts["lines"]
+    assert as_json.quarantine == []
+    times = [row["ts_ns"] for row in as_json.events]
+    assert (min(times), max(times)) == (facts["first_ts_ns"], facts["last_ts_ns"])
+
+
+def test_no_peer_steps_back_in_time(as_json: Any) -> None:
+    by_file = defaultdict(list)
+    for row in as_json.events:
+        by_file[row["file"]].append(
+            (row["position"]["block"], row["position"]["row"], row["ts_ns"])
+        )
+    for found in by_file.values():
+        times = [time for *_, time in sorted(found)]
+        assert times == sorted(times)
+
+
+def test_events_per_topic(as_json: Any, facts: Any) -> None:
+    words = {3: "deliverMessage", 2: "duplicateMessage", 11: "graft", 9: "join", 10: "leave"}
+    words |= {0: "publishMessage", 12: "prune", 1: "rejectMessage"}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in as_json.events:
+        if row["topic"] is not None:
+            own = row["type"] == Type.DELIVER and row["other"] == row["peer"]
+            found[row["topic"]]["deliverSelf" if own else words[row["type"]]] += 1
+    assert found == facts["per_topic_events"]
+
+
+def test_what_rpcs_carry(as_json: Any, facts: Any) -> None:
+    found = {}
+    for name in facts["rpc_meta"]:
+        rpc, _, entry = name.partition(".")
+        column = entry.replace(".", "_")
+        found[name] = sum(r[column] for r in as_json.events if r["type"] == RPCS[rpc])
+    assert found == facts["rpc_meta"]
+    assert all(
+        (row["ihave"] is None) == (row["type"] not in RPCS.values()) for row in as_json.events
+    )
+
+
+def test_an_empty_control_block_is_no_control_message(as_json: Any, data: Path, facts: Any) -> None:
+    empty = set()
+    for path in (data / "json").iterdir():
+        lines = gzip.decompress(path.read_bytes()).splitlines()
+        empty |= {(str(path), n) for n, line in enumerate(lines) if b'"control":{}' in line}
+    assert len(empty) == facts["rpc_with_empty_control_object"] == 22
+    order: dict[str, list[Any]] = defaultdict(list)
+    for row in as_json.events:
+        order[row["file"]].append(row)
+    for file, n in empty:
+        row = sorted(order[file], key=lambda r: r["position"]["row"])[n]
+        assert row["type"] in RPCS.values()
+        kinds = ("ihave", "iwant", "graft", "prune", "idontwant")
+        assert [row[name] for name in kinds] == [0] * 5
+
+
+def test_peers_and_their_keys(as_json: Any, truth: Any) -> None:
+    table = as_json.observed.peers
+    keys = table.select("key", as_json.observed.peer_key(F.col("key")).alias("id"), "reports")
+    found = {(row["key"], row["id"], row["reports"]) for row in keys.collect()}
+    nodes = truth.recorded["nodes"]
+    assert len(found) == 30
+    assert found == {(node["peer_b64"], node["peer_id"], True) for node in nodes}
+
+
+def test_the_clock_starts_on_a_whole_interval(as_json: Any) -> None:
+    description = as_json.description
+    assert description.epoch == "2000-01-01T00:00:00Z"
+    assert (description.clock.tick_us, description.clock.interval_us) == (1, 1_000_000)
+    assert description.clock.last == 109
+    assert description.protocol == "gossipsub"
+    assert description.parameters == {"protocols": ["/meshsub/1.3.0"]}
+    assert description.unknown == ("traffic in bytes (traces have no sizes)",)
+    assert description.notes == {}
+
+
+def test_presence_begins_with_the_first_word_and_ends_with_death(
+    as_json: Any, truth: Any, facts: Any
+) -> None:
+    stays = {row["peer"]: (row["vf"], row["vt"]) for row in as_json.presence}
+    kinds: Counter[str] = Counter()
+    for node in truth.recorded["nodes"]:
+        vf, vt = stays.pop(node["peer_b64"])
+        assert vf == truth.tick(node["joined_ns"])
+        kind = node.get("left_kind", "stayed")
+        kinds[kind] += 1
+        if kind == "stayed":
+            assert vt == OPEN
+        else:
+            # Sockets were closed, so the others saw it as soon as the packet was there;
+            # one that leaves gracefully lingers for a moment.
+            late = vt - truth.tick(node["left_ns"])
+            assert 0 < late <= (150_000 if kind == "crash" else 600_000)
+    assert not stays
+    assert kinds == facts["left"] == {"stayed": 25, "crash": 3, "graceful": 2}
+
+
+def test_a_peer_that_is_offline_for_a_while_stays(as_json: Any, truth: Any, facts: Any) -> None:
+    away = [node for node in truth.recorded["nodes"] if "offline_ns" in node]
+    assert len(away) == facts["offline_spells"] == 2
+    trace = as_json.clipped()
+    for node in away:
+        ((since, until),) = node["offline_ns"]
+        middle = truth.tick((since + until) // 2)
+        assert trace.alive("presence", middle, peer=node["peer_b64"])
+        assert not trace.alive("links", middle, dst=node["peer_b64"])
+
+
+@pytest.mark.parametrize("number", range(11))
+def test_snapshot(as_json: Any, truth: Any, number: int) -> None:
+    """Neighbours, mesh and subscribers equal the router's own state."""
+    trace, snapshot = as_json.clipped(), truth.recorded["snapshots"][number]
+    tick = truth.tick(snapshot["t_ns"])
+
+    def neighbors(**wanted: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for row in trace.alive("links", tick, **wanted):
+            found[row["src"]].add(row["dst"])
+        return found
+
+    assert neighbors(layer="overlay") == truth.named(snapshot["pubsub_peers"])
+    for topic in truth.recorded["topics"]:
+        mesh = truth.named(snapshot["mesh"].get(topic, {}))
+        assert neighbors(layer="mesh", topic=topic) == mesh, topic
+        subscribed = {r["peer"] for r in trace.alive("subscriptions", tick, topic=topic)}
+        assert subscribed == {truth.names[i] for i in snapshot["subscribers"].get(topic, [])}
+
+
+def test_eleven_snapshots_were_compared(truth: Any) -> None:
+    assert len(truth.recorded["snapshots"]) == 11
+
+
+def test_grafts_and_prunes_alone_would_leak(as_json: Any, truth: Any) -> None:
+    """Without the closed streams and the left topics the mesh would be larger than it was."""
+    state: dict[tuple[str, str, str], bool] = {}
+    for row in sorted(as_json.events, key=lambda r: (r["ts_ns"], r["file"], r["position"]["row"])):
+        if row["type"] in (Type.GRAFT, Type.PRUNE):
+            state[row["peer"], row["topic"], row["other"]] = row["type"] == Type.GRAFT
+    meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["vt"] == OPEN]
+    assert len(meshes) < sum(state.values())
+
+
+def test_subscriptions_over_time(as_json: Any, truth: Any, facts: Any) -> None:
+    spans = as_json.clipped().subscriptions
+    died = {row["peer"]: row["vt"] for row in as_json.presence if row["vt"] != OPEN}
+    ends = Counter(
+        "open"
+        if span["vt"] == OPEN
+        else "crash"
+        if span["vt"] == died.get(span["peer"])
+        else "unsub"
+        for span in spans
+    )
+    log = Counter(entry["op"] for entry in truth.recorded["subscription_log"])
+    assert log == facts["subscription_log_ops"] == {"sub": 50, "unsub": 9, "crash": 5}
+    assert (len(spans), ends["unsub"], ends["crash"]) == (50, 9, 5)
+    begun = {(span["peer"], span["topic"], span["vf"]) for span in spans}
+    assert begun == {
+        (truth.names[e["node"]], e["topic"], truth.tick(e["t_ns"]))
+        for e in truth.recorded["subscription_log"]
+        if e["op"] == "sub"
+    }
+
+
+def test_traffic_totals(as_json: Any) -> None:
+    def total(name: str) -> int:
+        return sum(row[name] for row in as_json.traffic)
+
+    assert total("control_messages_sent") == 2_032
+    assert total("control_messages_received") == 2_585
+    assert total("publication_messages_sent") == 3_662
+    assert total("publication_messages_received") == 3_662
+    assert total("dropped") == 59
+
+
+def test_traffic_per_peer_is_what_routers_counted(as_json: Any, truth: Any) -> None:
+    kinds = ("subs", "ihave", "iwant", "graft", "prune", "idontwant")
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in as_json.traffic:
+        known = {k: v for k, v in row.items() if v is not None and k not in ("peer", "interval")}
+        found[row["peer"]].update(known)
+    for node, counts in truth.recorded["raw_tracer_per_node"].items():
+        row = found[truth.names[int(node)]]
+        for way, rpc in (("sent", "SendRPC"), ("received", "RecvRPC")):
+            control = sum(counts.get(f"{rpc}.{kind}", 0) for kind in kinds)
+            assert row[f"control_messages_{way}"] == control
+            assert row[f"publication_messages_{way}"] == counts.get(f"{rpc}.messages", 0)
+        assert row["dropped"] == counts.get("DropRPC", 0)
+
+
+def test_traffic_is_known_wherever_a_peer_was(as_json: Any) -> None:
+    found = Counter((row["peer"], row["interval"]) for row in as_json.traffic)
+    expected = {
+        (row["peer"], interval)
+        for row in as_json.presence
+        for interval in range(
+            row["vf"] // 10**6, min((row["vt"] - 1) // 10**6, as_json.description.clock.last) + 1
+        )
+    }
+    assert found == dict.fromkeys(expected, 1)
+    unknown = {name for name in TRAFFIC.names if "bytes" in name} | {"duplicates"}
+    for row in as_json.traffic:
+        assert {name for name, value in row.items() if value is None} == unknown
+
+
+def test_tracestat(as_json: Any, tracestat: Any, truth: Any) -> None:
+    """The official tool counts own deliveries too."""
+    words = {"Publish": Type.PUBLISH, "Deliver": Type.DELIVER, "Duplicate": Type.DUPLICATE}
+    words |= {"Reject": Type.REJECT, "SendRPC": Type.SEND_RPC, "DropRPC": Type.DROP_RPC}
+    ids = {node["peer_b64"]: node["peer_id"] for node in truth.recorded["nodes"]}
+    found = Counter((ids[row["peer"]], row["type"]) for row in as_json.events)
+    per_peer = tracestat["Events"]["PerPeer"]
+    assert len(per_peer) == 30
+    for peer, counts in per_peer.items():
+        assert counts == {word: found[peer, number] for word, number in words.items()}
+    totals = {word: sum(c for (_, t), c in found.items() if t == n) for word, n in words.items()}
+    assert totals == tracestat["Events"]["Totals"]
+    assert totals == {
+        **{"Publish": 64, "Deliver": 848, "Duplicate": 2_863},
+        **{"Reject": 15, "SendRPC": 5_675, "DropRPC": 59},
+    }
+
+
+def test_tracestat_per_topic(as_json: Any, data: Path) -> None:
+    words = {Type.PUBLISH: "Published", Type.DELIVER: "Delivered"}
+    words |= {Type.DUPLICATE: "Duplicate", Type.REJECT: "Rejected"}
+    found = Counter(
+        (row["topic"], words[row["type"]]) for row in as_json.events if row["type"] in words
+    )
+    sections = (data / "tracestat_topics.txt").read_text().split("### -topic ")[1:]
+    assert len(sections) == 3
+    for section in sections:
+        topic, *lines = section.splitlines()
+        for word in words.values():
+            assert f"{word} Messages: {found[topic, word]}" in lines
