@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
+
+
+class Readable(Protocol):
+    """The least of a binary stream."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
 
 
 class Content:
@@ -24,7 +31,7 @@ class Content:
 
     damage: str | None = None
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Readable) -> None:
         self._stream = stream
 
     def __iter__(self) -> Iterator[bytes]:

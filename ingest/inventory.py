@@ -1,0 +1,272 @@
+"""What there is to ingest: every file looked at once, and the source that reads them.
+
+Files are hashed, tested and sniffed in Spark tasks; only their names and what was found
+come back to the driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from glob import glob, has_magic
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ingest.compressed import Content, Readable
+from ingest.sources.base import InputFile, Source
+from model.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+AUTO = "auto"
+HEAD = 1 << 16
+"""Bytes of a file's content that a source may look at."""
+
+_SHOWN = 5
+_EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
+_LOOKED_AT = (
+    "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
+)
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The files to ingest, by path, what was left out and why, and the source."""
+
+    files: list[InputFile]
+    skipped: list[tuple[str, str]]
+    source: str
+
+
+def inventory(
+    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], source_name: str = AUTO
+) -> Inventory:
+    """Look at every file of the paths: files, folders (with all below them), globs, file: URIs.
+
+    Raises: UnknownName for a source there is not; InputError for a path that is not there,
+    a folder without files, a named file or a whole input that no source recognises, an input
+    that several do, and one trace in two encodings in one folder.
+    """
+    _check_source(source_name, sources)
+    given = {path: _expand(path) for path in paths}
+    looked_at = _look(spark, sorted({file for files in given.values() for file in files}), sources)
+    source = _tell_source(looked_at, source_name, sources)
+    named = {found[0] for path, found in given.items() if len(found) == 1 and not _is_folder(path)}
+    files, skipped = _sort_out(looked_at, source, named)
+    _check_taken(paths, named, files, skipped)
+    by_path = {file.path: file for file in files}
+    for path, found in given.items():
+        _check_encodings(path, [by_path[file] for file in found if file in by_path])
+    return Inventory(files, skipped, source)
+
+
+def _check_source(name: str, sources: Sequence[Source]) -> None:
+    known = [AUTO, *(source.name for source in sources)]
+    if name not in known:
+        raise UnknownName("source", name, known)
+
+
+def _expand(path: str) -> list[str]:
+    """The files a path stands for, absolute. Raises: InputError where there are none."""
+    filesystem, inside = _located(path)
+    info = filesystem.get_file_info(inside)
+    matches = sorted(glob(inside, recursive=True)) if has_magic(inside) else []
+    if info.type == fs.FileType.NotFound and matches:
+        return [file for match in matches for file in _expand(match)]
+    if info.type == fs.FileType.NotFound:
+        raise InputError(f"no such path: {path}", f"give files, folders or globs, {_EXAMPLE}")
+    if info.type == fs.FileType.File:
+        return [inside]
+    below = filesystem.get_file_info(fs.FileSelector(inside, recursive=True))
+    files = [entry.path for entry in below if entry.type == fs.FileType.File]
+    if not files:
+        raise InputError(f"{path} is a folder without files", f"give one with traces, {_EXAMPLE}")
+    return files
+
+
+def _located(path: str) -> tuple[fs.FileSystem, str]:
+    filesystem, inside = fs.FileSystem.from_uri(path if "://" in path else os.path.abspath(path))
+    return filesystem, inside
+
+
+def _look(spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]) -> list[Row]:
+    tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
+    rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
+    found = rows.mapInArrow(partial(_look_at_batches, sources=tuple(sources)), _LOOKED_AT)
+    return sorted(found.collect(), key=lambda row: row.path)
+
+
+def _look_at_batches(
+    batches: Iterable[pa.RecordBatch], sources: Sequence[Source]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [_look_at(path, sources) for path in batch.column(0).to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
+
+
+def _look_at_schema() -> pa.Schema:
+    words = ("sha256", "damage", "unfit")
+    return pa.schema(
+        [
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            *((name, pa.string()) for name in words),
+            ("recognised", pa.list_(pa.string())),
+        ]
+    )
+
+
+def _look_at(path: str, sources: Sequence[Source]) -> dict[str, object]:
+    """One file: `unfit` says why no source is asked, `recognised` who said what it is."""
+    try:
+        with fs.LocalFileSystem().open_input_stream(path, compression=None) as stream:
+            hashed = _Hashed(stream)
+            content = Content(hashed)
+            head = _read_through(content)
+            hashed.drain()
+    except OSError as error:
+        why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
+        return {"path": path, "size": 0, "sha256": "", "unfit": why, "recognised": []}
+    unfit = _unfit(path, hashed)
+    asked = () if unfit else sources
+    answers = ((source.name, source.recognises(path, head)) for source in asked)
+    return {
+        "path": path,
+        "size": hashed.size,
+        "sha256": hashed.digest.hexdigest(),
+        "damage": content.damage,
+        "unfit": unfit,
+        "recognised": [f"{name}:{encoding}" for name, encoding in answers if encoding],
+    }
+
+
+def _read_through(content: Content) -> bytes:
+    """The head; the rest is read too, to see whether it can be."""
+    head = b""
+    for chunk in content:
+        if len(head) < HEAD:
+            head += chunk[: HEAD - len(head)]
+    return head
+
+
+def _unfit(path: str, hashed: _Hashed) -> str | None:
+    if hashed.size == 0:
+        return "empty"
+    packed, named = hashed.start.startswith(b"\x1f\x8b"), path.endswith(".gz")
+    # Spark goes by the name, so a wrong one would make gibberish of the content.
+    if packed and not named:
+        return "gzip content, but a name without .gz: rename it"
+    if named and not packed:
+        return "named .gz, but no gzip content: rename it"
+    return None
+
+
+class _Hashed:
+    """A stream that is counted and hashed as it is read."""
+
+    def __init__(self, stream: Readable) -> None:
+        self._stream = stream
+        self.digest = hashlib.sha256()
+        self.size = 0
+        self.start = b""
+
+    def read(self, size: int, /) -> bytes:
+        """As of any binary stream."""
+        data = self._stream.read(size)
+        self.digest.update(data)
+        self.start = self.start or data[:4]
+        self.size += len(data)
+        return data
+
+    def drain(self) -> None:
+        """Read what a reader that gave up has left."""
+        while self.read(HEAD):
+            pass
+
+
+def _tell_source(looked_at: Sequence[Row], name: str, sources: Sequence[Source]) -> str:
+    """The one source that recognises files. Raises: InputError for none or several."""
+    if name != AUTO:
+        return name
+    examples: dict[str, str] = {
+        answer.split(":")[0]: row.path for row in reversed(looked_at) for answer in row.recognised
+    }
+    if len(examples) == 1:
+        return next(iter(examples))
+    names = ", ".join(source.name for source in sources)
+    if not examples:
+        raise InputError(
+            f"no source recognises {_listed([row.path for row in looked_at])}",
+            f"looked for the beginnings of: {names}; the formats are described in docs/sources.md",
+        )
+    told = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
+    raise InputError(
+        f"several sources recognise the input: {told}",
+        f"name one, for example: --source {min(examples)}",
+    )
+
+
+def _sort_out(
+    looked_at: Sequence[Row], source: str, named: set[str]
+) -> tuple[list[InputFile], list[tuple[str, str]]]:
+    files, skipped = [], []
+    for row in looked_at:
+        encodings = [e for name, e in (a.split(":") for a in row.recognised) if name == source]
+        # What a writer that was killed leaves behind begins with a dot.
+        hidden = os.path.basename(row.path).startswith(".") and row.path not in named
+        if encodings and not hidden:
+            files.append(InputFile(row.path, encodings[0], row.size, row.sha256, row.damage))
+        else:
+            unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")
+            skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
+    return files, skipped
+
+
+def _check_taken(
+    paths: Sequence[str],
+    named: set[str],
+    files: Sequence[InputFile],
+    skipped: Sequence[tuple[str, str]],
+) -> None:
+    """A file that was named must be taken, and there must be one at all."""
+    for path, why in skipped:
+        if path in named:
+            raise InputError(f"{path}: {why}", "the formats are described in docs/sources.md")
+    if not files:
+        raise InputError(
+            f"nothing to ingest in {_listed(paths)}",
+            "; ".join(f"{path}: {why}" for path, why in skipped[:_SHOWN]),
+        )
+
+
+def _is_folder(path: str) -> bool:
+    filesystem, inside = _located(path)
+    is_folder: bool = filesystem.get_file_info(inside).type == fs.FileType.Directory
+    return is_folder
+
+
+def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
+    """The same trace, twice, would count double."""
+    by_encoding = sorted(files, key=lambda file: file.encoding)
+    groups = {
+        encoding: [file.path for file in group]
+        for encoding, group in groupby(by_encoding, key=lambda file: file.encoding)
+    }
+    if len(groups) > 1:
+        told = "; ".join(f"{name}: {_listed(paths)}" for name, paths in groups.items())
+        raise InputError(
+            f"{path} holds {' and '.join(groups)}, which may be one trace twice: {told}",
+            f"name the files of one, for example: vizpub ingest {next(iter(groups.values()))[0]}",
+        )
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more

@@ -1,0 +1,145 @@
+"""What an input is found to be, on real files and in real Spark tasks."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest.inventory import inventory
+from model.errors import InputError, UnknownName
+
+pytestmark = pytest.mark.spark
+
+
+class Words:
+    """A source that recognises files by their first word; the second is the encoding."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        first, _, rest = head.partition(b" ")
+        return rest.split(b"\n")[0].decode() if first.decode() in (self.name, "both") else None
+
+
+SOURCES = (Words("red"), Words("blue"))
+EXAMPLE = "for example: vizpub ingest"
+
+
+@pytest.fixture
+def look(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+
+    def look(*paths: str, source: str = "auto"):  # type: ignore[no-untyped-def]
+        return inventory(spark, paths, SOURCES, source)  # type: ignore[arg-type]
+
+    return look
+
+
+def put(path: str, content: bytes = b"red text\n") -> Path:
+    file = Path(path).absolute()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+def test_a_folder_is_read_recursively_and_what_is_foreign_is_listed(look) -> None:  # type: ignore[no-untyped-def]
+    sound = put("in/a b.txt")
+    deep = put("in/deep/er/b.gz", gzip.compress(b"red text\n" + os.urandom(300_000)))
+    broken = put("in/c.gz", gzip.compress(b"red text\n" + os.urandom(300_000))[:-50_000])
+    put("in/README", b"about\n")
+    put("in/empty", b"")
+    put("in/.unfinished")
+    put("in/packed", gzip.compress(b"red text\n"))
+    put("in/plain.gz")
+    put("in/lost.gz", gzip.compress(b"red text\n")[:12])
+    found = look("in")
+    assert found.source == "red"
+    assert [(file.path, file.encoding, file.damage) for file in found.files] == [
+        (str(sound), "text", None),
+        (str(broken), "text", "truncated gzip"),
+        (str(deep), "text", None),
+    ]
+    for file in found.files:
+        content = Path(file.path).read_bytes()
+        assert (file.size, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert {Path(path).name: why for path, why in found.skipped} == {
+        "README": "not recognised as red",
+        "empty": "empty",
+        ".unfinished": "hidden",
+        "packed": "gzip content, but a name without .gz: rename it",
+        "plain.gz": "named .gz, but no gzip content: rename it",
+        "lost.gz": "not recognised as red (truncated gzip)",
+    }
+
+
+def test_files_globs_and_uris_name_a_file_once(look) -> None:  # type: ignore[no-untyped-def]
+    first, second, odd = put("in/a.txt"), put("in/b.txt"), put("in/[x].txt")
+    put("in/c.log", b"blue text\n")
+    found = look("in/*.txt", "in/[x].txt", str(second), first.as_uri())
+    assert [file.path for file in found.files] == [str(odd), str(first), str(second)]
+    assert found.skipped == []
+
+
+def test_a_named_source_leaves_out_the_others(look) -> None:  # type: ignore[no-untyped-def]
+    put("in/a.txt")
+    blue = put("in/b.txt", b"blue text\n")
+    found = look("in", source="blue")
+    assert [file.path for file in found.files] == [str(blue)]
+    assert [why for _, why in found.skipped] == ["not recognised as blue"]
+
+
+def test_one_encoding_a_folder_but_any_when_named(look) -> None:  # type: ignore[no-untyped-def]
+    put("in/a.txt")
+    put("in/a.bin", b"red binary\n")
+    with pytest.raises(
+        InputError, match=r"in holds binary and text.*twice.*a\.bin.*a\.txt"
+    ) as told:
+        look("in")
+    assert f"{EXAMPLE} {Path('in/a.bin').absolute()}" in told.value.hint
+    assert len(look("in/a.txt", "in/a.bin").files) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "source", "message"),
+    [
+        ("nowhere", None, "auto", "no such path: nowhere"),
+        ("no*where", None, "auto", r"no such path: no\*where"),
+        ("in", None, "auto", "in is a folder without files"),
+        ("in/x", b"green\n", "auto", "no source recognises .*/in/x"),
+        ("in/x", b"green\n", "red", "/in/x: not recognised as red"),
+        ("in/x", b"", "red", "/in/x: empty"),
+        ("in", b"green\n", "red", "nothing to ingest in in"),
+        ("in", b"both text\n", "auto", "several sources recognise the input: blue, as .*/x; red"),
+    ],
+)
+def test_what_cannot_be_taken(  # type: ignore[no-untyped-def]
+    look, path: str, content: bytes | None, source: str, message: str
+) -> None:
+    Path("in").mkdir()
+    if content is not None:
+        put("in/x", content)
+    with pytest.raises(InputError, match=message) as told:
+        look(path, source=source)
+    assert told.value.hint
+    assert told.value.exit_code == 2
+
+
+def test_an_unreadable_file_is_named(look) -> None:  # type: ignore[no-untyped-def]
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    put("in/a.txt")
+    put("in/b.txt").chmod(0)
+    assert look("in").skipped == [
+        (str(Path("in/b.txt").absolute()), "cannot be read: Permission denied")
+    ]
+
+
+def test_an_unknown_source_is_refused(look) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
+        look(".", source="rde")
