@@ -86,13 +86,12 @@ _LANED = "(int64[::1], int32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
 def _count_paths_in_lanes(
     in_ptr: Int64s, in_idx: Int32s, depth: int, hops: Int32s, lanes: Floats
 ) -> None:
-    """Fill in hops and paths, which hold the sources only (-1 and 0 elsewhere).
+    """Fill in hops and paths, which (and `front`) hold the sources only, -1 and 0 elsewhere.
 
     Each hop, everyone pulls the paths of the peers that were reached in the hop before (`front`,
     0 elsewhere) from those who link to it.
     """
     paths, front, wave = lanes[0], lanes[1], lanes[2]
-    front[:] = paths
     for hop in range(1, depth + 1):
         for v in range(paths.shape[0]):
             row, mine, at = wave[v], paths[v], hops[v]
@@ -130,19 +129,21 @@ def _depend(ptr: Int64s, idx: Int32s, depth: int, hops: Int32s, lanes: Floats) -
 
 @compiled("(int64[::1], int32[::1], int32[::1], int64)")
 def _in_lanes(ptr: Int64s, idx: Int32s, sources: Int32s, depth: int) -> Floats:
-    """`dependencies` of 32 sources at once. O(hops · sources · (n + links)), in wide words."""
+    """`dependencies` by 32 sources at once, a sum per lane: float64[2, n, lanes].
+
+    O(hops · sources · (n + links)), in vector instructions.
+    """
     n = ptr.size - 1
     hops, lanes = np.empty((n, _LANES), np.int32), np.zeros((5, n, _LANES))
     in_ptr, in_idx = reverse(ptr, idx)
     for first in range(0, sources.size, _LANES):
-        hops[:], lanes[0] = -1, 0
+        hops[:], lanes[:2] = -1, 0
         for lane in range(min(_LANES, sources.size - first)):
             hops[sources[first + lane], lane] = 0
-            lanes[0, sources[first + lane], lane] = 1
+            lanes[:2, sources[first + lane], lane] = 1
         _count_paths_in_lanes(in_ptr, in_idx, depth, hops, lanes)
         _depend(ptr, idx, depth, hops, lanes)
-    sums: Floats = lanes[3:].sum(axis=2)
-    return sums
+    return lanes[3:]
 
 
 def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s, hops: int) -> Floats:
@@ -153,7 +154,8 @@ def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s, hops: int) -> Floats
     their targets; over all sources it adds up to betweenness by ordered pairs, not normalised.
     """
     if hops <= _SHALLOW:
-        return _in_lanes(ptr, idx, sources, hops)
+        sums: Floats = _in_lanes(ptr, idx, sources, hops).sum(axis=2)
+        return sums
     return _one_by_one(ptr, idx, sources)
 
 

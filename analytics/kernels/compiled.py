@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +17,25 @@ Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
-# Signatures are given with each kernel, so that there is one specialisation of each, compiled
-# when its module is imported and from then on read from numba's cache; what a kernel calls has
-# to stand above it. No `parallel`: Spark's tasks are the parallelism, and a kernel that does not
-# hold the GIL leaves threads their turn.
-compiled = partial(njit, cache=True, nogil=True, error_model="numpy")
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+def compiled(signature: str) -> Callable[[Kernel], Kernel]:
+    """Compile a kernel for that one signature when its module is imported, or have it from cache.
+
+    What a kernel calls has to stand above it. No `parallel`: Spark's tasks are the parallelism,
+    and a kernel that does not hold the GIL leaves threads their turn. Where numba finds nowhere
+    to write (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles anew.
+    """
+
+    def compile_one(function: Kernel) -> Kernel:
+        try:
+            return cast(Kernel, njit(signature, cache=True, **_OPTIONS)(function))
+        except RuntimeError:
+            return cast(Kernel, njit(signature, **_OPTIONS)(function))
+
+    return compile_one
 
 
 def _population(typing_context: Any, word: Any) -> Any:

@@ -16,26 +16,34 @@ _BAND = 64
 """Words of a row: 4,096 targets at once, so that two rows per peer stay small for any n."""
 
 
+@compiled("(int64, uint64[:, ::1])")
+def _add_own_bits(first: int, within: Words) -> Int64s:
+    """Let each peer of the band reach itself; how many of the band it is known to reach by that."""
+    n, width = within.shape
+    known = np.zeros(n, np.int64)
+    for v in range(64 * first, min(n, 64 * (first + width))):
+        within[v, v // 64 - first] |= np.uint64(1) << np.uint64(v % 64)
+        known[v] = 1
+    return known
+
+
 @compiled(f"(int64[::1], int32[::1], int64, uint64[:, ::1], {_DISTANCES})")
 def _widen(ptr: Int64s, idx: Int32s, first: int, within: Words, found: Distances) -> None:
     """Add to `found` the distances to the targets of one band, from the rows within one hop."""
     distance_sum, reach, eccentricity = found
     n, width = within.shape
     targets = min(n - 64 * first, 64 * width)
-    known = np.zeros(n, np.int64)
-    for v in range(64 * first, min(n, 64 * (first + width))):
-        within[v, v // 64 - first] |= np.uint64(1) << np.uint64(v % 64)
-        known[v] = 1
+    known = _add_own_bits(first, within)
     wider = within.copy()
     hops, growing = 1, True
     while growing:
         growing = False
         for v in range(n):
+            row, mine, bits = wider[v], within[v], 0
+            for word in range(width):
+                row[word] = mine[word]
             if known[v] == targets:
-                wider[v] = within[v]
                 continue
-            row, bits = wider[v], 0
-            row[:] = within[v]
             # The rows given are already one hop wide.
             if hops > 1:
                 for k in range(ptr[v], ptr[v + 1]):

@@ -31,9 +31,10 @@ def topic_measures(ptr: Int64s, idx: Int32s, bounds: Int64s, subscribers: Int32s
         component = weak_components(out_ptr, out_idx)
         distance_sum, reach, eccentricity = distances(both_ptr, both_idx)
         row = measures[topic]
-        row[0] = out_idx.size
-        row[1] = (component == np.arange(members.size)).sum()
-        row[2] = eccentricity.max() if members.size else -1
-        row[3] = distance_sum.sum()
-        row[4] = reach.sum()
+        row[0], row[1], row[2], row[3], row[4] = out_idx.size, 0, -1, 0, 0
+        for v in range(members.size):
+            row[1] += component[v] == v
+            row[2] = max(row[2], eccentricity[v])
+            row[3] += distance_sum[v]
+            row[4] += reach[v]
     return measures
