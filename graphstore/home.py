@@ -8,6 +8,9 @@ import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+HOST = "127.0.0.1"
+"""Only this machine reaches a local server."""
+
 
 @dataclass(frozen=True)
 class ServerState:
@@ -16,19 +19,20 @@ class ServerState:
     bolt_port: int
     http_port: int
     version: str
-    pid: int
-    created: float
+    pid: int | None = None
+    """Null between the choice of ports and the birth of the process."""
+    created: float = 0.0
     """When the process was created (seconds of Unix time): pids are used again."""
 
     @property
     def uri(self) -> str:
         """Where Bolt answers."""
-        return f"bolt://127.0.0.1:{self.bolt_port}"
+        return f"bolt://{HOST}:{self.bolt_port}"
 
     @property
     def browser(self) -> str:
         """Where Neo4j Browser is served, told which server to log in to."""
-        return f"http://127.0.0.1:{self.http_port}/browser/?dbms={self.uri}"
+        return f"http://{HOST}:{self.http_port}/browser/?dbms={self.uri}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,11 +23,10 @@ from filelock import FileLock
 from neo4j.exceptions import AuthError
 
 from graphstore.connection import Connection, connect, from_home
-from graphstore.home import ServerHome, ServerState
+from graphstore.home import HOST, ServerHome, ServerState
 from graphstore.settings import (
     ADMIN_CLASS,
     ADMIN_JVM,
-    HOST,
     JARS,
     PROFILES,
     SERVER_CLASS,
@@ -49,11 +48,14 @@ _SAME_S = 2.0
 _WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
 
 
+State = Literal["absent", "stopped", "starting", "running"]
+
+
 @dataclass(frozen=True)
 class ServerStatus:
     """What there is of a local server."""
 
-    state: Literal["absent", "stopped", "starting", "running"]
+    state: State
     home: Path
     uri: str | None = None
     browser: str | None = None
@@ -81,9 +83,8 @@ class LocalServer:
 
         Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
         """
-        class_path = jars(JARS, progress)
         with self._locked():
-            process = self._find_process() or self._launch(class_path)
+            process = self._find_process() or self._launch(progress)
             return self._wait_until_ready(process)
 
     def stop(self) -> bool:
@@ -111,18 +112,14 @@ class LocalServer:
         home, state = self._home.path, self._home.read_state()
         if not state:
             return ServerStatus("absent", home)
-        process = _recorded_process(state)
-        if not process:
-            return ServerStatus("stopped", home, version=state.version)
-        return ServerStatus(
-            "running" if _answers(state.bolt_port) else "starting",
-            home,
-            state.uri,
-            state.browser,
-            process.pid,
-            state.version,
-            process.memory_info().rss,
-        )
+        with suppress(psutil.NoSuchProcess):
+            if process := _recorded_process(state):
+                memory = process.memory_info().rss
+                word: State = "running" if _answers(state.bolt_port) else "starting"
+                return ServerStatus(
+                    word, home, state.uri, state.browser, process.pid, state.version, memory
+                )
+        return ServerStatus("stopped", home, version=state.version)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -139,7 +136,7 @@ class LocalServer:
     def _find_process(self) -> psutil.Process | None:
         """The running server of this home: as written down, else by its command line.
 
-        The second finds one whose parent was killed before it could write.
+        The second finds one whose parent was killed before it could write, and writes.
         """
         state = self._home.read_state()
         if state and (process := _recorded_process(state)):
@@ -147,27 +144,28 @@ class LocalServer:
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 if self._home_argument in process.cmdline() and _alive(process):
+                    self._record(state, process)
                     return process
         return None
+
+    def _record(self, state: ServerState | None, process: psutil.Process) -> None:
+        if state:
+            self._home.write_state(replace(state, pid=process.pid, created=process.create_time()))
 
     @property
     def _home_argument(self) -> str:
         return f"--home-dir={self._home.path}"
 
-    def _launch(self, class_path: list[Path]) -> psutil.Process:
+    def _launch(self, progress: Progress | None) -> psutil.Process:
         """Begin the server's process and write down which it is."""
         java = find_java().executable
-        bolt_port, http_port = self._ports()
-        self._prepare(bolt_port, http_port)
-        environment = _java_environment(class_path)
+        environment = _java_environment(jars(JARS, progress))
+        state = ServerState(*self._ports(), jar_set(JARS).version)
+        self._prepare(state)
         if not self._home.has_store:
             self._set_first_password(java, environment)
         process = self._spawn(java, environment)
-        self._home.write_state(
-            ServerState(
-                bolt_port, http_port, jar_set(JARS).version, process.pid, process.create_time()
-            )
-        )
+        self._record(state, process)
         return process
 
     def _ports(self) -> tuple[int, int]:
@@ -178,12 +176,13 @@ class LocalServer:
         with socket.create_server((HOST, 0)) as bolt, socket.create_server((HOST, 0)) as http:
             return bolt.getsockname()[1], http.getsockname()[1]
 
-    def _prepare(self, bolt_port: int, http_port: int) -> None:
+    def _prepare(self, state: ServerState) -> None:
         for folder in (self._home.conf, self._home.log.parent):
             folder.mkdir(exist_ok=True)
-        conf = conf_text(bolt_port, http_port, self._profile)
+        conf = conf_text(state.bolt_port, state.http_port, self._profile)
         (self._home.conf / "neo4j.conf").write_text(conf, "utf-8")
         self._home.make_password()
+        self._home.write_state(state)
 
     def _set_first_password(self, java: Path, environment: dict[str, str]) -> None:
         """Must come before the first start; may come again while there was none."""
@@ -246,7 +245,8 @@ class LocalServer:
         return Neo4jUnavailable(
             connection.uri,
             f"{what}: {_gist(log.read_text('utf-8', 'replace'))}",
-            f"its whole log: {log}",
+            f"its whole log: {log}\n"
+            "  where its store is broken: vizpub neo4j remove, then load the runs again",
         )
 
     def _locked_out(self, connection: Connection) -> Neo4jUnavailable:
@@ -270,6 +270,8 @@ class LocalServer:
 
 def _recorded_process(state: ServerState) -> psutil.Process | None:
     """The process that was written down, if it is that one still and no later one of its pid."""
+    if state.pid is None:
+        return None
     with suppress(psutil.Error):
         process = psutil.Process(state.pid)
         if abs(process.create_time() - state.created) < _SAME_S and _alive(process):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphstore.home import HOST
+
 JARS = "neo4j"
 """The set of the artifact lock; its version is the server's."""
 
@@ -13,9 +15,6 @@ SERVER_CLASS = "org.neo4j.server.CommunityEntryPoint"
 ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 
 SET_PASSWORD = ("dbms", "set-initial-password")
-
-HOST = "127.0.0.1"
-"""Only this machine reaches the server."""
 
 _JVM = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",

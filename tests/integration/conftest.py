@@ -1,0 +1,56 @@
+"""A real Neo4j for the tests: the one of NEO4J_URI, a container, or a local server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from graphstore.connection import Connection, connect, from_environment
+from graphstore.server import LocalServer
+from model.errors import ServiceError
+
+IMAGE = "vizpub/neo4j:5.26"
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """A Neo4j that answers; what a test puts into it, it takes out again.
+
+    NEO4J_URI names one; VIZPUB_TEST_NEO4J=container runs one in Docker; else a local server
+    is started for the session. Where none can be had the test is skipped, or fails with
+    REQUIRE_NEO4J=1.
+    """
+    try:
+        if given := from_environment():
+            connect(given).close()
+            yield given
+        elif os.environ.get("VIZPUB_TEST_NEO4J") == "container":
+            yield from _container()
+        else:
+            yield from _local(tmp_path_factory)
+    except ServiceError as error:
+        if os.environ.get("REQUIRE_NEO4J") == "1":
+            pytest.fail(f"REQUIRE_NEO4J is set and no Neo4j can be had: {error}", pytrace=False)
+        pytest.skip(f"no Neo4j: {error}")
+
+
+def _local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    server = LocalServer(tmp_path_factory.mktemp("neo4j") / "home", "test")
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+def _container() -> Iterator[Connection]:
+    # The container that would clean up after a killed session comes from a registry.
+    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+    # The port is mapped to this machine; the bridge's address need not be reachable.
+    os.environ["TESTCONTAINERS_HOST_OVERRIDE"] = "127.0.0.1"
+    from testcontainers.community.neo4j import Neo4jContainer
+
+    with Neo4jContainer(IMAGE, password="vizpub-tests") as container:
+        uri = f"bolt://127.0.0.1:{container.get_exposed_port(container.port)}"
+        yield Connection(uri, container.username, container.password)

