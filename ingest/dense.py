@@ -7,7 +7,7 @@ that are numbers by their value, others by their text; messages by when they wer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources.base import Observed
 
-_PEER_COLUMNS = ("peer", "src", "dst", "publisher", "previous_hop")
+PEER_COLUMNS = ("peer", "src", "dst", "publisher", "previous_hop")
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,15 @@ def observed_tables(observed: Observed) -> dict[str, DataFrame]:
     return {name: frame for name, frame in tables.items() if isinstance(frame, DataFrame)}
 
 
-def peer_index(observed: Mapping[str, DataFrame]) -> DataFrame:
-    """name, index, reports of every peer that anything names."""
+def peer_index(
+    observed: Mapping[str, DataFrame], key_of: Callable[[Column], Column] | None
+) -> DataFrame:
+    """name, key, index, reports of every peer that anything names; see Observed.peer_key."""
     reporting = observed["peers"].select(F.col("key").alias("name"), "reports")
-    named = _names(observed, _PEER_COLUMNS)
-    rows = named.join(reporting, "name", "full")
-    return _numbered(rows.fillna(False, ["reports"]), *_natural("name"))
+    named = _names(observed, PEER_COLUMNS)
+    key = F.col("name") if key_of is None else key_of(F.col("name"))
+    rows = named.join(reporting, "name", "left").fillna(False, ["reports"])
+    return _numbered(rows.withColumn("key", key), *_natural("key"))
 
 
 def topic_index(observed: Mapping[str, DataFrame]) -> DataFrame:
@@ -59,14 +62,15 @@ def message_index(observed: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _names(observed: Mapping[str, DataFrame], columns: Sequence[str]) -> DataFrame:
+    reporting = observed["peers"].select(F.col("key").alias("name"))
     parts = [
         frame.select(F.col(column).alias("name")).distinct()
         for frame in observed.values()
         for column in columns
         if column in frame.columns
     ]
-    nobody = observed["peers"].select(F.col("key").alias("name")).limit(0)
-    return reduce(DataFrame.unionAll, parts, nobody).where("name IS NOT NULL").distinct()
+    start = reporting if columns == PEER_COLUMNS else reporting.limit(0)
+    return reduce(DataFrame.unionAll, parts, start).where("name IS NOT NULL").distinct()
 
 
 def _natural(column: str) -> tuple[Column, ...]:

@@ -100,7 +100,7 @@ def receptions(events: DataFrame) -> DataFrame:
 def rejections(events: DataFrame) -> DataFrame:
     """REJECT of what came from others; of its own message it is no arrival."""
     refused = events.where((F.col("type") == Type.REJECT) & (F.col("peer") != F.col("other")))
-    return refused.selectExpr(*_ARRIVAL, "reason")
+    return refused.selectExpr(*_ARRIVAL, "tick", "reason")
 
 
 def traffic(events: DataFrame, present: DataFrame, clock: Clock) -> DataFrame:

@@ -1,0 +1,120 @@
+"""From input to a complete run: the one place that joins the stages.
+
+    parse                    input → the source's staged tables, quarantine
+    describe                 staged tables → the clock, what the source cannot know
+    observe                  staged tables → what was observed, by the source's names
+    index                    names → peers, topics and the numbers of messages
+    presence, versions       presence, links, dangling_links, subscriptions, roles
+    messages, receptions     traffic, publications, rejections, receptions
+    structure                versions → a row per peer or topic and interval
+    … metrics                metrics/messages, peers, topics, overlay
+    finish                   the run is complete
+
+A stage reads what earlier ones committed and writes tables into fresh directories; they come
+into being together when run.json names them. So a process that is killed leaves nothing that
+anybody could take for a result, and the next one goes on with the stage that was under way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from ingest.inventory import Inventory, inventory
+from ingest.job import Job
+from ingest.manifest import Manifest
+from ingest.session import spark_session
+from ingest.sources import SOURCES
+from ingest.sources.base import SourceOptions
+from ingest.stages import STAGES
+from ingest.store import RunWriter, StoredRun, writing
+from model.errors import InputsDiffer
+from model.progress import Progress, silent
+
+
+@dataclass(frozen=True)
+class IngestRequest:
+    """What is to become a run."""
+
+    paths: tuple[str, ...]
+    run: str
+    workspace: Path
+    source: str = "auto"
+    options: SourceOptions = field(default_factory=SourceOptions)
+    layers: tuple[str, ...] | None = None
+    """Layers that the overlay metrics count; null = all."""
+    replace: bool = False
+    """Make the run anew if it exists and was made from something else."""
+    master: str | None = None
+    """Spark master; null = the environment's, or this machine."""
+
+
+@dataclass(frozen=True)
+class IngestOutcome:
+    """The run, and whether it was there already."""
+
+    run: StoredRun
+    already_complete: bool
+
+
+def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome:
+    """Make the run, or go on with making it, or see that it is made.
+
+    Raises: InputError and UseError for what cannot be taken, InputsDiffer if the run exists
+    and was made from something else, RunLocked, StoreBroken, JavaMissing.
+    """
+    with (
+        writing(request.workspace, request.run) as writer,
+        spark_session(request.workspace / ".spark", master=request.master) as spark,
+    ):
+        progress("look at input", 0, len(STAGES))
+        found = inventory(spark, request.paths, SOURCES, request.source)
+        already = _begin(writer, request, found)
+        job = Job(spark, writer, tuple(found.files), request.options, request.layers)
+        for done, stage in enumerate(STAGES):
+            progress(stage.name, done, len(STAGES))
+            if stage.name not in job.manifest.stages:
+                stage.run(job)
+        progress("done", len(STAGES), len(STAGES))
+        return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
+
+
+def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
+    """Take up the run where it stands, or begin it. Whether it was complete."""
+    fresh = _new_manifest(request, found)
+    if writer.manifest is not None:
+        differences = _differences(writer.manifest, fresh)
+        if not differences:
+            return writer.manifest.complete
+        if not request.replace:
+            raise InputsDiffer(request.run, differences)
+    writer.begin(fresh)
+    return False
+
+
+def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
+    layers = None if request.layers is None else sorted(request.layers)
+    return Manifest(
+        name=request.run,
+        source=found.source,
+        inputs=tuple(asdict(file) for file in found.files),
+        options={**asdict(request.options), "layers": layers},
+        skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
+        versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
+    )
+
+
+def _differences(old: Manifest, new: Manifest) -> list[str]:
+    """What a run was made from and what it would be made from now, in words."""
+    found = [
+        f"{key}: {old.options.get(key)} then, {value} now"
+        for key, value in new.options.items()
+        if old.options.get(key) != value
+    ]
+    if old.source != new.source:
+        found.append(f"source: {old.source} then, {new.source} now")
+    before, now = ({(Path(f["path"]).name, f["sha256"]) for f in m.inputs} for m in (old, new))
+    if before != now:
+        found.append(f"{len(now - before)} files new or changed, {len(before - now)} gone")
+    return found

@@ -1,0 +1,242 @@
+"""The stages of an ingest, in order; see ingest.pipeline for what each is for.
+
+Each takes the job, reads what earlier stages committed, and commits its own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics.dissemination import Messages, measure_messages
+from analytics.structure import Versions, chosen_layers, measure
+from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from ingest import dense, messages
+from ingest.job import Job
+from ingest.sources.base import Description, Observed
+from ingest.versions import clip, close_at, coalesce, without
+
+_ENGINE = "kernels"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step that is done wholly or not at all."""
+
+    name: str
+    run: Callable[[Job], None]
+
+
+def _parse(job: Job) -> None:
+    parsed = job.source.parse(job.spark, job.files, job.options)
+    quarantine = parsed.pop("quarantine")
+    staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
+    job.commit("parse", {**staged, "quarantine": quarantine})
+
+
+def _describe(job: Job) -> None:
+    told = job.source.describe(job.staged("parsed"), job.options)
+    job.commit(
+        "describe",
+        {},
+        clock=told.clock,
+        protocol=told.protocol,
+        parameters=told.parameters,
+        seed=told.seed,
+        epoch=told.epoch,
+        ended=told.ended,
+        unknown=tuple(told.unknown),
+        notes=dict(told.notes),
+    )
+
+
+def _described(job: Job) -> Description:
+    """What `describe` found, back from the manifest."""
+    run = job.manifest
+    return Description(
+        job.clock,
+        run.protocol,
+        run.parameters,
+        run.seed,
+        run.epoch,
+        run.ended,
+        run.unknown,
+        run.notes,
+    )
+
+
+def _observed(job: Job) -> Observed:
+    return job.source.observe(job.staged("parsed"), _described(job), job.options)
+
+
+def _observe(job: Job) -> None:
+    tables = dense.observed_tables(_observed(job))
+    job.commit("observe", {f"staged/observed.{name}": frame for name, frame in tables.items()})
+
+
+def _index(job: Job) -> None:
+    observed = job.staged("observed")
+    peers = dense.peer_index(observed, _observed(job).peer_key)
+    topics = dense.topic_index(observed)
+    has_messages = "receptions" in observed
+    job.commit(
+        "index",
+        {
+            "staged/index.peers": peers,
+            "staged/index.topics": topics,
+            "staged/index.messages": dense.message_index(observed) if has_messages else None,
+            "peers": peers.select(F.col("index").alias("peer"), "key", "reports"),
+            "topics": topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
+        },
+    )
+
+
+def _indices(job: Job) -> dense.Indices:
+    index = job.staged("index")
+    return dense.Indices(index["peers"], index["topics"], index.get("messages"))
+
+
+def _presence(job: Job) -> None:
+    rows = job.staged("observed").get("presence")
+    if rows is None:
+        return job.commit("presence", {})
+    stays = coalesce(dense.with_peers(rows, _indices(job), "peer"), ["peer"])
+    return job.commit("presence", {"presence": _ended(job, stays)})
+
+
+def _ended(job: Job, spans: DataFrame) -> DataFrame:
+    """Where the source marks its end, what is open closes after the last interval."""
+    if not job.manifest.ended:
+        return spans
+    return close_at(spans, job.clock.sampling_tick(job.clock.last) + 1)
+
+
+def _versions(job: Job) -> None:
+    observed, presence = job.staged("observed"), job.table("presence")
+    links = _maximal(job, observed.get("links"), ("src", "dst", "layer", "topic"))
+    kept = dangling = None
+    if links is not None:
+        kept = links if presence is None else clip(clip(links, presence, "src"), presence, "dst")
+        dangling = without(links, kept, ["src", "dst", "layer", "topic"])
+    spans = {
+        "subscriptions": _maximal(job, observed.get("subscriptions"), ("peer", "topic")),
+        "roles": _maximal(job, observed.get("roles"), ("peer", "role", "topic")),
+    }
+    if presence is not None:
+        spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
+    job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
+
+
+def _maximal(job: Job, rows: DataFrame | None, keys: tuple[str, ...]) -> DataFrame | None:
+    """Observed spans as dense, maximal versions."""
+    if rows is None:
+        return None
+    indices = _indices(job)
+    peers = [key for key in keys if key in dense.PEER_COLUMNS]
+    return _ended(
+        job, coalesce(dense.with_topics(dense.with_peers(rows, indices, *peers), indices), keys)
+    )
+
+
+def _messages(job: Job) -> None:
+    observed, indices = job.staged("observed"), _indices(job)
+    traffic = observed.get("traffic")
+    tables: dict[str, DataFrame | None] = {
+        "traffic": None if traffic is None else dense.with_peers(traffic, indices, "peer")
+    }
+    if "receptions" in observed:
+        tables["publications"] = messages.publications(observed, indices)
+        tables["rejections"] = messages.rejections(observed, indices)
+    job.commit("messages", tables)
+
+
+def _receptions(job: Job) -> None:
+    observed = job.staged("observed")
+    rows = None
+    if "receptions" in observed:
+        rows = messages.receptions(
+            observed, _indices(job), job.known("publications"), job.table("subscriptions")
+        )
+    job.commit("receptions", {"receptions": rows})
+
+
+def _structure(job: Job) -> None:
+    presence, links = job.table("presence"), job.table("links")
+    rows = None
+    if presence is not None and links is not None:
+        subscriptions = job.table("subscriptions")
+        nobody = links.selectExpr("src AS peer", "topic", "vf", "vt").limit(0)
+        taken = nobody if subscriptions is None else subscriptions
+        versions = Versions(presence, chosen_layers(links, job.layers), taken)
+        rows = measure(versions, job.clock, _ENGINE)
+    job.commit("structure", {"staged/structure": rows})
+
+
+def _message_metrics(job: Job) -> None:
+    rows = None
+    if "publications" in job.manifest.tables:
+        rows = measure_messages(
+            Messages(
+                job.known("publications"),
+                job.known("receptions"),
+                job.known("rejections"),
+                job.table("subscriptions"),
+            )
+        )
+    job.commit("message metrics", {"metrics/messages": rows})
+
+
+def _peer_and_topic_metrics(job: Job) -> None:
+    names = ("subscriptions", "traffic", "publications", "receptions")
+    seen = Seen(
+        job.clock,
+        job.known("peers"),
+        job.table("staged/structure"),
+        *(job.table(name) for name in names),
+    )
+    tables: dict[str, DataFrame | None] = {
+        "metrics/peers": peers_table(seen),
+        "metrics/topics": topics_table(seen, job.table("metrics/messages")),
+    }
+    job.commit("peer and topic metrics", tables)
+
+
+def _overlay_metrics(job: Job) -> None:
+    metrics = Metrics(
+        job.clock,
+        job.known("metrics/peers"),
+        job.known("metrics/topics"),
+        job.table("metrics/messages"),
+        job.table("publications"),
+        job.table("dangling_links"),
+    )
+    job.commit("overlay metrics", {"metrics/overlay": overlay_table(metrics)})
+
+
+def _finish(job: Job) -> None:
+    """The run is complete, and what was only staged is let go."""
+    kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
+    engines = {"structure": _ENGINE} if "staged/structure" in job.manifest.tables else {}
+    job.commit("finish", {}, state="complete", engines=engines)
+    job.writer.commit(replace(job.manifest, tables=kept))
+    job.writer.sweep()
+
+
+STAGES = (
+    Stage("parse", _parse),
+    Stage("describe", _describe),
+    Stage("observe", _observe),
+    Stage("index", _index),
+    Stage("presence", _presence),
+    Stage("versions", _versions),
+    Stage("messages", _messages),
+    Stage("receptions", _receptions),
+    Stage("structure", _structure),
+    Stage("message metrics", _message_metrics),
+    Stage("peer and topic metrics", _peer_and_topic_metrics),
+    Stage("overlay metrics", _overlay_metrics),
+    Stage("finish", _finish),
+)
