@@ -77,3 +77,20 @@ def complete_columns(ctx: typer.Context) -> Iterable[str]:
     from model.tables import table
 
     return table(f"metrics/{ctx.params.get('table', 'overlay')}").names
+
+
+@_offering
+def complete_queries(ctx: typer.Context) -> Iterable[str]:
+    """Names of the shipped queries."""
+    import cypher
+
+    return cypher.names("queries")
+
+
+@_offering
+def complete_parameters(ctx: typer.Context) -> Iterable[str]:
+    """Parameters of the query already typed, up to the equals sign."""
+    import cypher
+
+    asked = cypher.statement("queries", ctx.params["name"]).parameters
+    return [f"{p.name}=" for p in asked if p.type not in ("run", "levels")]

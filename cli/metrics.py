@@ -41,7 +41,7 @@ class Wanted:
     topic: Annotated[
         str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
     ] = None
-    limit: Limit = None
+    limit: Limit = 0
 
     def rows_of(self, run: Run) -> Where:
         """The rows in the words of the run. Raises: OutOfRange, UseError."""
@@ -62,7 +62,7 @@ def metrics(
     output: Output,
     table: Annotated[
         str,
-        typer.Argument(metavar="[overlay|peers|topics|messages]", autocompletion=complete_metrics),
+        typer.Argument(metavar="overlay|peers|topics|messages", autocompletion=complete_metrics),
     ] = "overlay",
 ) -> None:
     """Print the metrics of a run: per interval, or of its peers, topics or messages.
@@ -80,5 +80,5 @@ def metrics(
 
     opened = Run.open(settings.workspace, run)
     found = opened.metrics(table, comma_list(wanted.columns), wanted.rows_of(opened))
-    found = found.slice(0, wanted.limit)
+    found = found.slice(0, wanted.limit or None)
     show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)

@@ -11,21 +11,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from cli.completion import complete_peers, complete_runs, complete_topics
+from cli.completion import complete_runs
 from cli.settings import Settings
 from model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
-PeerKey = Annotated[str, typer.Argument(autocompletion=complete_peers)]
-TopicKey = Annotated[str, typer.Argument(autocompletion=complete_topics)]
-At = Annotated[
-    str,
-    typer.Option(
-        "--at", metavar="TIME", help="Interval number, 'first', 'last', or a time as 12.5s."
-    ),
-]
-Limit = Annotated[int | None, typer.Option("--limit", min=0, help="Print at most so many rows.")]
-
+Layers = Annotated[str | None, typer.Option(metavar="A,B,…", help="Only links of these layers.")]
+Limit = Annotated[int, typer.Option("--limit", min=0, help="Print at most so many rows; 0 = all.")]
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 
@@ -48,6 +40,17 @@ class Output:
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write here instead of stdout."),
     ] = None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """At which time, and in which part of the protocol, an overlay is looked at."""
+
+    at: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Interval number, 'first', 'last', or a time as 12.5s."),
+    ] = "last"
+    layers: Layers = None
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

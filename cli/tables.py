@@ -24,7 +24,7 @@ def tables(
     settings: Settings,
     output: Output,
     name: Annotated[
-        str | None, typer.Argument(metavar="[TABLE]", autocompletion=complete_tables)
+        str | None, typer.Argument(metavar="TABLE", autocompletion=complete_tables)
     ] = None,
     columns: Annotated[
         bool, typer.Option("--columns", help="Every column of every table.")

@@ -1,0 +1,97 @@
+"""`vizpub path`, `topic`, `tree`: the questions most asked, as commands."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from cli.completion import complete_peers, complete_topics
+from cli.options import Moment, Output, RunName, command
+from cli.output import Rows, output_format, show
+from cli.query import answer, asked, show_answer
+from cli.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (path, topic, tree):
+        app.command(rich_help_panel="Questions")(command(function))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a path."""
+
+    source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=complete_peers)]
+    target: Annotated[str, typer.Argument(metavar="TO", autocompletion=complete_peers)]
+
+
+def path(
+    settings: Settings,
+    run: RunName,
+    ends: Ends,
+    moment: Moment,
+    output: Output,
+    every: Annotated[bool, typer.Option("--all", help="Every path of that length.")] = False,
+) -> None:
+    """Find a shortest path between two peers, along the links of the overlay at a time.
+
+    Nothing is printed where there is no path.
+
+    Examples:
+
+        vizpub path monday alice bob --at 12
+        vizpub path monday alice bob --at 12.5s --all --format json
+    """
+    name = "all-shortest-paths" if every else "shortest-path"
+    values = {"from": ends.source, "to": ends.target, **asdict(moment)}
+    found = asked(settings, name, run, values)
+    show_answer(found, output, settings)
+    if not found.rows:
+        settings.say(f"no path from '{ends.source}' to '{ends.target}' then")
+
+
+def topic(
+    settings: Settings,
+    run: RunName,
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)],
+    moment: Moment,
+    output: Output,
+) -> None:
+    """Print a topic's part of the overlay at a time: its subscribers and their links.
+
+    Examples:
+
+        vizpub topic monday news --at 12
+        vizpub topic monday news --at 12 --layers mesh -o news.csv
+    """
+    answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+
+
+def tree(
+    settings: Settings,
+    run: RunName,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE")],
+    output: Output,
+) -> None:
+    """Print how a message spread: drawn as a tree, with every reception in the other formats.
+
+    Examples:
+
+        vizpub tree monday m17
+        vizpub tree monday m17 --format csv
+    """
+    found = asked(settings, "dissemination-tree", run, {"message": message})
+    if output_format(output) != "table":
+        show_answer(found, output, settings)
+        return
+    from cli.tree import Reception, drawn
+
+    receptions = [Reception(*row) for row in found.rows]
+    show(
+        Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), drawn(receptions)),
+        output,
+        settings,
+    )
