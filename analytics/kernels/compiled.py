@@ -32,7 +32,7 @@ def compiled(signature: str) -> Callable[[Kernel], Kernel]:
     def compile_one(function: Kernel) -> Kernel:
         try:
             return cast(Kernel, njit(signature, cache=True, **_OPTIONS)(function))
-        except RuntimeError:
+        except (OSError, RuntimeError):
             return cast(Kernel, njit(signature, **_OPTIONS)(function))
 
     return compile_one

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness, dependencies
 from analytics.kernels.clustering import clustering
+from analytics.kernels.compiled import compiled, population
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
@@ -273,3 +274,11 @@ def test_sampled_betweenness_is_repeatable() -> None:
     first, second = (betweenness(*rows, SHALLOW, 5_000, np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert first[1].any()
+
+
+def test_a_kernel_that_cannot_be_cached_is_compiled_all_the_same() -> None:
+    """Numba finds no place for the cache of code that lies in no file."""
+    scope: dict[str, Any] = {"population": population}
+    exec("def bits(word):\n    return population(word)", scope)
+    bits = compiled("int64(uint64)")(scope["bits"])
+    assert [bits(np.uint64(word)) for word in (0, 1, 2**63 + 5, 2**64 - 1)] == [0, 1, 3, 64]
