@@ -15,7 +15,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from graphstore import read
+import cypher
+from graphstore import parameters, read
 from graphstore.gexf_message import EDGE_ATTRIBUTES, NODE_ATTRIBUTES, MessageGraph, MessageRows
 from graphstore.gexf_overlay import OverlayGraph, OverlayRows
 from graphstore.gexf_spans import MetricRun
@@ -244,13 +245,9 @@ def _description(run: LoadedRun, title: str, clock: Clock) -> str:
 
 
 def _message_rows(run: LoadedRun, name: str) -> MessageRows:
-    found = run.rows("read", "message", message_name=name)
-    if not found:
-        raise UnknownName("message", name, see="vizpub metrics")
-    message, topic, publisher, time_us, interval = found[0]
+    key = parameters.values(cypher.statement("read", "message"), {"message": name}, run)
+    ((message, topic, publisher, time_us, tick),) = run.rows("read", "message", **key)
     arrivals = list(read.dissemination(run, message))
-    times = [arrival.time_us for arrival in arrivals] if time_us is None else [time_us]
-    tick = _tick(run.facts.clock, [t for t in times if t is not None], interval)
     subscribed = {s.peer for s in read.subscriptions(run, tick, tick) if s.topic == topic}
     return MessageRows(
         {row.peer: row.name for row in read.peers(run)},
@@ -259,10 +256,3 @@ def _message_rows(run: LoadedRun, name: str) -> MessageRows:
         arrivals,
         missed=subscribed - {arrival.peer for arrival in arrivals} - {publisher},
     )
-
-
-def _tick(clock: Clock, times_us: Sequence[int], interval: int) -> int:
-    """When a message was published, or first seen; without a time, the end of its interval."""
-    if clock.ticks_per_interval == 1 or clock.tick_us is None or not times_us:
-        return clock.sampling_tick(interval)
-    return min(times_us) // clock.tick_us

@@ -1,0 +1,158 @@
+"""Gephi's own importer as the judge of our files."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from graphstore.gexf import (
+    OverlayExport,
+    export_message,
+    export_overlay,
+    export_topic,
+    gexf_output,
+)
+from graphstore.runs import open_run
+from model.artifacts import jars
+from model.errors import ArtifactsMissing, JavaMissing
+from model.java import find_java
+from tests.integration.graph.conftest import random_history
+
+pytestmark = pytest.mark.gephi
+
+CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"
+GOOD = [("INFO", "GEXF version 1.3")]
+
+
+@pytest.fixture(scope="session")
+def gephi():
+    """Imports a file: (issues, counts per interval, columns). Skips without a Java compiler."""
+    try:
+        java = find_java().executable
+        (toolkit,) = jars("gephi")
+    except (JavaMissing, ArtifactsMissing) as missing:
+        pytest.skip(f"no Gephi: {missing}")
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
+    if "jdk.compiler" not in modules.stdout:
+        pytest.skip(f"{java} has no compiler (a Java runtime, not a JDK)")
+
+    def run(path: Path, intervals=()):
+        command = [java, "-Djava.awt.headless=true", "-Xmx512m", "-XX:TieredStopAtLevel=1"]
+        command += ["-cp", toolkit, CHECK, path, *map(str, intervals)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        assert ["dynamic", "true"] in rows
+        issues = [(row[1], row[2]) for row in rows if row[0] == "issue"]
+        counts = {int(row[1]): (int(row[2]), int(row[3])) for row in rows if row[0] == "interval"}
+        columns = {(row[0], row[1]): row[2] for row in rows if row[0].endswith("column")}
+        return issues, counts, columns
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def history():
+    return random_history(11, name="gephi")
+
+
+@pytest.fixture(scope="module")
+def run(graph, history):
+    graph.load(history)
+    yield open_run(graph.driver, graph.database, history.facts.name)
+    graph.remove(history.facts.name)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "export.gexf"
+
+
+def expected(history, pairs) -> dict[int, tuple[int, int]]:
+    """Peers and links of each interval: (src, dst) once, or each link of its own."""
+    counts = {}
+    for i in range(history.facts.clock.intervals):
+        tick = history.facts.clock.sampling_tick(i)
+        links = [(link["src"], link["dst"]) for link in history.alive("links", tick)]
+        counts[i] = (len(history.alive("presence", tick)), len(set(links) if pairs else links))
+    return counts
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize("parallel", [False, True])
+def test_an_overlay(gephi, run, history, path, parallel):
+    values = [(peer, "degree", 0, 8, peer) for peer in range(12)]
+    with gexf_output(path) as out:
+        export_overlay(
+            run, OverlayExport(parallel=parallel, attributes=["degree", "betweenness"]), values, out
+        )
+    issues, counts, columns = gephi(path, range(9))
+    assert issues == GOOD
+    assert counts == expected(history, pairs=not parallel)
+    assert columns["node column", "degree"] == "IntervalIntegerMap"
+    assert columns["node column", "betweenness"] == "IntervalDoubleMap"
+    assert columns["node column", "topics"] == "String"
+    assert columns["edge column", "weight"] == "IntervalDoubleMap"
+    assert columns["edge column", "shared_topics"] == "IntervalIntegerMap"
+
+
+@pytest.mark.neo4j
+def test_a_topic(gephi, run, history, path):
+    with gexf_output(path) as out:
+        export_topic(run, "topic 1", OverlayExport(), None, out)
+    issues, counts, _ = gephi(path, range(9))
+    assert issues == GOOD
+    for i, (nodes, edges) in counts.items():
+        tick = history.facts.clock.sampling_tick(i)
+        peers = {s["peer"] for s in history.alive("subscriptions", tick) if s["topic"] == 1}
+        links = {(link["src"], link["dst"]) for link in history.alive("links", tick)}
+        assert (nodes, edges) == (len(peers), sum(set(link) <= peers for link in links))
+
+
+@pytest.mark.neo4j
+def test_a_message(gephi, run, history, path):
+    message = max(
+        history.rows["publications"],
+        key=lambda p: sum(r["message"] == p["message"] for r in history.rows["receptions"]),
+    )
+    with gexf_output(path) as out:
+        written = export_message(run, message["key"], out)
+    issues, counts, columns = gephi(path, range(6))
+    assert issues == GOOD
+    assert max(counts.values()) == (written.nodes, written.edges)
+    assert [counts[i] for i in range(5)] == sorted(counts[i] for i in range(5))
+    assert columns["edge column", "time_us"] == "Long"
+
+
+SPELLS = '<spells><spell start="0" end="4.999"/><spell start="6" end="8.999"/></spells>'
+
+
+def two_nodes(spells: str) -> str:
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<gexf xmlns="http://gexf.net/1.3" version="1.3">
+<graph mode="dynamic" timeformat="double" timerepresentation="interval" defaultedgetype="directed">
+<nodes><node id="a" label="a">{spells}</node><node id="b" label="b">{SPELLS}</node></nodes>
+<edges><edge source="a" target="b">{SPELLS}</edge></edges></graph></gexf>
+"""
+
+
+@pytest.mark.parametrize(
+    ("spells", "issue"),
+    [
+        ('<spells><spell start="0" end="5"/><spell start="4" end="6"/></spells>', "SEVERE.*verlap"),
+        ('<spells><spell start="0" endopen="5"/></spells>', "WARNING"),
+        ('<spells><spell timestamp="3"/></spells>', "SEVERE"),
+    ],
+)
+def test_the_judge_sees_what_is_wrong(gephi, path, spells, issue):
+    path.write_text(two_nodes(spells), "utf-8")
+    issues, _, _ = gephi(path)
+    assert any(re.search(issue, " ".join(found)) for found in issues)
+
+
+def test_the_judge_has_nothing_against_the_control(gephi, path):
+    path.write_text(two_nodes(SPELLS), "utf-8")
+    issues, counts, _ = gephi(path, [0, 5, 6])
+    assert issues == GOOD
+    assert counts == {0: (2, 1), 5: (0, 0), 6: (2, 1)}

@@ -1,0 +1,170 @@
+"""GEXF out of a real Neo4j: networkx reads back what the run's tables say."""
+
+import io
+from collections.abc import Callable, Iterator
+
+import networkx as nx
+import pyarrow as pa
+import pytest
+
+from graphstore.gexf import (
+    DEFAULT_ATTRIBUTES,
+    METRIC_ATTRIBUTES,
+    OverlayExport,
+    export_message,
+    export_overlay,
+    export_topic,
+    gexf_output,
+)
+from graphstore.gexf_check import check_gexf
+from graphstore.gexf_spans import run_lengths
+from graphstore.runs import LoadedRun, open_run
+from model.errors import OutOfRange, UnknownName, UseError
+from tests.integration.graph.conftest import Graph, History, random_history
+
+pytestmark = pytest.mark.neo4j
+
+Loaded = tuple[History, LoadedRun]
+
+
+@pytest.fixture(
+    scope="module", params=[(1, 1), (2, 1), (3, 7)], ids="seed{0[0]}-ticks{0[1]}".format
+)
+def exported_run(request, graph: Graph) -> Iterator[Loaded]:
+    seed, ticks = request.param
+    history = random_history(seed, name=f"gexf-{seed}", ticks=ticks)
+    graph.load(history)
+    yield history, open_run(graph.driver, graph.database, history.facts.name)
+    graph.remove(history.facts.name)
+
+
+def read_back(tmp_path, export: Callable[[io.TextIOBase], object]) -> nx.MultiDiGraph:
+    path = tmp_path / "export.gexf"
+    with gexf_output(path) as out:
+        export(out)
+    assert list(check_gexf(path)) == []
+    return nx.MultiDiGraph(nx.read_gexf(path))
+
+
+def at(interval: int, elements) -> list[tuple[int, ...]]:
+    return sorted(
+        tuple(map(int, key))
+        for *key, data in elements
+        if any(start <= interval + 0.5 <= end for start, end in data["spells"])
+    )
+
+
+def links_at(history: History, interval: int, layers=None) -> list[tuple[int, int]]:
+    rows = history.alive("links", history.facts.clock.sampling_tick(interval))
+    return [(r["src"], r["dst"]) for r in rows if layers is None or r["layer"] in layers]
+
+
+def peers_at(history: History, interval: int) -> list[tuple[int]]:
+    rows = history.alive("presence", history.facts.clock.sampling_tick(interval))
+    return sorted((row["peer"],) for row in rows)
+
+
+def test_the_whole_overlay(exported_run: Loaded, tmp_path):
+    history, run = exported_run
+    told = []
+    options = OverlayExport(progress=lambda *step: told.append(step))
+    graph = read_back(tmp_path, lambda out: export_overlay(run, options, None, out))
+    for i in range(history.facts.clock.intervals):
+        assert at(i, graph.nodes(data=True)) == peers_at(history, i)
+        assert at(i, graph.edges(data=True)) == sorted(set(links_at(history, i)))
+    for peer, data in graph.nodes(data=True):
+        assert data["label"] == history.peer(int(peer))
+        published = any(p["publisher"] == int(peer) for p in history.rows["publications"])
+        assert (data["role"] == "publisher") == published
+    assert told == sorted(told)
+    assert told[-1] == ("links", 12, 12)
+
+
+def test_a_window_of_some_layers_with_parallel_edges(exported_run: Loaded, tmp_path):
+    history, run = exported_run
+    options = OverlayExport(first=2, last=5, layers=["mesh"], parallel=True)
+    graph = read_back(tmp_path, lambda out: export_overlay(run, options, None, out))
+    for i in range(history.facts.clock.intervals):
+        inside = 2 <= i <= 5
+        assert at(i, graph.nodes(data=True)) == (peers_at(history, i) if inside else [])
+        links = sorted(links_at(history, i, ["mesh"]))
+        assert at(i, graph.edges(data=True)) == (links if inside else [])
+
+
+def test_one_topic(exported_run: Loaded, tmp_path):
+    history, run = exported_run
+    graph = read_back(
+        tmp_path, lambda out: export_topic(run, "topic 2", OverlayExport(), None, out)
+    )
+    publishers = {p["publisher"] for p in history.rows["publications"] if p["topic"] == 2}
+    for i in range(history.facts.clock.intervals):
+        tick = history.facts.clock.sampling_tick(i)
+        subscribers = {s["peer"] for s in history.alive("subscriptions", tick) if s["topic"] == 2}
+        assert at(i, graph.nodes(data=True)) == sorted((peer,) for peer in subscribers)
+        links = {link for link in links_at(history, i) if set(link) <= subscribers}
+        assert at(i, graph.edges(data=True)) == sorted(links)
+    for peer, data in graph.nodes(data=True):
+        assert (data["role"] == "publisher") == (int(peer) in publishers)
+
+
+def test_every_message(exported_run: Loaded, tmp_path):
+    history, run = exported_run
+    for message in history.rows["publications"]:
+        graph = read_back(tmp_path, lambda out, m=message: export_message(run, m["key"], out))
+        arrivals = [r for r in history.rows["receptions"] if r["message"] == message["message"]]
+        received = {r["peer"] for r in arrivals}
+        passed_on = {r["previous_hop"] for r in arrivals} - {None}
+        eligible = {
+            s["peer"]
+            for s in history.alive("subscriptions", message["tick"])
+            if s["topic"] == message["topic"]
+        }
+        publisher = {message["publisher"]} - {None}
+        assert set(map(int, graph)) == received | passed_on | eligible | publisher
+        assert {(int(a), int(b)) for a, b in graph.edges()} == {
+            (r["previous_hop"], r["peer"]) for r in arrivals if r["previous_hop"] is not None
+        }
+        roles = dict(graph.nodes(data="role"))
+        missed = eligible - received - passed_on - publisher
+        assert {int(peer) for peer, role in roles.items() if role == "missed"} >= missed
+        copies = [data["receptions"] for *_, data in graph.edges(data=True)]
+        assert sum(copies) == sum(r["previous_hop"] is not None for r in arrivals)
+
+
+def test_metrics_of_the_peers(exported_run: Loaded, tmp_path):
+    _history, run = exported_run
+    rows = [(p, i, (p + i) // 3) for i in range(9) for p in range(12)]
+    names = ("peer", "interval", "degree")
+    batch = pa.record_batch(
+        {n: list(c) for n, c in zip(names, zip(*rows, strict=True), strict=True)}
+    )
+    values = run_lengths([batch], ["degree"])
+    options = OverlayExport(attributes=["degree"])
+    graph = read_back(tmp_path, lambda out: export_overlay(run, options, values, out))
+    for peer, data in graph.nodes(data=True):
+        for i in range(9):
+            found = [v for v, start, end in data["degree"] if start <= i + 0.5 <= end]
+            assert found == [(int(peer) + i) // 3]
+
+
+def test_what_cannot_be_had_is_named(exported_run: Loaded):
+    _, run = exported_run
+    out = io.StringIO()
+    for options, error in (
+        (OverlayExport(first=3, last=2), UseError),
+        (OverlayExport(last=99), OutOfRange),
+        (OverlayExport(layers=["overlai"]), UnknownName),
+    ):
+        with pytest.raises(error):
+            export_overlay(run, options, None, out)
+    with pytest.raises(UnknownName, match="did you mean degree"):
+        export_overlay(run, OverlayExport(attributes=["degre"]), [], out)
+    with pytest.raises(UnknownName, match="did you mean topic"):
+        export_topic(run, "topic 9", OverlayExport(), None, out)
+    with pytest.raises(UnknownName, match="no message 'm99'"):
+        export_message(run, "m99", out)
+    assert out.getvalue() == ""
+
+
+def test_the_default_attributes_are_columns_of_the_metrics():
+    assert set(DEFAULT_ATTRIBUTES) <= set(METRIC_ATTRIBUTES)
