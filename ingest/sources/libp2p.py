@@ -75,7 +75,7 @@ class Libp2p:
         """
         events = staged["events"]
         facts = _facts(events)
-        _check_encodings(events)
+        _check_copies(events)
         clock, epoch = _clock(facts, options.interval_us or _INTERVAL_US)
         return Description(
             clock=clock,
@@ -101,7 +101,7 @@ class Libp2p:
         else:
             present = reporting.union(presence.named(streams, reporting))
         return Observed(
-            peers=reporting.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
+            peers=observed.reporters(events),
             presence=present,
             links=links,
             subscriptions=observed.subscriptions(events),
@@ -171,7 +171,7 @@ def _facts(events: DataFrame) -> Row:
     return facts
 
 
-def _check_encodings(events: DataFrame) -> None:
+def _check_copies(events: DataFrame) -> None:
     """A peer writes one trace: two files that tell of it at the same time are copies."""
     spans = events.groupBy("peer", "file").agg(
         F.min("ts_ns").alias("since"), F.max("ts_ns").alias("until")

@@ -97,7 +97,7 @@ def _fault(mistyped: Column) -> Column:
     return (
         F.when(F.col("cut"), CUT_OFF)
         .when(~F.is_valid_utf8("text"), INVALID_UTF8)
-        .when(F.col("shape").isNull(), "not a JSON object")
+        .when(F.col("shape").isNull(), "not one JSON object")
         .when(F.size(mistyped) > 0, wrong)
     )
 

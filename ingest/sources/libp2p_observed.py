@@ -25,6 +25,11 @@ def on_clock(events: DataFrame, epoch_us: int, clock: Clock) -> DataFrame:
     )
 
 
+def reporters(events: DataFrame) -> DataFrame:
+    """The peers that wrote events: key, reports."""
+    return events.select(F.col("peer").alias("key"), F.lit(True).alias("reports")).distinct()
+
+
 def streams(events: DataFrame) -> DataFrame:
     """Lives of the streams that peers opened to others: src, dst, vf, vt."""
     changes = _changes(events, Type.STREAM_OPENED, Type.STREAM_CLOSED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,14 @@ class Trace:
     staged: dict[str, DataFrame]
     description: Description
     observed: Observed
-    peers: Rows
-    presence: Rows
-    links: Rows
-    subscriptions: Rows
-    traffic: Rows
-    publications: Rows
-    receptions: Rows
-    rejections: Rows
+    peers: Rows = field(default_factory=list)
+    presence: Rows = field(default_factory=list)
+    links: Rows = field(default_factory=list)
+    subscriptions: Rows = field(default_factory=list)
+    traffic: Rows = field(default_factory=list)
+    publications: Rows = field(default_factory=list)
+    receptions: Rows = field(default_factory=list)
+    rejections: Rows = field(default_factory=list)
 
     @property
     def events(self) -> Rows:
@@ -89,9 +89,13 @@ Ingest = Callable[..., Trace]
 
 @pytest.fixture(scope="session")
 def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingest:
-    """Files → Trace, with the staged tables kept as Parquet between the steps."""
+    """Files → Trace with these tables; the staged ones are kept as Parquet between the steps."""
 
-    def run(paths: Sequence[Path], options: SourceOptions | None = None) -> Trace:
+    def run(
+        paths: Sequence[Path],
+        options: SourceOptions | None = None,
+        tables: Sequence[str] = TABLES,
+    ) -> Trace:
         source, options = Libp2p(), options or SourceOptions()
         files = [input_file(source, path) for path in paths]
         folder = tmp_path_factory.mktemp("staged")
@@ -101,7 +105,7 @@ def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ing
             staged[name] = spark.read.parquet(str(folder / name))
         description = source.describe(staged, options)
         observed = source.observe(staged, description, options)
-        found = {name: rows(getattr(observed, name)) for name in TABLES}
+        found = {name: rows(getattr(observed, name)) for name in tables}
         return Trace(staged, description, observed, **found)
 
     return run

@@ -1,6 +1,5 @@
 """Figures of the recorded gossipsub trace (tests/data/libp2p_small/README.md): its messages.
 
-
 `facts` and `truth` were written by the run itself, `tracestat` by the official tool.
 """
 
