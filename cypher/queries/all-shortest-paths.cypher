@@ -8,7 +8,8 @@
 //
 // -> hops: links on the path, 0 from a peer to itself; no row where there is no path
 // -> peers: on the path, from the first to the last; each sequence of peers once
-MATCH (a:Peer {key: $from}), (b:Peer {key: $to})
+MATCH (a:Peer {key: $from})
+MATCH (b:Peer {key: $to})
 MATCH p = allShortestPaths((a)-[:LINK*0..]->(b))
 WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
                                   AND ($layers IS NULL OR r.layer IN $layers))

@@ -4,12 +4,12 @@
 //
 // -> peer: dense index
 CALL () {
-  MATCH (:Peer)-[h:HOP]->(p:Peer)
-  WHERE h.run = $run AND h.interested = false
+  MATCH ()-[h:HOP]->(p)
+  WHERE h.run = $run AND h.msg >= 0 AND h.interested = false
   RETURN p
   UNION
-  MATCH (:Message)-[h:REACHED]->(p:Peer)
-  WHERE h.run = $run AND h.interested = false
+  MATCH ()-[h:REACHED]->(p)
+  WHERE h.run = $run AND h.msg >= 0 AND h.interested = false
   RETURN p
 }
 RETURN p.id AS peer

@@ -2,5 +2,5 @@
 //
 // $run run – the run
 MATCH ()-[r:PRESENT]->()
-WHERE r.run = $run
+WHERE r.run = $run AND r.lv >= 0
 CALL (r) { DELETE r } IN TRANSACTIONS OF 10000 ROWS

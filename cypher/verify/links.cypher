@@ -5,8 +5,8 @@
 //
 // -> rows: how many there are
 // -> checksum: as graphstore.verify.checksum_of computes it
-MATCH (a:Peer)-[r:LINK]->(b:Peer)
-WHERE r.run = $run
+MATCH (a)-[r:LINK]->(b)
+WHERE r.run = $run AND r.vf >= 0
 WITH [a.id, b.id, r.topic, r.vf, r.vt, r.lv, $layers[r.layer]] AS integers
 RETURN count(*) AS rows,
        sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum

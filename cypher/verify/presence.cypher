@@ -4,8 +4,8 @@
 //
 // -> rows: how many there are
 // -> checksum: as graphstore.verify.checksum_of computes it
-MATCH (p:Peer)-[r:PRESENT]->(:Run)
-WHERE r.run = $run
+MATCH (p)-[r:PRESENT]->()
+WHERE r.run = $run AND r.lv >= 0
 WITH [p.id, r.vf, r.vt, r.lv] AS integers
 RETURN count(*) AS rows,
        sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum

@@ -4,8 +4,8 @@
 //
 // -> rows: how many there are
 // -> checksum: as graphstore.verify.checksum_of computes it
-MATCH (m:Message)-[r:REACHED]->(b:Peer)
-WHERE r.run = $run
+MATCH (m)-[r:REACHED]->(b)
+WHERE r.run = $run AND r.msg >= 0
 WITH [m.id, b.id, r.msg, r.n, r.time_us,
       CASE r.first WHEN true THEN 1 ELSE 0 END,
       CASE r.interested WHEN true THEN 1 WHEN false THEN 0 END] AS integers

@@ -74,7 +74,7 @@ def random_history(
     rows["presence"] = [
         {"peer": peer, "vf": vf, "vt": vt}
         for peer in range(peers)
-        for vf, vt in _spans(random_, 0, end, density=0.8)
+        for vf, vt in _spans(random_, 0, OPEN, end, density=0.8)
     ]
     rows["links"] = [
         {"src": src, "dst": dst, "layer": layer, "topic": topic, "vf": vf, "vt": vt}
@@ -83,14 +83,14 @@ def random_history(
         for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
         if src != dst and random_.random() < 0.15
         for low, high in _common(rows["presence"], src, dst)
-        for vf, vt in _spans(random_, low, high, density=0.6)
+        for vf, vt in _spans(random_, low, high, end, density=0.6)
     ]
     rows["subscriptions"] = [
         {"peer": stay["peer"], "topic": topic, "vf": vf, "vt": vt}
         for stay in rows["presence"]
         for topic in range(4)
         if random_.random() < 0.5
-        for vf, vt in _spans(random_, stay["vf"], stay["vt"], density=0.7)
+        for vf, vt in _spans(random_, stay["vf"], stay["vt"], end, density=0.7)
     ]
     rows["publications"] = [_publication(random_, m, rows, clock) for m in range(20)]
     rows["receptions"] = [
@@ -110,18 +110,16 @@ def random_history(
 
 
 def _spans(
-    random_: random.Random, low: int, high: int, density: float
+    random_: random.Random, low: int, high: int, end: int, density: float
 ) -> Iterator[tuple[int, int]]:
-    """Disjoint spans in [low, high) that never touch; what reaches the end is open."""
-    open_end = high == OPEN
-    at = low
-    stop = low + 12 if open_end else high
+    """Disjoint spans in [low, high) that never touch; some of what reaches the end is open."""
+    at, stop = low, min(high, end)
     while at < stop:
         length = random_.randint(1, max(1, (stop - low) // 2))
         if random_.random() < density:
             until = min(at + length, stop)
-            ends_open = until == stop and (open_end or random_.random() < 0.3)
-            yield at, OPEN if ends_open and (open_end or high == OPEN) else until
+            stays_open = until == end and high == OPEN and random_.random() < 0.7
+            yield at, OPEN if stays_open else until
             at = until + 1
         else:
             at += length
@@ -208,6 +206,7 @@ def loaded(graph: Graph) -> Iterator[Callable[[History], History]]:
 
     def load(history: History) -> History:
         names.append(history.facts.name)
+        graph.remove(history.facts.name)
         return graph.load(history)
 
     yield load

@@ -1,0 +1,43 @@
+// What changed in the overlay from one time to another: peers and links, whatever lay between.
+//
+// $run run – the run
+// $before tick ticks – the one time
+// $after tick ticks – the other
+// $levels_before levels($before) – where in the index spans alive at $before can begin
+// $levels_after levels($after) – where in the index spans alive at $after can begin
+// $layers layers? – layers of links to look at, null = all
+//
+// -> change: added (not there at $before) or removed (not there at $after)
+// -> src: peer that came or went, or that holds the link
+// -> dst: peer the link leads to, null = the peer itself came or went
+CALL () {
+  UNWIND $levels_before AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $before AND r.vt > $before
+    AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN a, b, 1 AS before, 0 AS after
+  UNION ALL
+  UNWIND $levels_after AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $after AND r.vt > $after
+    AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN a, b, 0 AS before, 1 AS after
+  UNION ALL
+  UNWIND $levels_before AS l
+  MATCH (a:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $before AND s.vt > $before
+  RETURN a, null AS b, 1 AS before, 0 AS after
+  UNION ALL
+  UNWIND $levels_after AS l
+  MATCH (a:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $after AND s.vt > $after
+  RETURN a, null AS b, 0 AS before, 1 AS after
+}
+WITH a, b, max(before) AS before, max(after) AS after
+WHERE before <> after
+RETURN CASE after WHEN 1 THEN 'added' ELSE 'removed' END AS change, a.name AS src, b.name AS dst
+ORDER BY change, b IS NOT NULL, a.id, b.id

@@ -1,0 +1,19 @@
+// The peers linked to a peer at a time, either way.
+//
+// $run run – the run
+// $at tick ticks – the time
+// $peer peer($at) – the peer, present at $at
+// $layers layers? – layers of links to look at, null = all
+//
+// -> neighbour: the other peer
+// -> links_to: the peer holds a link to it
+// -> linked_from: it holds a link to the peer
+// -> layers: of the links between them
+// -> topics: that they serve
+MATCH (p:Peer {key: $peer})-[r:LINK]-(n:Peer)
+WHERE r.vf <= $at AND r.vt > $at AND ($layers IS NULL OR r.layer IN $layers)
+WITH n, max(CASE WHEN startNode(r) = p THEN 1 ELSE 0 END) AS to,
+     max(CASE WHEN startNode(r) = p THEN 0 ELSE 1 END) AS from,
+     collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
+RETURN n.name AS neighbour, to = 1 AS links_to, from = 1 AS linked_from, layers, topics
+ORDER BY n.id

@@ -1,0 +1,32 @@
+// All that is known of a peer, in the order of time: stays, links, subscriptions, messages.
+//
+// $run run – the run
+// $peer peer – the peer
+// $layers layers? – layers of links to look at, null = all
+//
+// -> vf: tick at which it begins
+// -> vt: tick at which it ends, null = it does not
+// -> what: present, links to, linked from, subscribes or publishes
+// -> other: the other peer, the topic or the message
+// -> layer: of the link
+// -> topic: that the link serves, or the message was published to
+MATCH (p:Peer {key: $peer})
+CALL (p) {
+  MATCH (p)-[r:PRESENT]->(:Run)
+  RETURN 'present' AS what, null AS other, null AS layer, null AS topic, r.vf AS vf, r.vt AS vt
+  UNION ALL
+  MATCH (p)-[r:LINK]-(n:Peer)
+  WHERE $layers IS NULL OR r.layer IN $layers
+  RETURN CASE WHEN startNode(r) = p THEN 'links to' ELSE 'linked from' END AS what,
+         n.name AS other, r.layer AS layer, r.topic_name AS topic, r.vf AS vf, r.vt AS vt
+  UNION ALL
+  MATCH (p)-[r:SUBSCRIBES]->(t:Topic)
+  RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic, r.vf AS vf, r.vt AS vt
+  UNION ALL
+  MATCH (p)-[:PUBLISHED]->(m:Message)
+  OPTIONAL MATCH (m)-[:ON]->(t:Topic)
+  RETURN 'publishes' AS what, m.name AS other, null AS layer, t.name AS topic, m.tick AS vf,
+         m.tick + 1 AS vt
+}
+RETURN vf, nullIf(vt, 9223372036854775807) AS vt, what, other, layer, topic
+ORDER BY vf, what, other, layer, topic

@@ -1,0 +1,21 @@
+// The relays of a topic: peers that received its messages without subscribing to it.
+//
+// $run run – the run
+// $topic topic – the topic
+//
+// -> peer: the relay
+// -> messages: of the topic that came to it unsubscribed
+// -> receptions: how often they came
+MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
+CALL (m) {
+  MATCH (:Peer)-[h:HOP]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id AND h.interested = false
+  RETURN p
+  UNION ALL
+  MATCH (:Message)-[h:REACHED]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id AND h.interested = false
+  RETURN p
+}
+WITH p, count(DISTINCT m) AS messages, count(*) AS receptions
+RETURN p.name AS peer, messages, receptions
+ORDER BY messages DESC, p.id

@@ -1,0 +1,371 @@
+"""Every shipped query against networkx or a plain loop over the tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import networkx as nx
+import pytest
+
+import cypher
+from graphstore.queries import Answer, Limits, ask, query_names, runs
+from model.clock import OPEN
+from model.errors import OutOfRange, UnknownName, UseError
+from tests.integration.graph.conftest import Graph, History, Row, random_history
+
+pytestmark = pytest.mark.neo4j
+
+HISTORIES = [
+    random_history(1),
+    random_history(2, ticks=5),
+    random_history(3, peers=25, intervals=6),
+    random_history(4, peers=3, intervals=40),
+]
+LAYERS = [None, ["mesh"], ["overlay", "tree"]]
+
+
+@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
+def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
+    history: History = request.param
+    print("seed", history.facts.seed)
+    graph.remove(history.facts.name)
+    graph.load(history)
+    assert any(row["vt"] == OPEN for row in history.rows["links"])
+    yield history
+    graph.remove(history.facts.name)
+
+
+@pytest.fixture
+def answer(graph: Graph, history: History) -> Any:
+    def answer(name: str, given: dict[str, object]) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
+
+    return answer
+
+
+def ticks(history: History) -> list[tuple[int, int]]:
+    """(interval, sampling tick) of a run; with a tick per interval every vf and vt is one."""
+    clock = history.facts.clock
+    return [(i, clock.sampling_tick(i)) for i in range(clock.first, clock.last + 1)]
+
+
+def links(history: History, at: int, layers: list[str] | None) -> list[Row]:
+    return [r for r in history.alive("links", at) if layers is None or r["layer"] in layers]
+
+
+def collected(
+    history: History, rows: Iterable[Row]
+) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
+    """{(src, dst): (layers, topics)} by name."""
+    result: dict[tuple[str, str], tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    for row in rows:
+        layers, topics = result[history.peer(row["src"]), history.peer(row["dst"])]
+        layers.add(row["layer"])
+        if row["topic"] is not None:
+            topics.add(history.topic(row["topic"]))
+    return dict(result)
+
+
+def digraph(history: History, at: int, layers: list[str] | None) -> nx.DiGraph[str]:
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(history.peer(r["peer"]) for r in history.alive("presence", at))
+    graph.add_edges_from(collected(history, links(history, at, layers)))
+    return graph
+
+
+def given(at: int, layers: list[str] | None, **more: object) -> dict[str, object]:
+    return {"at": at, **more} | ({} if layers is None else {"layers": layers})
+
+
+def as_overlay(rows: list[list[Any]]) -> tuple[dict[Any, Any], set[str]]:
+    """(links as `collected`, peers without links); each may stand there once."""
+    pairs = {(s, d): (set(ls), set(ts)) for s, d, ls, ts in rows if d is not None}
+    alone = {s for s, d, _, _ in rows if d is None}
+    assert len(pairs) + len(alone) == len(rows)
+    return pairs, alone
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_the_overlay_at_every_interval(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history):
+        expected = digraph(history, at, layers)
+        pairs, alone = as_overlay(answer("overlay-at", given(i, layers)))
+        assert pairs == collected(history, links(history, at, layers)), i
+        assert alone == set(nx.isolates(expected)), i
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_a_topics_subgraph_at_every_interval(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history):
+        for topic in range(4):
+            subscribed = {
+                history.peer(r["peer"])
+                for r in history.alive("subscriptions", at)
+                if r["topic"] == topic
+            }
+            expected = digraph(history, at, layers).subgraph(subscribed)
+            rows = answer("topic-subgraph", given(i, layers, topic=history.topic(topic)))
+            pairs, alone = as_overlay(rows)
+            every = collected(history, links(history, at, layers))
+            assert pairs == {pair: every[pair] for pair in expected.edges}, (i, topic)
+            assert alone == set(nx.isolates(expected)), (i, topic)
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_neighbours(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history)[::2]:
+        alive = links(history, at, layers)
+        for peer in digraph(history, at, layers):
+            rows = answer("neighbours", given(i, layers, peer=peer))
+            expected = collected(history, alive)
+            found = set()
+            for neighbour, links_to, linked_from, ls, ts in rows:
+                there, back = expected.get((peer, neighbour)), expected.get((neighbour, peer))
+                assert (links_to, linked_from) == (there is not None, back is not None)
+                both = [e for e in (there, back) if e]
+                assert set(ls) == set().union(*(e[0] for e in both))
+                assert set(ts) == set().union(*(e[1] for e in both))
+                found.add(neighbour)
+            assert found == {d for s, d in expected if s == peer} | {
+                s for s, d in expected if d == peer
+            }
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_shortest_paths(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history)[::3]:
+        graph = digraph(history, at, layers)
+        present = sorted(graph)
+        for a in present[:5]:
+            for b in present:
+                asked = given(i, layers, **{"from": a, "to": b})
+                one, every = answer("shortest-path", asked), answer("all-shortest-paths", asked)
+                if not nx.has_path(graph, a, b):
+                    assert one == every == []
+                    continue
+                paths = sorted(nx.all_shortest_paths(graph, a, b))
+                assert every == [[len(path) - 1, path] for path in paths]
+                assert len(one) == 1
+                assert one[0] in every
+
+
+def test_a_path_that_only_time_closes(graph: Graph, loaded: Any) -> None:
+    """a→b alive when b→c is not: no path, though both links are there at some time."""
+    base = random_history(5, name="closed", peers=3, intervals=6)
+    always = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(3)]
+    lives = [(0, 1, 0, 3), (1, 2, 3, OPEN), (0, 1, 4, 5)]
+    base.rows["presence"], base.rows["subscriptions"] = always, []
+    base.rows["links"] = [
+        {"src": a, "dst": b, "layer": "overlay", "topic": None, "vf": vf, "vt": vt}
+        for a, b, vf, vt in lives
+    ]
+    loaded(base)
+    asked = {"from": "peer 0", "to": "peer 2"}
+    hops = [
+        [row[0] for row in ask(graph.driver, graph.database, "shortest-path", {"at": i, **asked},
+                               run="closed").rows]
+        for i in range(6)
+    ]  # fmt: skip
+    assert hops == [[], [], [], [], [2], []]
+
+
+def test_links_between_two_times(history: History, answer: Any) -> None:
+    at = dict(ticks(history))
+    pairs = [(0, len(at) - 1), (1, 3), (2, 2), (3, 1), (0, 1)]
+    for first, last in [p for p in pairs if p[1] < len(at)]:
+        low, high = at[first], at[last]
+        for layers in LAYERS:
+            rows = answer("links-between", {"from": first, "to": last, "layers": layers})
+            expected = [
+                [history.peer(r["src"]), history.peer(r["dst"]), r["layer"],
+                 None if r["topic"] is None else history.topic(r["topic"]),
+                 r["vf"], None if r["vt"] == OPEN else r["vt"]]
+                for r in history.rows["links"]
+                if r["vf"] < high and r["vt"] > low and (layers is None or r["layer"] in layers)
+            ]  # fmt: skip
+            assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_the_difference_of_two_intervals(history: History, answer: Any, layers: Any) -> None:
+    at = dict(ticks(history))
+    for before, after in ((0, 1), (0, len(at) - 1), (len(at) - 1, 2), (1, 1)):
+        old, new = (digraph(history, at[i], layers) for i in (before, after))
+        rows = answer("difference", {"before": before, "after": after, "layers": layers})
+        found = {(change, src, dst) for change, src, dst in rows}
+        assert len(found) == len(rows)
+        assert found == {
+            *(("added", a, b) for a, b in set(new.edges) - set(old.edges)),
+            *(("removed", a, b) for a, b in set(old.edges) - set(new.edges)),
+            *(("added", a, None) for a in set(new) - set(old)),
+            *(("removed", a, None) for a in set(old) - set(new)),
+        }
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_hubs(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history)[::2]:
+        graph = digraph(history, at, layers)
+        expected = {
+            p: (d, graph.in_degree(p), graph.out_degree(p))
+            for p, d in graph.to_undirected().degree()
+            if d
+        }
+        rows = answer("hubs", given(i, layers, k=100))
+        assert {row[0]: tuple(row[1:]) for row in rows} == expected
+        assert [row[1] for row in rows] == sorted((d for d, *_ in expected.values()), reverse=True)
+        assert answer("hubs", given(i, layers, k="2")) == rows[:2]
+        assert answer("hubs", given(i, layers)) == rows[:10]
+
+
+def test_the_spread_of_a_message(history: History, answer: Any) -> None:
+    for message in history.rows["publications"]:
+        rows = answer("dissemination-tree", {"message": message["key"]})
+        expected = [
+            [r["hop"], r["time_us"],
+             None if r["previous_hop"] is None else history.peer(r["previous_hop"]),
+             history.peer(r["peer"]), r["first"], r["interested"]]
+            for r in history.rows["receptions"]
+            if r["message"] == message["message"]
+        ]  # fmt: skip
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+        hops = [row[0] for row in rows if row[0] is not None]
+        assert hops == sorted(hops)
+
+
+def test_missed_subscribers(history: History, answer: Any) -> None:
+    for m in history.rows["publications"]:
+        subscribed = {
+            r["peer"] for r in history.alive("subscriptions", m["tick"]) if r["topic"] == m["topic"]
+        }
+        present = {r["peer"] for r in history.alive("presence", m["tick"])}
+        reached = {r["peer"] for r in history.rows["receptions"] if r["message"] == m["message"]}
+        missed = (subscribed & present) - {m["publisher"]} - reached
+        rows = answer("missed-subscribers", {"message": m["key"]})
+        assert rows == [[history.peer(p)] for p in sorted(missed)]
+
+
+def test_relays(history: History, answer: Any) -> None:
+    for topic in range(4):
+        messages = {m["message"] for m in history.rows["publications"] if m["topic"] == topic}
+        relayed = [
+            r
+            for r in history.rows["receptions"]
+            if r["message"] in messages and r["interested"] is False
+        ]
+        expected = {}
+        for peer in {r["peer"] for r in relayed}:
+            own = [r["message"] for r in relayed if r["peer"] == peer]
+            expected[history.peer(peer)] = (len(set(own)), len(own))
+        rows = answer("relays", {"topic": history.topic(topic)})
+        assert {p: (ms, rs) for p, ms, rs in rows} == expected
+        assert len(rows) == len(expected)
+
+
+def test_a_peers_history(history: History, answer: Any) -> None:
+    for p in history.rows["peers"][:6]:
+        id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})
+        expected = [
+            *([r["vf"], r["vt"], "present", None, None, None]
+              for r in history.rows["presence"] if r["peer"] == id),
+            *([r["vf"], r["vt"], "links to", history.peer(r["dst"]), r["layer"], r["topic"]]
+              for r in history.rows["links"] if r["src"] == id),
+            *([r["vf"], r["vt"], "linked from", history.peer(r["src"]), r["layer"], r["topic"]]
+              for r in history.rows["links"] if r["dst"] == id),
+            *([r["vf"], r["vt"], "subscribes", history.topic(r["topic"]), None, None]
+              for r in history.rows["subscriptions"] if r["peer"] == id),
+            *([r["tick"], r["tick"] + 1, "publishes", r["key"], None, r["topic"]]
+              for r in history.rows["publications"] if r["publisher"] == id),
+        ]  # fmt: skip
+        for row in expected:
+            row[1] = None if row[1] == OPEN else row[1]
+            row[5] = None if row[5] is None else history.topic(row[5])
+        assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+        assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+
+
+def test_runs_are_told_apart(graph: Graph, loaded: Any) -> None:
+    """Two runs whose names and dense indexes begin alike."""
+    one, two = loaded(random_history(6, name="twin")), loaded(random_history(7, name="twin-2"))
+    for history in (one, two):
+        for i, at in ticks(history):
+            rows = ask(graph.driver, graph.database, "overlay-at", {"at": i},
+                       run=history.facts.name).rows  # fmt: skip
+            assert as_overlay(rows)[0] == collected(history, links(history, at, None))
+    listed = {row[0]: row for row in runs(graph.driver, graph.database).rows}
+    for history in (one, two):
+        row = listed[history.facts.name]
+        assert row[1:3] == ["complete", "synthetic"]
+        assert row[7:] == [
+            len(history.rows[t]) for t in ("peers", "topics", "publications", "links", "receptions")
+        ]
+
+
+def test_columns_are_those_of_the_header(graph: Graph, loaded: Any) -> None:
+    loaded(random_history(8, name="columns"))
+    stay = ask(graph.driver, graph.database, "overlay-at", {"at": 0}, run="columns").rows[0]
+    samples: dict[str, object] = {
+        "at": 0, "from": 0, "to": 5, "before": 0, "after": 5, "peer": stay[0], "topic": "topic 1",
+        "message": "m1", "k": 3,
+    }  # fmt: skip
+    for name in query_names():
+        query = cypher.statement("queries", name)
+        values = {
+            p.name: stay[0] if p.type == "peer" else samples[p.name]
+            for p in query.parameters
+            if p.name in samples
+        }
+        answer: Answer = ask(graph.driver, graph.database, name, values, run="columns")
+        assert answer.columns == tuple(c.name for c in query.columns), name
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error", "words"),
+    [
+        ("overlay", {}, UnknownName, "did you mean overlay-at"),
+        ("overlay-at", {}, UseError, "at is missing"),
+        ("overlay-at", {"at": "3", "layer": "mesh"}, UseError, "no parameter layer"),
+        ("overlay-at", {"at": "99"}, OutOfRange, "intervals 0 to 8"),
+        ("overlay-at", {"at": "noon"}, UseError, "noon"),
+        ("overlay-at", {"at": "3", "layers": "mash"}, UnknownName, "did you mean mesh"),
+        ("topic-subgraph", {"at": "3", "topic": "topik 1"}, UnknownName, "topic 1"),
+        ("neighbours", {"at": "3", "peer": "peer 77"}, UnknownName, "peer 7"),
+        ("dissemination-tree", {"message": "m99"}, UnknownName, "m9"),
+        ("hubs", {"at": "3", "k": "many"}, UseError, "'many' is not a whole number"),
+    ],
+)
+def test_wrong_questions_say_what_would_be_right(
+    graph: Graph, loaded: Any, name: str, values: dict[str, object], error: Any, words: str
+) -> None:
+    loaded(random_history(9, name="asked"))
+    with pytest.raises(error, match=words):
+        ask(graph.driver, graph.database, name, values, run="asked")
+
+
+def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> None:
+    history = loaded(random_history(10, name="absent"))
+    absent = [
+        (i, peer["key"])
+        for i, at in ticks(history)
+        for peer in history.rows["peers"]
+        if not any(r["peer"] == peer["peer"] for r in history.alive("presence", at))
+    ]
+    assert absent
+    for i, peer in absent[:5]:
+        with pytest.raises(UseError, match=f"'{peer}' is not present at interval {i}.*it is: "):
+            ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
+
+
+def test_the_limit_of_rows_is_told(graph: Graph, loaded: Any) -> None:
+    history = loaded(random_history(11, name="limited"))
+    at = {"at": 4}
+    whole = ask(graph.driver, graph.database, "overlay-at", at, run="limited")
+    assert not whole.more
+    for rows in (0, 1, len(whole.rows) - 1, len(whole.rows)):
+        part = ask(graph.driver, graph.database, "overlay-at", at, run="limited",
+                   limits=Limits(rows=rows))  # fmt: skip
+        assert part.rows == whole.rows[:rows]
+        assert part.more == (rows < len(whole.rows))
+    assert history.facts.clock.last >= 4
