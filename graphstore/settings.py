@@ -74,6 +74,10 @@ def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
         "db.transaction.timeout": "120s",
         "db.memory.transaction.max": "512m",
         "db.lock.acquisition.timeout": "30s",
+        # The run store is the system of record: of the transaction logs only what recovery
+        # needs is kept, and nothing is taken in advance (half a gigabyte otherwise).
+        "db.tx_log.preallocate": "false",
+        "db.tx_log.rotation.retention_policy": "keep_none",
         "dbms.security.allow_csv_import_from_file_urls": "false",
         "dbms.security.http_static_content_security_policy_header": _BROWSER_POLICY,
         # A path query that would try every path ends with an error instead of running on.
