@@ -3,7 +3,7 @@
 What it writes is what Gephi's importer takes without a single complaint: one dynamic
 graph whose time is a whole number (an interval, a hop), lives as closed and disjoint
 spells `[first, last + 0.999]`, the block of dynamic attributes before the static one, and
-nodes before edges. It knows nothing of overlays and holds nothing but a buffer, so that
+nodes before edges. It knows nothing of overlays and holds one element at a time, so that
 a graph may be larger than memory.
 
 Format: https://gexf.net, specification 1.3.
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, NamedTuple, TextIO
 from xml.sax.saxutils import escape
 
@@ -28,7 +27,6 @@ Run = tuple[str, int, int, Value]
 SPELL_END = ".999"
 """Added to the last step: Gephi's bounds are inclusive, so a spell must end before the next."""
 
-_ELEMENTS_PER_WRITE = 4096
 _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 <gexf xmlns="http://gexf.net/1.3" xmlns:viz="http://gexf.net/1.3/viz" version="1.3">
 """
@@ -143,11 +141,11 @@ def _block(of: str, mode: str, attributes: Sequence[Attribute]) -> str:
 
 
 def _write_all(out: TextIO, texts: Iterable[str]) -> int:
-    """Write in large pieces, one system call for thousands of elements; the number of texts."""
-    count, remaining = 0, iter(texts)
-    while piece := list(islice(remaining, _ELEMENTS_PER_WRITE)):
-        out.write("".join(piece))
-        count += len(piece)
+    """Write each text; how many there were. Files gather small writes by themselves."""
+    count = 0
+    for text in texts:
+        out.write(text)
+        count += 1
     return count
 
 

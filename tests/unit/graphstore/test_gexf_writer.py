@@ -153,10 +153,10 @@ def test_elements_are_written_while_they_come():
     seen = []
 
     def edges():
-        for i in range(20_000):
+        for i in range(1_000):
             seen.append(out.tell())
             yield Edge(0, 0, [(i, i)])
 
     result = write_gexf(out, Head(""), (), edges())
-    assert (result.nodes, result.edges) == (0, 20_000)
-    assert len(set(seen)) > 3
+    assert (result.nodes, result.edges) == (0, 1_000)
+    assert len(set(seen)) == 1_000
