@@ -1,5 +1,8 @@
 """Gephi's own importer as the judge of our files."""
 
+import csv
+import gzip
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -13,8 +16,12 @@ from graphstore.gexf import (
     export_topic,
     gexf_output,
 )
+from graphstore.gexf_overlay import OverlayGraph, OverlayRows
+from graphstore.gexf_writer import Edge, Head, Node, write_gexf
+from graphstore.read import LinkRow, PresenceRow
 from graphstore.runs import open_run
 from model.artifacts import jars
+from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
 from model.java import find_java
 from tests.integration.graph.conftest import random_history
@@ -123,6 +130,41 @@ def test_a_message(gephi, run, history, path):
     assert max(counts.values()) == (written.nodes, written.edges)
     assert [counts[i] for i in range(5)] == sorted(counts[i] for i in range(5))
     assert columns["edge column", "time_us"] == "Long"
+
+
+def test_a_recorded_history(gephi, gephi_small, path):
+    """Peers and links of each of 50 intervals as Gephi counted them in files of one interval."""
+    with gzip.open(gephi_small / "versions.csv.gz", "rt") as file:
+        rows = sorted(tuple(map(int, row.values())) for row in csv.DictReader(file))
+    with gzip.open(gephi_small / "gephi_metrics.json.gz") as file:
+        recorded = json.load(file)["intervals"]
+    peers = range(recorded[0]["nodes"])
+    graph = OverlayGraph(
+        OverlayRows(
+            [(peer, f"peer {peer}") for peer in peers],
+            [PresenceRow(peer, 0, OPEN) for peer in peers],
+            [],
+            [LinkRow(src, dst, "overlay", None, vf, vt) for src, dst, vf, vt in rows],
+        ),
+        Clock(last=len(recorded) - 1),
+    )
+    with gexf_output(path) as out:
+        head = Head("recorded", graph.node_attributes([]), graph.edge_attributes())
+        write_gexf(out, head, graph.nodes(), graph.edges())
+    issues, counts, _ = gephi(path, range(len(recorded)))
+    assert issues == GOOD
+    assert counts == {i["t"]: (i["nodes"], i["edges"]) for i in recorded}
+
+
+def test_hostile_names(gephi, path):
+    names = ["", " ", "\"><&'", "\x00\x1b\r\n\t\x7f\x85", "\ufffe\ud800\U0010ffff", "|3|", "نود"]
+    nodes = [Node(i, name, [(0, 0)], (0, 0), "#000000") for i, name in enumerate(names)]
+    edges = [Edge(0, i, [(0, 0)], kind=name) for i, name in enumerate(names)]
+    with gexf_output(path) as out:
+        write_gexf(out, Head("".join(names)), nodes, edges)
+    issues, counts, _ = gephi(path, [0])
+    assert issues == GOOD
+    assert counts == {0: (len(names), len(names))}
 
 
 SPELLS = '<spells><spell start="0" end="4.999"/><spell start="6" end="8.999"/></spells>'
