@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,13 +79,14 @@ def series(table: pa.Table, columns: Sequence[str], title: str = "") -> Figure:
 def distribution(
     table: pa.Table,
     columns: Sequence[str],
-    kind: Literal["ecdf", "ccdf"] = "ecdf",
     title: str = "",
+    *,
+    complementary: bool = False,
 ) -> Figure:
     """How the values of each column are distributed; nulls are left out.
 
-    `ecdf`: share of values ≤ x. `ccdf`: share of values ≥ x, both axes logarithmic where
-    the values span more than a decade.
+    The share of values ≤ x (ECDF); `complementary`: ≥ x (CCDF), both axes logarithmic
+    where the values span more than a decade.
 
     Raises: UseError where there is no row or no column.
     """
@@ -97,16 +98,16 @@ def distribution(
             known = np.sort(values[~np.isnan(values)])
             _say_if_unknown(panel, known)
             if len(known):
-                _draw_distribution(panel, known, kind, colour)
+                _draw_distribution(panel, known, colour, complementary)
             panel.set_xlabel(label)
-            panel.set_ylabel("share ≤ x" if kind == "ecdf" else "share ≥ x")
+            panel.set_ylabel("share ≥ x" if complementary else "share ≤ x")
             panel.set_title(f"{len(known):,} values", loc="right", fontsize=8)
     return figure
 
 
-def _draw_distribution(panel: Axes, known: np.ndarray, kind: str, colour: str) -> None:
+def _draw_distribution(panel: Axes, known: np.ndarray, colour: str, complementary: bool) -> None:
     x, first, counts = np.unique(known, return_index=True, return_counts=True)
-    if kind == "ecdf":
+    if not complementary:
         share = (first + counts) / len(known)
         panel.step([x[0], *x], [0, *share], where="post", color=colour)
         panel.set_ylim(0, 1.02)

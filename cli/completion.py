@@ -94,3 +94,11 @@ def complete_parameters(ctx: typer.Context) -> Iterable[str]:
 
     asked = cypher.statement("queries", ctx.params["name"]).parameters
     return [f"{p.name}=" for p in asked if p.type not in ("run", "levels")]
+
+
+@_offering
+def complete_plotted(ctx: typer.Context) -> Iterable[str]:
+    """Columns of the metrics tables."""
+    from model.tables import METRICS
+
+    return sorted({name for table in METRICS for name in table.names if name not in table.key})

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cli import doctor, ingest, load, metrics, neo4j, overlay, query, runs, tables
+from cli import doctor, export, ingest, load, metrics, neo4j, overlay, plot, query, runs, tables
 from cli.errors import CommandGroup
 from cli.settings import Settings
 
@@ -70,5 +70,5 @@ def vizpub(
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
 
 
-for module in (ingest, runs, tables, metrics, query, overlay, load, neo4j, doctor):
+for module in (ingest, runs, tables, metrics, plot, query, overlay, load, neo4j, export, doctor):
     module.register(app)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cli.completion import complete_columns, complete_metrics, complete_peers, complete_topics
-from cli.options import Limit, Output, RunName, comma_list, command
+from cli.options import Limit, Output, RunName, Window, comma_list, command
 from cli.output import Rows, show
 from cli.settings import Settings
-
-if TYPE_CHECKING:
-    from ingest.run import Run, Where
 
 
 def register(app: typer.Typer) -> None:
@@ -22,15 +19,9 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Part:
     """Which rows and columns of a metrics table."""
 
-    first: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="First interval, or a time.")
-    ] = None
-    last: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Last interval (it is included).")
-    ] = None
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Only these.", autocompletion=complete_columns),
@@ -43,22 +34,12 @@ class Wanted:
     ] = None
     limit: Limit = 0
 
-    def rows_of(self, run: Run) -> Where:
-        """The rows in the words of the run. Raises: OutOfRange, UseError."""
-        from ingest.run import Where
-
-        first, last = (self._interval(run, text) for text in (self.first, self.last))
-        return Where(first, last, self.peer, self.topic)
-
-    @staticmethod
-    def _interval(run: Run, text: str | None) -> int | None:
-        return None if text is None else run.clock.interval_of(run.clock.parse_at(text))
-
 
 def metrics(
     settings: Settings,
     run: RunName,
-    wanted: Wanted,
+    part: Part,
+    window: Window,
     output: Output,
     table: Annotated[
         str,
@@ -76,9 +57,11 @@ def metrics(
         vizpub metrics monday topics --topic news --format csv
         vizpub metrics monday messages -o messages.json
     """
-    from ingest.run import Run
+    from ingest.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
-    found = opened.metrics(table, comma_list(wanted.columns), wanted.rows_of(opened))
-    found = found.slice(0, wanted.limit or None)
+    first, last = window.intervals(opened.clock)
+    where = Where(first, last, part.peer, part.topic)
+    found = opened.metrics(table, comma_list(part.columns), where)
+    found = found.slice(0, part.limit or None)
     show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)

@@ -13,6 +13,7 @@ import typer
 
 from cli.completion import complete_runs
 from cli.settings import Settings
+from model.clock import Clock
 from model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
@@ -51,6 +52,28 @@ class Moment:
         typer.Option(metavar="TIME", help="Interval number, 'first', 'last', or a time as 12.5s."),
     ] = "last"
     layers: Layers = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """The intervals that are looked at."""
+
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="First interval, or a time.")
+    ] = None
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Last interval (it is included).")
+    ] = None
+
+    def intervals(self, clock: Clock) -> tuple[int | None, int | None]:
+        """First and last interval, null = not limited. Raises: OutOfRange, UseError."""
+        first, last = (
+            None if text is None else clock.interval_of(clock.parse_at(text))
+            for text in (self.first, self.last)
+        )
+        if first is not None and last is not None and first > last:
+            raise UseError(f"the window ends (interval {last}) before it begins ({first})")
+        return first, last
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

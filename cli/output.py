@@ -183,6 +183,7 @@ def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
     bold = settings.color and out.isatty() and not os.environ.get("NO_COLOR")
     out.writelines(line + "\n" for line in grid.lines(bold=bold))
     if hidden := rows.columns[len(grid.header) :]:
-        settings.say(f"(no room for: {', '.join(hidden)}; --format csv shows all)")
+        some = ", ".join([*hidden[:3], *(["…"] if len(hidden) > 3 else [])])
+        settings.say(f"(no room for {len(hidden)} more columns: {some}; --format csv shows all)")
     if not values:
         settings.say("(no rows)")

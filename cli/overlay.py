@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,9 +49,17 @@ def path(
     name = "all-shortest-paths" if every else "shortest-path"
     values = {"from": ends.source, "to": ends.target, **asdict(moment)}
     found = asked(settings, name, run, values)
-    show_answer(found, output, settings)
+    if output_format(output) in ("table", "md"):
+        show(Rows(("path", "hop", "peer"), _steps(found.rows)), output, settings)
+    else:
+        show_answer(found, output, settings)
     if not found.rows:
         settings.say(f"no path from '{ends.source}' to '{ends.target}' then")
+
+
+def _steps(rows: list[list[Any]]) -> Iterator[tuple[int, int, str]]:
+    for number, (_, peers) in enumerate(rows, start=1):
+        yield from ((number, hop, peer) for hop, peer in enumerate(peers))
 
 
 def topic(

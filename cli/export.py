@@ -1,0 +1,192 @@
+"""`vizpub export`: files for Gephi and for everything that reads CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from cli.completion import complete_tables, complete_topics
+from cli.options import Layers, Output, RunName, Window, comma_list, command
+from cli.output import Rows, show
+from cli.service import connected, to_read
+from cli.settings import Settings
+from model.errors import CheckFailed, UnknownName, UseError
+from model.progress import Progress
+
+if TYPE_CHECKING:
+    from graphstore.gexf import OverlayExport
+    from graphstore.gexf_spans import MetricRun
+    from graphstore.gexf_writer import Written
+    from graphstore.runs import LoadedRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Write a run as GEXF or CSV.")
+    for function in (gexf, csv, check):
+        group.command()(command(function))
+    app.add_typer(group, name="export", rich_help_panel="Files")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a run goes into a GEXF file."""
+
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Only among this topic's subscribers.", autocompletion=complete_topics),
+    ] = None
+    message: Annotated[
+        str | None, typer.Option(help="How this message spread, hop by hop, instead.")
+    ] = None
+    layers: Layers = None
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="An edge for each layer and topic of a pair.")
+    ] = False
+    attributes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Metrics of the peers; default: a few of them."),
+    ] = None
+
+
+def gexf(
+    settings: Settings,
+    run: RunName,
+    part: Part,
+    window: Window,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+    ] = None,
+) -> None:
+    """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
+
+    The time axis is the interval number; for a message it is the hop.
+
+    Examples:
+
+        vizpub export gexf monday -o monday.gexf
+        vizpub export gexf monday --from 10 --to 20 --topic news -o news.gexf
+        vizpub export gexf monday --message m17 -o m17.gexf
+    """
+    from graphstore.gexf import gexf_output
+
+    if part.topic and part.message:
+        raise UseError("give --topic or --message, not both")
+    with connected(to_read(settings)) as neo4j, settings.progress() as progress:
+        loaded = neo4j.open_run(run)
+        options = _overlay_export(part, window, loaded, progress)
+        values = None if part.message else _metric_values(settings, run, options)
+        with gexf_output(file) as out:
+            written = _written(loaded, part, options, values, out)
+    settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+
+
+def _overlay_export(
+    part: Part, window: Window, loaded: LoadedRun, progress: Progress
+) -> OverlayExport:
+    from graphstore.gexf import DEFAULT_ATTRIBUTES, OverlayExport
+
+    first, last = window.intervals(loaded.facts.clock)
+    return OverlayExport(
+        first=first,
+        last=last,
+        layers=comma_list(part.layers),
+        parallel=part.parallel,
+        attributes=comma_list(part.attributes) or DEFAULT_ATTRIBUTES,
+        progress=progress,
+    )
+
+
+def _metric_values(
+    settings: Settings, run: str, options: OverlayExport
+) -> Iterator[MetricRun] | None:
+    """The metrics of the peers, which only the run store has; null without it."""
+    from graphstore.gexf_spans import run_lengths
+    from ingest.store import open_run, run_names
+    from model.tables import METRICS_PEERS
+
+    if run not in run_names(settings.workspace):
+        settings.say(f"(no run '{run}' in {settings.workspace}: metrics of peers are left out)")
+        return None
+    for name in options.attributes:
+        if name not in METRICS_PEERS.names:
+            raise UnknownName("attribute", name, METRICS_PEERS.names, "vizpub tables metrics/peers")
+    columns = ["peer", "interval", *options.attributes]
+    batches = open_run(settings.workspace, run).scan("metrics/peers", columns)
+    return run_lengths(batches, options.attributes)
+
+
+def _written(
+    loaded: LoadedRun,
+    part: Part,
+    options: OverlayExport,
+    values: Iterator[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    from graphstore.gexf import export_message, export_overlay, export_topic
+
+    if part.message:
+        return export_message(loaded, part.message, out)
+    if part.topic:
+        return export_topic(loaded, part.topic, options, values, out)
+    return export_overlay(loaded, options, values, out)
+
+
+def csv(
+    settings: Settings,
+    run: RunName,
+    directory: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Made if it is not there.")
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE...", autocompletion=complete_tables, help="Default: all."),
+    ] = None,
+) -> None:
+    """Write the tables of a run as CSV files with a header: links.csv, metrics-overlay.csv, …
+
+    A null is an empty field. `vizpub tables` explains the columns.
+
+    Examples:
+
+        vizpub export csv monday -o monday-csv
+        vizpub export csv monday links metrics/peers -o monday-csv
+    """
+    from ingest.store import open_run
+    from model.tables import TABLES, table
+
+    stored = open_run(settings.workspace, run)
+    chosen = [table(name) for name in tables] if tables else TABLES
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot make {directory}: {error.strerror}") from error
+    for one in chosen:
+        if stored.has(one.name):
+            rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
+            show(rows, Output("csv", directory / f"{one.name.replace('/', '-')}.csv"), settings)
+
+
+def check(
+    settings: Settings,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    output: Output,
+) -> None:
+    """Check GEXF files for what Gephi would drop, change or complain about; exit 1 if there is.
+
+    Examples:
+
+        vizpub export check monday.gexf
+    """
+    from graphstore.gexf_check import check_gexf
+
+    found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
+    if not found:
+        settings.say(f"{len(files)} files, nothing that Gephi would complain about")
+        return
+    show(Rows(("file", "rule", "element", "what"), found), output, settings)
+    raise CheckFailed(f"Gephi would complain {len(found)} times")

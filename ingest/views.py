@@ -1,0 +1,125 @@
+"""Views of a run that figures are drawn from: the overlay at a tick, messages on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.run import Run
+from model.errors import UnknownName
+
+
+def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
+    """The peers and the distinct links of the overlay at a tick.
+
+    Peers have `peer`, `peer_name` and `role`: publisher, subscriber or relay of the topic
+    (it ever published to it; subscribes at the tick; ever received of it unsubscribed), else
+    peer. Links have `src`, `dst`, their names, and `inside`: both ends subscribe.
+
+        peer  peer_name  role            src  src_name  dst  dst_name  inside
+        0     alice      publisher       0    alice     1    bob       true
+
+    Raises: OutOfRange, UnknownName.
+    """
+    run.clock.check_tick(tick)
+    peers = run.stored.read("presence", ["peer"], _alive(tick))
+    links = run.stored.read("links", ["src", "dst"], _counted(run, tick))
+    pairs = links.group_by(["src", "dst"]).aggregate([])
+    pairs = pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
+    roles, subscribers = ({}, set()) if topic is None else _roles(run, tick, topic)
+    role = [roles.get(peer, "peer") for peer in peers["peer"].to_pylist()]
+    ends = zip(pairs["src"].to_pylist(), pairs["dst"].to_pylist(), strict=True)
+    inside = [subscribers.issuperset(pair) for pair in ends]
+    return (
+        run.with_names(peers.append_column("role", pa.array(role, pa.string()))),
+        run.with_names(pairs.append_column("inside", pa.array(inside, pa.bool_()))),
+    )
+
+
+def _alive(tick: int) -> pc.Expression:
+    return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
+
+
+def _counted(run: Run, tick: int) -> pc.Expression:
+    """Links alive at the tick of the layers that the run's metrics count."""
+    layers = run.facts.layers
+    return _alive(tick) if layers is None else _alive(tick) & pc.field("layer").isin(layers)
+
+
+def _roles(run: Run, tick: int, topic: str) -> tuple[dict[int, str], set[int]]:
+    index = pc.field("topic") == run.topic_index(topic)
+    published = run.stored.read("publications", ["message", "publisher"], index)
+    arrived = pc.field("message").isin(published["message"]) & ~pc.field("interested")
+    relays = run.stored.read("receptions", ["peer"], arrived)["peer"].to_pylist()
+    subscribed = run.stored.read("subscriptions", ["peer"], index & _alive(tick))
+    subscribers = set(subscribed["peer"].to_pylist())
+    roles = dict.fromkeys(relays, "relay") | dict.fromkeys(subscribers, "subscriber")
+    return roles | dict.fromkeys(published["publisher"].to_pylist(), "publisher"), subscribers
+
+
+def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
+    """How messages (all, or those named) reached who should get them, arrival by arrival.
+
+    Eligible are the peers that subscribe at the tick of the publication, but the publisher
+    (metrics/messages). `delivered` of them are reached `delay_us` after the publication.
+    Left out are messages that no one is eligible for, or whose time is not known.
+
+        message  message_name  delay_us  delivered  eligible  share
+        0        m0            1200      1          18        0.056
+        0        m0            1900      2          18        0.111
+
+    Raises: UnknownName.
+    """
+    published = run.stored.read("publications", where=pc.field("time_us").is_valid())
+    published = _named(published, messages)
+    eligible = _eligible(run, published)
+    counts = eligible.group_by("message").aggregate([([], "count_all")])
+    firsts = run.stored.read(
+        "receptions",
+        ["message", "peer", "time_us"],
+        pc.field("first") & pc.field("time_us").is_valid(),
+    )
+    found = firsts.join(eligible, ["message", "peer"], join_type="inner")
+    found = found.join(counts.rename_columns(["message", "eligible"]), "message")
+    found = found.join(published.select(["message", "key", "time_us"]), "message",
+                       right_suffix="_published", join_type="inner")  # fmt: skip
+    found = found.sort_by([("message", "ascending"), ("time_us", "ascending")])
+    delivered = _place_in_group(found["message"].to_numpy())
+    return pa.table(
+        {
+            "message": found["message"],
+            "message_name": found["key"],
+            "delay_us": pc.subtract(found["time_us"], found["time_us_published"]),
+            "delivered": delivered,
+            "eligible": found["eligible"],
+            "share": pc.divide(delivered.astype(float), found["eligible"]),
+        }
+    )
+
+
+def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
+    known = set(published["key"].to_pylist())
+    for name in messages:
+        if name not in known:
+            raise UnknownName("message with a known time", name, sorted(known))
+    return published.filter(pc.field("key").isin(messages)) if messages else published
+
+
+def _eligible(run: Run, published: pa.Table) -> pa.Table:
+    """message, peer."""
+    pairs = published.select(["message", "topic", "publisher", "tick"]).join(
+        run.stored.read("subscriptions"), "topic", join_type="inner"
+    )
+    subscribed = (pc.field("vf") <= pc.field("tick")) & (pc.field("vt") > pc.field("tick"))
+    other = pc.fill_null(pc.not_equal(pairs["peer"], pairs["publisher"]), True)
+    return pairs.filter(other).filter(subscribed).select(["message", "peer"])
+
+
+def _place_in_group(sorted_groups: np.ndarray) -> np.ndarray:
+    """1, 2, 3, … within each run of equal values."""
+    _, first, counts = np.unique(sorted_groups, return_index=True, return_counts=True)
+    places: np.ndarray = np.arange(len(sorted_groups)) - np.repeat(first, counts) + 1
+    return places
