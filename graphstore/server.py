@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import Literal
 
@@ -45,10 +46,8 @@ _POLL_S = 0.05
 _SAME_S = 2.0
 """Two readings of one process's creation differ by less, two processes of a pid by more."""
 
-_ROOM_BYTES = 50_000_000
-"""What a start needs of the disk, roughly."""
-
-_BROKEN_HINT = "where its store is broken: vizpub neo4j remove, then load the runs again"
+_ROOM_BYTES = 20_000_000
+"""What a start needs of the disk; with less it hangs instead of ending."""
 
 _WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
 
@@ -163,6 +162,9 @@ class LocalServer:
 
     def _launch(self, progress: Progress | None) -> psutil.Process:
         """Begin the server's process and write down which it is."""
+        free = shutil.disk_usage(self._home.path).free
+        if free < _ROOM_BYTES:
+            raise OSError(ENOSPC, f"{free / 1e6:.0f} MB left on the disk", str(self._home.path))
         java = find_java().executable
         environment = _java_environment(jars(JARS, progress))
         state = ServerState(*self._ports(), jar_set(JARS).version)
@@ -247,12 +249,11 @@ class LocalServer:
 
     def _failed(self, connection: Connection, what: str) -> Neo4jUnavailable:
         log = self._home.log
-        hint = f"its whole log: {log}\n  {_BROKEN_HINT}"
-        free = shutil.disk_usage(self._home.path).free
-        if free < _ROOM_BYTES:  # the log has no word of it
-            hint = f"the disk of {self._home.path} has {free / 1e6:.0f} MB left; make room"
         return Neo4jUnavailable(
-            connection.uri, f"{what}: {_gist(log.read_text('utf-8', 'replace'))}", hint
+            connection.uri,
+            f"{what}: {_gist(log.read_text('utf-8', 'replace'))}",
+            f"its whole log: {log}\n"
+            "  where its store is broken: vizpub neo4j remove, then load the runs again",
         )
 
     def _locked_out(self, connection: Connection) -> Neo4jUnavailable:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.lock import Artifact, JarSet, read_lock
@@ -40,8 +40,8 @@ def jar_set(name: str) -> JarSet:
 
 
 def missing(name: str) -> list[Artifact]:
-    """The artifacts of a set that the cache has not got (nothing is fetched)."""
-    return [a for a in jar_set(name).artifacts if not _is_cached(a)]
+    """The artifacts of a set that are not here yet; nothing is fetched or read."""
+    return [a for a in jar_set(name).artifacts if not _is_here(a)]
 
 
 def jars(name: str, progress: Progress | None = None) -> list[Path]:
@@ -53,13 +53,30 @@ def jars(name: str, progress: Progress | None = None) -> list[Path]:
     for a VIZPUB_JARS that is no directory.
     """
     wanted = jar_set(name)
-    if given := os.environ.get("VIZPUB_JARS"):
-        return _given_jars(wanted, Path(given).expanduser().absolute())
-    _fetch_missing(wanted, progress)
-    return [_cached(a) for a in wanted.artifacts]
+    if _given_folder():
+        _check_given(wanted, _folder())
+    else:
+        _fetch_missing(wanted, progress)
+    return [_folder() / a.file_name for a in wanted.artifacts]
 
 
-def _given_jars(wanted: JarSet, folder: Path) -> list[Path]:
+def _given_folder() -> Path | None:
+    given = os.environ.get("VIZPUB_JARS")
+    return Path(given).expanduser().absolute() if given else None
+
+
+def _folder() -> Path:
+    return _given_folder() or cache_path() / "jars"
+
+
+def _is_here(artifact: Artifact) -> bool:
+    try:
+        return (_folder() / artifact.file_name).stat().st_size == artifact.size
+    except OSError:
+        return False
+
+
+def _check_given(wanted: JarSet, folder: Path) -> None:
     if not folder.is_dir():
         raise UseError(f"VIZPUB_JARS={folder} is not a directory")
     paths = [folder / a.file_name for a in wanted.artifacts]
@@ -73,7 +90,6 @@ def _given_jars(wanted: JarSet, folder: Path) -> list[Path]:
     ]
     if wrong:
         raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
-    return paths
 
 
 def _few(names: Sequence[str], shown: int = 5) -> str:
@@ -86,41 +102,33 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _cached(artifact: Artifact) -> Path:
-    return cache_path() / "jars" / artifact.file_name
-
-
-def _is_cached(artifact: Artifact) -> bool:
-    try:
-        return _cached(artifact).stat().st_size == artifact.size
-    except OSError:
-        return False
-
-
 def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
-    if all(map(_is_cached, wanted.artifacts)):
+    if all(map(_is_here, wanted.artifacts)):
         return
     from filelock import FileLock
 
-    folder = cache_path() / "jars"
+    folder = _folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):  # a second process waits and finds them
-            _fetch_all([a for a in wanted.artifacts if not _is_cached(a)], folder, progress)
+            _fetch_all([a for a in wanted.artifacts if not _is_here(a)], progress)
     except OSError as error:
         raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
 
 
-def _fetch_all(artifacts: Sequence[Artifact], folder: Path, progress: Progress | None) -> None:
+def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
     from model.maven import THREADS
 
     count = _ByteCount(sum(a.size for a in artifacts), progress)
-    with (
-        TemporaryDirectory(prefix=".fetching-", dir=folder) as staging,
-        ThreadPoolExecutor(THREADS) as pool,
-    ):
-        # The first failure is raised here and ends the fetches that have not begun.
-        list(pool.map(partial(_fetch, staging=Path(staging), count=count), artifacts))
+    staging = _folder() / ".fetching"
+    shutil.rmtree(staging, ignore_errors=True)  # of a process that was killed
+    staging.mkdir()
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            # The first failure is raised here and ends the fetches that have not begun.
+            list(pool.map(partial(_fetch, staging=staging, count=count), artifacts))
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
@@ -132,7 +140,7 @@ def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
         raise ArtifactsMissing(
             artifact.at, f"what was fetched has sha256 {found}, the lock says {artifact.sha256}"
         )
-    path.replace(_cached(artifact))
+    path.replace(_folder() / artifact.file_name)
 
 
 class _ByteCount:

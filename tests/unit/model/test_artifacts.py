@@ -1,0 +1,223 @@
+"""Jars are what the lock says or they are not taken; fetched from a repository on loopback."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from model import artifacts
+from model.artifacts import cache_path, jars, missing
+from model.errors import ArtifactsMissing, UnknownName, UseError
+from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+
+# jgo does not close the answers it gives up, which Python notices when it collects them.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+CONTENTS = {
+    "org.one:alpha:1.0": b"alpha" * 10_000,
+    "org.one:beta:2.1": b"beta" * 50_000,
+    "org.two:gamma:0.1:all": b"gamma" * 3,
+}
+
+
+def _locked(at: str, content: bytes) -> Artifact:
+    return Artifact(at, len(content), hashlib.sha256(content).hexdigest())
+
+
+SET = JarSet(
+    "small", "1", ("org.one:alpha:1.0",), (), True, tuple(_locked(*i) for i in CONTENTS.items())
+)
+NAMES = ["alpha-1.0.jar", "beta-2.1.jar", "gamma-0.1-all.jar"]
+
+
+class Repository(BaseHTTPRequestHandler):
+    """Serves CONTENTS at the paths a Maven repository has, with the faults of `faults`."""
+
+    faults: ClassVar[dict[str, list[str]]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        name = self.path.rsplit("/", 1)[-1]
+        self.asked.append(name)
+        content = {"/".join(_path(at)): data for at, data in CONTENTS.items()}.get(self.path[1:])
+        fault = self.faults[name].pop(0) if self.faults.get(name) else ""
+        if content is None or fault == "absent":
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if fault == "other":
+            content = content[::-1]
+        self.wfile.write(content[: len(content) // 2] if fault == "cut" else content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _path(at: str) -> tuple[str, ...]:
+    group, name, version, *_ = at.split(":")
+    return *group.split("."), name, version, Artifact(at, 0, "").file_name
+
+
+@pytest.fixture(autouse=True)
+def _small_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(artifacts, "read_lock", lambda: {"small": SET})
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("VIZPUB_JARS", raising=False)
+
+
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Repository]]:
+    """The repository jgo is configured for, by the file a user would write."""
+    monkeypatch.setattr(Repository, "faults", {})
+    monkeypatch.setattr(Repository, "asked", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
+        threading.Thread(target=server.serve_forever).start()
+        config = tmp_path / "jgo.conf"
+        config.write_text(f"[repositories]\ncentral = http://127.0.0.1:{server.server_port}\n")
+        monkeypatch.setenv("JGO_CONFIG_FILE", str(config))
+        yield Repository
+        server.shutdown()
+    gc.collect()  # here, where it is expected
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A directory of the right jars, given by VIZPUB_JARS."""
+    folder = tmp_path / "my jars"
+    folder.mkdir()
+    for name, content in zip(NAMES, CONTENTS.values(), strict=True):
+        (folder / name).write_bytes(content)
+    monkeypatch.setenv("VIZPUB_JARS", str(folder))
+    return folder
+
+
+def _downloads(repository: type[Repository]) -> list[str]:
+    return sorted(name for name in repository.asked if name.endswith(".jar"))
+
+
+def test_missing_jars_are_fetched_once(repository: type[Repository]) -> None:
+    assert [a.file_name for a in missing("small")] == NAMES
+    paths = jars("small")
+    assert [p.name for p in paths] == NAMES
+    assert [p.read_bytes() for p in paths] == list(CONTENTS.values())
+    assert jars("small") == paths
+    assert _downloads(repository) == NAMES
+    assert missing("small") == []
+    assert sorted(p.name for p in (cache_path() / "jars").iterdir()) == [".lock", *NAMES]
+
+
+def test_only_what_is_missing_or_cut_is_fetched(repository: type[Repository]) -> None:
+    alpha, beta, _ = jars("small")
+    alpha.unlink()
+    beta.write_bytes(b"be")
+    repository.asked.clear()
+    assert jars("small")[1].read_bytes() == CONTENTS["org.one:beta:2.1"]
+    assert _downloads(repository) == NAMES[:2]
+
+
+def test_progress_ends_at_its_honest_total(repository: type[Repository]) -> None:
+    repository.faults["beta-2.1.jar"] = ["cut"]
+    seen: list[tuple[int, int]] = []
+    jars("small", lambda *counts: seen.append(counts))
+    total = sum(map(len, CONTENTS.values()))
+    assert {t for _, t in seen} == {total}
+    assert seen[-1][0] == total
+    assert max(done for done, _ in seen) == total
+
+
+def test_broken_transfer_is_tried_again(repository: type[Repository]) -> None:
+    repository.faults["alpha-1.0.jar"] = ["cut", "absent"]
+    assert jars("small")[0].read_bytes() == CONTENTS["org.one:alpha:1.0"]
+    assert _downloads(repository).count("alpha-1.0.jar") == 3
+
+
+def test_other_contents_are_refused(repository: type[Repository]) -> None:
+    repository.faults["beta-2.1.jar"] = ["other"] * 9
+    with pytest.raises(ArtifactsMissing, match=r"org\.one:beta:2\.1: .*the lock says"):
+        jars("small")
+    assert "beta-2.1.jar" in [a.file_name for a in missing("small")]
+
+
+def test_what_no_repository_has_is_named(repository: type[Repository]) -> None:
+    repository.faults["gamma-0.1-all.jar"] = ["absent"] * 9
+    with pytest.raises(ArtifactsMissing, match=r"org\.two:gamma:0\.1:all: cannot be fetched"):
+        jars("small")
+
+
+def test_two_at_once_fetch_once(repository: type[Repository]) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(jars, ["small"] * 2)
+    assert first == second
+    assert _downloads(repository) == NAMES
+
+
+def test_closed_network_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "jgo.conf").write_text("[repositories]\ncentral = http://127.0.0.1:9\n")
+    monkeypatch.setenv("JGO_CONFIG_FILE", str(tmp_path / "jgo.conf"))
+    with pytest.raises(ArtifactsMissing, match="VIZPUB_JARS"):
+        jars("small")
+
+
+def test_cache_that_cannot_be_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ArtifactsMissing, match="Not a directory"):
+        jars("small")
+
+
+def test_given_jars_are_used_where_they_lie(folder: Path) -> None:
+    assert jars("small") == [folder / name for name in NAMES]
+    assert missing("small") == []
+    assert not cache_path().exists()
+
+
+def test_given_jars_that_lack_or_differ_are_named(folder: Path) -> None:
+    (folder / "alpha-1.0.jar").write_bytes(CONTENTS["org.one:alpha:1.0"][::-1])
+    with pytest.raises(ArtifactsMissing, match=r"other contents for alpha-1\.0\.jar;"):
+        jars("small")
+    (folder / "beta-2.1.jar").unlink()
+    with pytest.raises(ArtifactsMissing, match=r"lacks beta-2\.1\.jar;"):
+        jars("small")
+
+
+def test_given_folder_must_be_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("VIZPUB_JARS", str(tmp_path / "none"))
+    with pytest.raises(UseError, match="not a directory"):
+        jars("small")
+
+
+def test_unknown_set_is_said() -> None:
+    with pytest.raises(UnknownName, match="small"):
+        jars("smal")
+
+
+def test_shipped_lock_is_whole() -> None:
+    sets = read_lock()
+    assert set(sets) >= {"neo4j", "gephi"}
+    for jar_set in sets.values():
+        names = [a.file_name for a in jar_set.artifacts]
+        assert len(set(names)) == len(names) > 0
+        assert all(re.fullmatch("[0-9a-f]{64}", a.sha256) for a in jar_set.artifacts)
+        assert set(jar_set.roots) <= {a.at for a in jar_set.artifacts}
+        without = tuple(f"{name}:" for name in jar_set.without)
+        assert not [a.at for a in jar_set.artifacts if a.at.startswith(without or "-")]
+    assert all(root.endswith(f":{sets['neo4j'].version}") for root in sets["neo4j"].roots[:-1])
+    assert "://" not in LOCK.read_text("utf-8")
+
+
+def test_lock_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    sets = read_lock()
+    write_lock(sets.values(), tmp_path / "lock")
+    assert read_lock(tmp_path / "lock") == sets
+    assert (tmp_path / "lock").read_text("utf-8") == LOCK.read_text("utf-8")
