@@ -125,7 +125,8 @@ def coverage(table: pa.Table, title: str = "") -> Figure:
     """How a message reaches those who should get it: a line for each message.
 
     `table` has `message_name`, `delay_us` since the publication and `share` of the eligible
-    peers reached by then. Many messages are drawn alike, their mean share on top.
+    peers reached by then, in this order; a line begins with the publication. Many messages
+    are drawn alike, their mean share on top.
 
     Raises: UseError where there is no row.
     """
@@ -151,9 +152,8 @@ def coverage(table: pa.Table, title: str = "") -> Figure:
 
 def _lines(table: pa.Table) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
     for name in pc.unique(table["message_name"]).to_pylist():
-        own = table.filter(pc.field("message_name") == name).sort_by("delay_us")
-        delay = _numbers(own["delay_us"]) / 1000
-        yield name, (np.concatenate([[0], delay]), np.concatenate([[0], _numbers(own["share"])]))
+        own = table.filter(pc.field("message_name") == name)
+        yield name, (_numbers(own["delay_us"]) / 1000, _numbers(own["share"]))
 
 
 def _mean_line(
@@ -161,7 +161,9 @@ def _mean_line(
 ) -> tuple[np.ndarray, np.ndarray]:
     lines = list(lines)
     x = np.unique(np.concatenate([delay for delay, _ in lines]))
-    held = [share[np.searchsorted(delay, x, side="right") - 1] for delay, share in lines]
+    held = [
+        share[np.maximum(np.searchsorted(delay, x, side="right") - 1, 0)] for delay, share in lines
+    ]
     return x, np.mean(held, axis=0)
 
 

@@ -28,8 +28,10 @@ def doctor(settings: Settings, output: Output) -> None:
 
     Examples:
 
-        vizpub doctor
-        vizpub doctor --format json
+    ```
+    vizpub doctor
+    vizpub doctor --format json
+    ```
     """
     from cli.checks import checks
 

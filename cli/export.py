@@ -68,9 +68,11 @@ def gexf(
 
     Examples:
 
-        vizpub export gexf monday -o monday.gexf
-        vizpub export gexf monday --from 10 --to 20 --topic news -o news.gexf
-        vizpub export gexf monday --message m17 -o m17.gexf
+    ```
+    vizpub export gexf monday -o monday.gexf
+    vizpub export gexf monday --from 10 --to 20 --topic news -o news.gexf
+    vizpub export gexf monday --message m17 -o m17.gexf
+    ```
     """
     from graphstore.gexf import gexf_output
 
@@ -153,8 +155,10 @@ def csv(
 
     Examples:
 
-        vizpub export csv monday -o monday-csv
-        vizpub export csv monday links metrics/peers -o monday-csv
+    ```
+    vizpub export csv monday -o monday-csv
+    vizpub export csv monday links metrics/peers -o monday-csv
+    ```
     """
     from ingest.store import open_run
     from model.tables import TABLES, table
@@ -180,7 +184,9 @@ def check(
 
     Examples:
 
-        vizpub export check monday.gexf
+    ```
+    vizpub export check monday.gexf
+    ```
     """
     from graphstore.gexf_check import check_gexf
 

@@ -83,9 +83,11 @@ def ingest(
 
     Examples:
 
-        vizpub ingest traces/ --run monday
-        vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
-        vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    ```
+    vizpub ingest traces/ --run monday
+    vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
+    vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    ```
     """
     from ingest.pipeline import ingest as run_ingest
 

@@ -30,7 +30,9 @@ def load(settings: Settings, run: RunName) -> None:
 
     Examples:
 
-        vizpub load monday
+    ```
+    vizpub load monday
+    ```
     """
     from ingest.store import open_run
 
@@ -53,7 +55,9 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
 
     Examples:
 
-        vizpub verify monday
+    ```
+    vizpub verify monday
+    ```
     """
     from ingest.store import open_run
 
@@ -77,7 +81,9 @@ def rebuild(settings: Settings, run: RunName) -> None:
 
     Examples:
 
-        vizpub rebuild monday
+    ```
+    vizpub rebuild monday
+    ```
     """
     from ingest.store import open_run
 

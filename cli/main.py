@@ -61,8 +61,10 @@ def vizpub(
 
     Global options stand before the command:
 
-        vizpub --workspace ~/study ingest traces/ --run monday
-        vizpub --workspace ~/study metrics monday
+    ```
+    vizpub --workspace ~/study ingest traces/ --run monday
+    vizpub --workspace ~/study metrics monday
+    ```
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show

@@ -52,10 +52,12 @@ def metrics(
 
     Examples:
 
-        vizpub metrics monday
-        vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
-        vizpub metrics monday topics --topic news --format csv
-        vizpub metrics monday messages -o messages.json
+    ```
+    vizpub metrics monday
+    vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
+    vizpub metrics monday topics --topic news --format csv
+    vizpub metrics monday messages -o messages.json
+    ```
     """
     from ingest.run import Run, Where
 

@@ -30,7 +30,9 @@ def start(settings: Settings, output: Output) -> None:
 
     Examples:
 
-        vizpub neo4j start
+    ```
+    vizpub neo4j start
+    ```
     """
     start_local(settings)
     _show_status(settings, output)
@@ -41,7 +43,9 @@ def stop(settings: Settings) -> None:
 
     Examples:
 
-        vizpub neo4j stop
+    ```
+    vizpub neo4j stop
+    ```
     """
     stopped = local_server(settings).stop()
     settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
@@ -52,8 +56,10 @@ def status(settings: Settings, output: Output) -> None:
 
     Examples:
 
-        vizpub neo4j status
-        vizpub neo4j status --format json
+    ```
+    vizpub neo4j status
+    vizpub neo4j status --format json
+    ```
     """
     if given := os.environ.get("NEO4J_URI"):
         settings.say(f"NEO4J_URI is set: commands use {given}, not this server")
@@ -79,8 +85,10 @@ def browser(
 
     Examples:
 
-        vizpub neo4j browser
-        vizpub neo4j browser --no-open
+    ```
+    vizpub neo4j browser
+    vizpub neo4j browser --no-open
+    ```
     """
     from graphstore.home import ServerHome
 
@@ -100,7 +108,9 @@ def remove(
 
     Examples:
 
-        vizpub neo4j remove --yes
+    ```
+    vizpub neo4j remove --yes
+    ```
     """
     server = local_server(settings)
     home = server.status().home

@@ -43,8 +43,10 @@ def path(
 
     Examples:
 
-        vizpub path monday alice bob --at 12
-        vizpub path monday alice bob --at 12.5s --all --format json
+    ```
+    vizpub path monday alice bob --at 12
+    vizpub path monday alice bob --at 12.5s --all --format json
+    ```
     """
     name = "all-shortest-paths" if every else "shortest-path"
     values = {"from": ends.source, "to": ends.target, **asdict(moment)}
@@ -73,8 +75,10 @@ def topic(
 
     Examples:
 
-        vizpub topic monday news --at 12
-        vizpub topic monday news --at 12 --layers mesh -o news.csv
+    ```
+    vizpub topic monday news --at 12
+    vizpub topic monday news --at 12 --layers mesh -o news.csv
+    ```
     """
     answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
 
@@ -89,8 +93,10 @@ def tree(
 
     Examples:
 
-        vizpub tree monday m17
-        vizpub tree monday m17 --format csv
+    ```
+    vizpub tree monday m17
+    vizpub tree monday m17 --format csv
+    ```
     """
     found = asked(settings, "dissemination-tree", run, {"message": message})
     if output_format(output) != "table":

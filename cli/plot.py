@@ -76,11 +76,13 @@ def plot(
 
     Examples:
 
-        vizpub plot monday network_size diameter -o size.png
-        vizpub plot monday topic_diameter --topic news -o news.svg
-        vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
-        vizpub plot monday --kind coverage -o coverage.png
-        vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    ```
+    vizpub plot monday network_size diameter -o size.png
+    vizpub plot monday topic_diameter --topic news -o news.svg
+    vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
+    vizpub plot monday --kind coverage -o coverage.png
+    vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    ```
     """
     from analytics.figures import FORMATS, save
     from ingest.run import Run

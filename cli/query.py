@@ -88,10 +88,12 @@ def query(
 
     Examples:
 
-        vizpub query
-        vizpub query runs
-        vizpub query overlay-at monday -p at=12
-        vizpub query shortest-path monday -p at=12 -p from=alice -p to=bob --format json
+    ```
+    vizpub query
+    vizpub query runs
+    vizpub query overlay-at monday -p at=12
+    vizpub query shortest-path monday -p at=12 -p from=alice -p to=bob --format json
+    ```
     """
     if name is None:
         show(_shipped(), output, settings)
@@ -173,8 +175,10 @@ def cypher(
 
     Examples:
 
-        vizpub cypher 'MATCH (p:Peer {run: $run}) RETURN p.name, p.first' -p run=monday
-        vizpub cypher - --timeout 2m --limit 0 < question.cypher
+    ```
+    vizpub cypher 'MATCH (p:Peer {run: $run}) RETURN p.name, p.first' -p run=monday
+    vizpub cypher - --timeout 2m --limit 0 < question.cypher
+    ```
     """
     from graphstore.queries import free_text
 

@@ -34,8 +34,10 @@ def list_runs(settings: Settings, output: Output) -> None:
 
     Examples:
 
-        vizpub runs list
-        vizpub runs list --format json
+    ```
+    vizpub runs list
+    vizpub runs list --format json
+    ```
     """
     from ingest.store import runs
 
@@ -67,8 +69,10 @@ def show_run(settings: Settings, run: RunName, output: Output) -> None:
 
     Examples:
 
-        vizpub runs show monday
-        vizpub runs show monday --format json
+    ```
+    vizpub runs show monday
+    vizpub runs show monday --format json
+    ```
     """
     from ingest.store import open_run
 
@@ -85,8 +89,10 @@ def remove(
 
     Examples:
 
-        vizpub runs remove monday
-        vizpub runs remove monday --yes
+    ```
+    vizpub runs remove monday
+    vizpub runs remove monday --yes
+    ```
     """
     from cli.service import remove_from_neo4j
     from ingest.store import remove_run, run_names

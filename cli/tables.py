@@ -37,9 +37,11 @@ def tables(
 
     Examples:
 
-        vizpub tables
-        vizpub tables metrics/overlay
-        vizpub tables --columns -o tables.md
+    ```
+    vizpub tables
+    vizpub tables metrics/overlay
+    vizpub tables --columns -o tables.md
+    ```
     """
     from model.tables import TABLES, table
 

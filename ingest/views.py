@@ -63,13 +63,14 @@ def _roles(run: Run, tick: int, topic: str) -> tuple[dict[int, str], set[int]]:
 def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     """How messages (all, or those named) reached who should get them, arrival by arrival.
 
-    Eligible are the peers that subscribe at the tick of the publication, but the publisher
-    (metrics/messages). `delivered` of them are reached `delay_us` after the publication.
-    Left out are messages that no one is eligible for, or whose time is not known.
+    A message begins with a row of its publication; after `delay_us` from then, `delivered`
+    of the eligible peers are reached: those that subscribe at the tick of the publication,
+    but the publisher (as in metrics/messages). Left out are messages that no one is
+    eligible for, or whose time is not known.
 
         message  message_name  delay_us  delivered  eligible  share
+        0        m0            0         0          18        0
         0        m0            1200      1          18        0.056
-        0        m0            1900      2          18        0.111
 
     Raises: UnknownName.
     """
@@ -77,27 +78,43 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     published = _named(published, messages)
     eligible = _eligible(run, published)
     counts = eligible.group_by("message").aggregate([([], "count_all")])
-    firsts = run.stored.read(
-        "receptions",
-        ["message", "peer", "time_us"],
-        pc.field("first") & pc.field("time_us").is_valid(),
+    counts = counts.rename_columns(["message", "eligible"])
+    published = published.select(["message", "key", "time_us"]).join(
+        counts, "message", join_type="inner"
     )
-    found = firsts.join(eligible, ["message", "peer"], join_type="inner")
-    found = found.join(counts.rename_columns(["message", "eligible"]), "message")
-    found = found.join(published.select(["message", "key", "time_us"]), "message",
-                       right_suffix="_published", join_type="inner")  # fmt: skip
-    found = found.sort_by([("message", "ascending"), ("time_us", "ascending")])
-    delivered = _place_in_group(found["message"].to_numpy())
+    arrived = _firsts(run).join(eligible, ["message", "peer"], join_type="inner")
+    arrived = arrived.select(["message", "arrival_us"]).join(
+        published, "message", join_type="inner"
+    )
+    return _shares(published, arrived)
+
+
+def _firsts(run: Run) -> pa.Table:
+    known = pc.field("first") & pc.field("time_us").is_valid()
+    firsts = run.stored.read("receptions", ["message", "peer", "time_us"], known)
+    return firsts.rename_columns(["message", "peer", "arrival_us"])
+
+
+def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
+    """A row for each publication and each arrival, in order, with what is delivered by then."""
+    starts = published.append_column("arrival_us", published["time_us"])
+    rows = pa.concat_tables([_marked(starts, 0), _marked(arrived.select(starts.column_names), 1)])
+    rows = rows.sort_by([(key, "ascending") for key in ("message", "arrival", "arrival_us")])
+    delivered = _place_in_group(rows["message"].to_numpy())
     return pa.table(
         {
-            "message": found["message"],
-            "message_name": found["key"],
-            "delay_us": pc.subtract(found["time_us"], found["time_us_published"]),
+            "message": rows["message"],
+            "message_name": rows["key"],
+            "delay_us": pc.subtract(rows["arrival_us"], rows["time_us"]),
             "delivered": delivered,
-            "eligible": found["eligible"],
-            "share": pc.divide(delivered.astype(float), found["eligible"]),
+            "eligible": rows["eligible"],
+            "share": delivered / rows["eligible"].to_numpy(),
         }
     )
+
+
+def _marked(rows: pa.Table, arrival: int) -> pa.Table:
+    return rows.append_column("arrival", pa.array([arrival] * len(rows), pa.int8()))
 
 
 def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
@@ -119,7 +136,7 @@ def _eligible(run: Run, published: pa.Table) -> pa.Table:
 
 
 def _place_in_group(sorted_groups: np.ndarray) -> np.ndarray:
-    """1, 2, 3, … within each run of equal values."""
+    """0, 1, 2, … within each run of equal values."""
     _, first, counts = np.unique(sorted_groups, return_index=True, return_counts=True)
-    places: np.ndarray = np.arange(len(sorted_groups)) - np.repeat(first, counts) + 1
+    places: np.ndarray = np.arange(len(sorted_groups)) - np.repeat(first, counts)
     return places
