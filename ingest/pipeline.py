@@ -66,7 +66,7 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     """
     with (
         writing(request.workspace, request.run) as writer,
-        spark_session(request.workspace / ".spark", master=request.master) as spark,
+        spark_session(request.workspace / ".spark", master=request.master, quick=True) as spark,
     ):
         progress("look at input", 0, len(STAGES))
         found = inventory(spark, request.paths, SOURCES, request.source)

@@ -19,7 +19,8 @@ from model.java import find_java, spark_java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+_QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
 
 
@@ -39,7 +40,6 @@ def spark_session(
     for key, value in _defaults(scratch, master, quick).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(os.environ.get("VIZPUB_SPARK_LOG", "ERROR"))
     try:
         yield spark
     finally:
@@ -50,9 +50,8 @@ def _prepare_environment() -> None:
     # Workers would otherwise take whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["JAVA_HOME"] = str(spark_java_home(find_java()))
-    if "SPARK_MASTER_HOST" not in os.environ:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 def _defaults(scratch: Path, master: str | None, quick: bool) -> dict[str, str]:
@@ -65,12 +64,12 @@ def _defaults(scratch: Path, master: str | None, quick: bool) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.log.structuredLogging.enabled": "false",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": " ".join([_LOGGING, *(_QUICK_JVM if quick else ())]),
     }
     if master.startswith("local"):
         conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
-        conf["spark.driver.memory"] = os.environ.get("VIZPUB_SPARK_MEMORY", "4g")
-    if quick:
-        conf["spark.driver.extraJavaOptions"] = _QUICK_JVM
+        conf["spark.driver.memory"] = os.environ.get("VIZPUB_SPARK_MEMORY", "2g")
     return conf
