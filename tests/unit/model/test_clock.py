@@ -1,0 +1,120 @@
+"""Ticks, intervals and times against their definitions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.clock import OPEN, Clock, parse_duration_us
+from model.errors import OutOfRange, UseError
+
+EVENTS = Clock(ticks_per_interval=1_000_000, tick_us=1, first=0, last=119)
+REPORTS = Clock(ticks_per_interval=1, tick_us=None, first=3, last=9)
+
+
+@st.composite
+def clocks(draw: st.DrawFn) -> Clock:
+    first = draw(st.integers(0, 5))
+    return Clock(draw(st.integers(1, 7)), 1, first, first + draw(st.integers(0, 6)))
+
+
+@given(clocks(), st.integers(0, 80), st.integers(1, 40) | st.just(None))
+def test_a_span_is_sampled_where_it_is_alive_at_the_sampling_tick(
+    clock: Clock, vf: int, length: int | None
+) -> None:
+    vt = OPEN if length is None else vf + length
+    alive = [
+        interval
+        for interval in range(clock.first, clock.last + 1)
+        if vf <= clock.sampling_tick(interval) < vt
+    ]
+    assert list(clock.sampled(vf, vt)) == alive
+
+
+@given(clocks(), st.integers(0, 20))
+def test_an_interval_is_sampled_at_its_last_tick(clock: Clock, interval: int) -> None:
+    tick = clock.sampling_tick(interval)
+    assert clock.interval_of(tick) == interval
+    assert clock.interval_of(tick + 1) == interval + 1
+
+
+def test_length_of_an_interval() -> None:
+    assert EVENTS.interval_us == 1_000_000
+    assert REPORTS.interval_us is None
+    assert (EVENTS.intervals, REPORTS.intervals) == (120, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "microseconds"),
+    [
+        ("1us", 1),
+        ("7µs", 7),
+        ("250ms", 250_000),
+        ("1s", 1_000_000),
+        (" 1.5 m ", 90_000_000),
+        ("2h", 7_200_000_000),
+        ("0.000001s", 1),
+    ],
+)
+def test_durations(text: str, microseconds: int) -> None:
+    assert parse_duration_us(text) == microseconds
+
+
+@pytest.mark.parametrize("text", ["", "1", "s", "-1s", "1 day", "1e3s", "0s", "0.1us", "1s1s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(UseError):
+        parse_duration_us(text)
+
+
+@pytest.mark.parametrize(
+    ("clock", "text", "tick"),
+    [
+        (EVENTS, "0", 999_999),
+        (EVENTS, "first", 999_999),
+        (EVENTS, "119", 119_999_999),
+        (EVENTS, " last ", 119_999_999),
+        (EVENTS, "12.5s", 12_500_000),
+        (EVENTS, "119999999us", 119_999_999),
+        (REPORTS, "3", 3),
+        (REPORTS, "last", 9),
+    ],
+)
+def test_a_time_in_words(clock: Clock, text: str, tick: int) -> None:
+    assert clock.parse_at(text) == tick
+
+
+@pytest.mark.parametrize(
+    ("clock", "text"), [(EVENTS, "120"), (EVENTS, "120s"), (REPORTS, "2"), (REPORTS, "10")]
+)
+def test_a_time_outside_the_run_is_refused_with_the_range(clock: Clock, text: str) -> None:
+    with pytest.raises(OutOfRange, match=f"intervals {clock.first} to {clock.last}"):
+        clock.parse_at(text)
+
+
+def test_a_time_needs_the_length_of_an_interval() -> None:
+    with pytest.raises(UseError, match=r"give an interval number \(3 to 9\)"):
+        REPORTS.parse_at("5s")
+
+
+@pytest.mark.parametrize("text", ["", "now", "-1", "1.5", "0x10"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(UseError):
+        EVENTS.parse_at(text)
+
+
+@given(clocks(), st.integers(-5, 100))
+def test_a_tick_is_answered_from_the_first_to_the_last_sampling(clock: Clock, tick: int) -> None:
+    last = clock.sampling_tick(clock.last)
+    if clock.first * clock.ticks_per_interval <= tick <= last:
+        assert clock.check_tick(tick) == tick
+    else:
+        with pytest.raises(OutOfRange):
+            clock.check_tick(tick)
+
+
+def test_ticks_for_people() -> None:
+    assert EVENTS.describe(12_500_000) == "interval 12 (12.5 s)"
+    assert REPORTS.describe(4) == "interval 4"
+    assert REPORTS.describe(OPEN) == "open"
+    assert EVENTS.describe_range() == "intervals 0 to 119 (1 s each)"

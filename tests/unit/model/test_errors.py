@@ -1,0 +1,108 @@
+"""The tree of errors: what each carries, says and becomes on the command line."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import pytest
+
+from model import errors
+from model.errors import InputsDiffer, UnknownName, UseError, VizpubError
+
+
+def tree(root: type[VizpubError] = VizpubError) -> Iterator[type[VizpubError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from tree(child)
+
+
+KINDS = sorted(tree(), key=lambda kind: kind.__name__)
+OURS = [kind for kind in KINDS if kind.__module__ == errors.__name__]
+
+
+def facts_of(kind: type[VizpubError]) -> list[Any]:
+    """A value for each field, of its type, that can be found again in a message."""
+    if not is_dataclass(kind):
+        return ["what went wrong"]
+    return [
+        ["first of " + field.name, "second of " + field.name]
+        if "Sequence" in str(field.type)
+        else f"the {field.name}"
+        for field in fields(kind)
+    ]
+
+
+def drawn_tree() -> dict[str, tuple[str, int]]:
+    """class → (the class above it, exit code), from the picture in the module's docstring."""
+    drawn: dict[str, tuple[str, int]] = {}
+    above: list[tuple[int, str, int]] = []
+    for line in str(errors.__doc__).splitlines():
+        if found := re.match(r"([ │├└─]*)([A-Z]\w+)\b(?:.*exit (\d))?", line):
+            depth, name = len(found[1]), found[2]
+            if not name.endswith("Error") and not above:
+                continue
+            above = [entry for entry in above if entry[0] < depth]
+            code = int(found[3]) if found[3] else above[-1][2]
+            drawn[name] = (above[-1][1] if above else "Exception", code)
+            above.append((depth, name, code))
+        elif above and not line.strip():
+            break
+    return drawn
+
+
+def test_the_tree_is_as_drawn() -> None:
+    real = {kind.__name__: (kind.__mro__[1].__name__, kind.exit_code) for kind in OURS}
+    assert drawn_tree() == real
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_facts_survive_pickling(kind: type[VizpubError]) -> None:
+    facts = facts_of(kind)
+    error = kind(*facts)
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is kind
+    assert str(back) == str(error)
+    if is_dataclass(kind):
+        assert [getattr(back, field.name) for field in fields(kind)] == facts
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OURS if is_dataclass(kind)])
+def test_facts_given_by_name_survive_too(kind: Any) -> None:
+    named = dict(zip((field.name for field in fields(kind)), facts_of(kind), strict=True))
+    back = pickle.loads(pickle.dumps(kind(**named)))
+    assert {name: getattr(back, name) for name in named} == named
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_a_message_tells_every_fact(kind: type[VizpubError]) -> None:
+    text = str(kind(*facts_of(kind)))
+    for fact in facts_of(kind):
+        for part in [fact] if isinstance(fact, str) else fact:
+            assert part in text
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    error = UnknownName("run", "mondy", ["tuesday", "monday"], "vizpub runs list")
+    assert str(error) == "no run 'mondy'; did you mean monday? (see: vizpub runs list)"
+
+
+def test_an_unknown_name_like_no_other_lists_some() -> None:
+    many = [f"r{i}" for i in range(20)]
+    assert (
+        str(UnknownName("run", "zzzzz", many))
+        == f"no run 'zzzzz'; there are: {', '.join(many[:8])}"
+    )
+    assert str(UnknownName("run", "zzzzz")) == "no run 'zzzzz'"
+
+
+def test_differing_inputs_name_the_way_out() -> None:
+    assert "--replace" in str(InputsDiffer("monday", ["1 files new or changed, 0 gone"]))
+
+
+def test_wrong_use_is_one_kind_of_all() -> None:
+    with pytest.raises(VizpubError, match=r"^as it was asked$"):
+        raise UseError("as it was asked")

@@ -1,0 +1,22 @@
+"""What may name a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.errors import UseError
+from model.run import check_run_name
+
+
+@pytest.mark.parametrize("name", ["a", "7", "poldercast-1", "A.b_c-d", "x" * 100])
+def test_names(name: str) -> None:
+    assert check_run_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".hidden", "-v", "_a", "a/b", "../a", "a b", "a\n", "ä", "x" * 101, "a\x00"],
+)
+def test_what_would_leave_the_workspace_or_confuse(name: str) -> None:
+    with pytest.raises(UseError, match="cannot name a run"):
+        check_run_name(name)

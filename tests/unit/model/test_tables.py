@@ -1,0 +1,71 @@
+"""The tables as Arrow and Parquet see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from model.errors import UnknownName
+from model.tables import METRICS, TABLES, TRAFFIC_COLUMNS, Table, table
+
+SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
+
+
+@pytest.mark.parametrize("meant", TABLES, ids=lambda meant: meant.name)
+class TestTable:
+    def test_names_are_unique(self, meant: Table) -> None:
+        assert len(set(meant.names)) == len(meant.names)
+
+    def test_the_key_is_of_its_columns(self, meant: Table) -> None:
+        assert meant.key
+        assert set(meant.key) <= set(meant.names)
+
+    def test_an_empty_one_survives_parquet(self, meant: Table, tmp_path: Path) -> None:
+        pq.write_table(meant.arrow.empty_table(), tmp_path / "t.parquet")
+        assert pq.read_schema(tmp_path / "t.parquet").equals(meant.arrow)
+
+    def test_types_are_the_five(self, meant: Table) -> None:
+        five = {pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()}
+        assert set(meant.arrow.types) <= five
+
+    def test_every_column_has_a_meaning_and_times_a_unit(self, meant: Table) -> None:
+        for column in meant:
+            assert column.meaning
+            if "_us" in column.name:
+                assert column.unit == "µs"
+            if column.name in ("vf", "vt", "tick"):
+                assert column.unit == "ticks"
+
+    def test_it_is_found_by_name(self, meant: Table) -> None:
+        assert table(meant.name) is meant
+
+
+def test_a_name_that_is_no_table() -> None:
+    with pytest.raises(UnknownName, match="did you mean links"):
+        table("link")
+
+
+def test_table_names_are_unique() -> None:
+    assert len({meant.name for meant in TABLES}) == len(TABLES)
+
+
+def test_versions_have_both_ends() -> None:
+    found = {meant.name for meant in TABLES if {"vf", "vt"} <= set(meant.names)}
+    assert found == SPANS
+    for name in SPANS:
+        assert table(name).key[-1] == "vf"
+
+
+def test_metrics_say_what_becomes_of_broken_graphs() -> None:
+    for meant in METRICS:
+        for column in meant:
+            assert bool(column.graph) == bool(column.degenerate)
+
+
+def test_traffic_counts_both_kinds_both_ways() -> None:
+    assert len(TRAFFIC_COLUMNS) == 8
+    assert set(TRAFFIC_COLUMNS) <= set(table("traffic").names)
+    assert set(TRAFFIC_COLUMNS) <= set(table("metrics/peers").names)
