@@ -108,13 +108,11 @@ def connect(connection: Connection) -> Driver:
             user_agent="vizpub",
         )
     except (ConfigurationError, ValueError) as error:
-        raise Neo4jUnavailable(
-            connection.uri, str(error), "write NEO4J_URI like bolt://localhost:7687"
-        ) from error
+        raise unavailable(connection, error) from error
     try:
         with driver.session(database=connection.database) as session:
             session.run("RETURN 1").consume()
-    except (DriverError, Neo4jError) as error:
+    except (DriverError, Neo4jError, ValueError) as error:
         driver.close()
         raise unavailable(connection, error) from error
     except BaseException:
@@ -127,6 +125,10 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     """The driver's error in words a user can act on."""
     if isinstance(error, ServiceUnavailable):
         return Neo4jUnavailable(connection.uri, "it does not answer")
+    if isinstance(error, (ConfigurationError, ValueError)):
+        return Neo4jUnavailable(
+            connection.uri, str(error), "write NEO4J_URI like bolt://localhost:7687"
+        )
     code = error.code if isinstance(error, Neo4jError) and error.code else ""
     if code in _WHY:
         why, hint = _WHY[code]

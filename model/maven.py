@@ -1,14 +1,15 @@
 """jgo, a Maven resolver in Python: fetches single jars and makes the lock.
 
-`python -m model.maven` resolves the roots that stand in `jvm.lock`, fetches what follows
-from them and writes sizes and sha256 sums. The repositories are those jgo is configured
-for; none is named here.
+`python -m model.maven [SET…]` resolves the roots that stand in `jvm.lock` (of all sets, or of
+those named), fetches what follows from them and writes sizes and sha256 sums. The
+repositories are those jgo is configured for; none is named here.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from model.errors import ArtifactsMissing
-from model.lock import Artifact, JarSet, read_lock, write_lock
+from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
@@ -104,11 +105,17 @@ def _measured(at: str, folder: Path) -> Artifact:
         return Artifact(at, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
-def main() -> None:
-    """Resolve every set of the lock anew."""
+def make_lock(names: Collection[str] = (), path: Path = LOCK) -> None:
+    """Resolve the named sets of the lock anew, or all of them."""
     with TemporaryDirectory() as folder:
-        write_lock([resolved(jars, Path(folder)) for jars in read_lock().values()])
+        write_lock(
+            [
+                resolved(jars, Path(folder)) if not names or name in names else jars
+                for name, jars in read_lock(path).items()
+            ],
+            path,
+        )
 
 
 if __name__ == "__main__":
-    main()
+    make_lock(sys.argv[1:])

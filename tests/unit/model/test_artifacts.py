@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -18,6 +19,7 @@ from model import artifacts
 from model.artifacts import cache_path, jars, missing
 from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+from model.maven import make_lock
 
 # jgo does not close the answers it gives up, which Python notices when it collects them.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -40,15 +42,16 @@ NAMES = ["alpha-1.0.jar", "beta-2.1.jar", "gamma-0.1-all.jar"]
 
 
 class Repository(BaseHTTPRequestHandler):
-    """Serves CONTENTS at the paths a Maven repository has, with the faults of `faults`."""
+    """Serves `files` by their paths, with the faults of `faults`, and notes what is asked."""
 
     faults: ClassVar[dict[str, list[str]]] = {}
     asked: ClassVar[list[str]] = []
+    files: ClassVar[dict[str, bytes]] = {}
 
     def do_GET(self) -> None:
         name = self.path.rsplit("/", 1)[-1]
         self.asked.append(name)
-        content = {"/".join(_path(at)): data for at, data in CONTENTS.items()}.get(self.path[1:])
+        content = self.files.get(self.path[1:])
         fault = self.faults[name].pop(0) if self.faults.get(name) else ""
         if content is None or fault == "absent":
             self.send_error(404)
@@ -64,9 +67,23 @@ class Repository(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _path(at: str) -> tuple[str, ...]:
+def _path(at: str, file_name: str) -> str:
     group, name, version, *_ = at.split(":")
-    return *group.split("."), name, version, Artifact(at, 0, "").file_name
+    return "/".join((*group.split("."), name, version, file_name))
+
+
+def _pom(at: str, *needs: str) -> bytes:
+    """The description of an artifact that needs others."""
+
+    def tags(at: str) -> str:
+        names = ("groupId", "artifactId", "version")
+        return "".join(f"<{n}>{v}</{n}>" for n, v in zip(names, at.split(":"), strict=True))
+
+    dependencies = "".join(f"<dependency>{tags(other)}</dependency>" for other in needs)
+    return (
+        f"<project><modelVersion>4.0.0</modelVersion>{tags(at)}"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    ).encode()
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +98,8 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
     """The repository jgo is configured for, by the file a user would write."""
     monkeypatch.setattr(Repository, "faults", {})
     monkeypatch.setattr(Repository, "asked", [])
+    served = {_path(at, Artifact(at, 0, "").file_name): data for at, data in CONTENTS.items()}
+    monkeypatch.setattr(Repository, "files", served)
     with ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
         threading.Thread(target=server.serve_forever).start()
         config = tmp_path / "jgo.conf"
@@ -221,3 +240,25 @@ def test_lock_reads_back_as_it_was_written(tmp_path: Path) -> None:
     write_lock(sets.values(), tmp_path / "lock")
     assert read_lock(tmp_path / "lock") == sets
     assert (tmp_path / "lock").read_text("utf-8") == LOCK.read_text("utf-8")
+
+
+def test_lock_is_made_from_the_roots(repository: type[Repository], tmp_path: Path) -> None:
+    alpha, beta, _ = CONTENTS
+    unwanted = "org.three:delta:3.0"
+    for at, needs in ((alpha, (beta, unwanted)), (beta, ()), (unwanted, ())):
+        repository.files[_path(at, "-".join(at.split(":")[1:]) + ".pom")] = _pom(at, *needs)
+    gamma = replace(SET, name="gamma", roots=("org.two:gamma:0.1:all",), transitive=False)
+    empty = replace(SET, without=("org.three:delta",), artifacts=())
+    write_lock([empty, replace(gamma, artifacts=())], tmp_path / "lock")
+    make_lock(path=tmp_path / "lock")
+    made = read_lock(tmp_path / "lock")
+    assert made["small"].artifacts == SET.artifacts[:2]
+    assert made["gamma"].artifacts == SET.artifacts[2:]
+
+
+def test_only_named_sets_are_resolved_again(repository: type[Repository], tmp_path: Path) -> None:
+    gamma = replace(SET, name="gamma", roots=("org.two:gamma:0.1:all",), transitive=False)
+    write_lock([replace(SET, artifacts=()), gamma], tmp_path / "lock")
+    make_lock(["gamma"], tmp_path / "lock")
+    assert read_lock(tmp_path / "lock")["small"].artifacts == ()
+    assert _downloads(repository) == [NAMES[2]]

@@ -1,0 +1,128 @@
+"""Where a connection comes from, and what is said where none can be made."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphstore.connection import Connection, connect, find_connection, from_environment, from_home
+from graphstore.home import ServerHome, ServerState
+from model.errors import Neo4jUnavailable, UseError
+
+NAMES = ("URI", "USERNAME", "USER", "PASSWORD", "PASSWORD_FILE", "DATABASE")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(f"NEO4J_{name}", raising=False)
+
+
+def _set(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"NEO4J_{name}", value)
+
+
+def test_environment_without_uri_names_none() -> None:
+    assert from_environment() is None
+
+
+def test_environment_has_the_usual_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, URI="neo4j://db", PASSWORD="s3cret")
+    assert from_environment() == Connection("neo4j://db", "neo4j", "s3cret", "neo4j")
+
+
+def test_environment_is_taken_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, URI="bolt://db", USER="me", PASSWORD="", DATABASE="overlays")
+    assert from_environment() == Connection("bolt://db", "me", "", "overlays")
+    _set(monkeypatch, USERNAME="you")
+    assert from_environment() == Connection("bolt://db", "you", "", "overlays")
+
+
+def test_password_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from a file\n")
+    _set(monkeypatch, URI="bolt://db", PASSWORD_FILE=str(tmp_path / "secret"))
+    assert from_environment() == Connection("bolt://db", "neo4j", "from a file")
+    _set(monkeypatch, PASSWORD_FILE=str(tmp_path / "none"))
+    with pytest.raises(UseError, match="NEO4J_PASSWORD_FILE"):
+        from_environment()
+
+
+def test_uri_without_password_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, URI="bolt://db")
+    with pytest.raises(UseError, match="NEO4J_PASSWORD is not"):
+        from_environment()
+
+
+def test_password_is_not_shown() -> None:
+    assert "s3cret" not in repr(Connection("bolt://db", "neo4j", "s3cret"))
+
+
+def test_home_of_a_server_gives_its_connection(tmp_path: Path) -> None:
+    assert from_home(tmp_path) is None
+    home = ServerHome(tmp_path)
+    password = home.make_password()
+    assert from_home(tmp_path) is None
+    home.write_state(ServerState(7001, 7002, "5.26.30", 1, 2.5))
+    assert from_home(tmp_path) == Connection("bolt://127.0.0.1:7001", "neo4j", password)
+    assert find_connection(tmp_path) == from_home(tmp_path)
+
+
+def test_home_without_a_server_says_how_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(Neo4jUnavailable, match="vizpub neo4j start"):
+        find_connection(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"bolt_port": 1}', '{"another": 1}'])
+def test_state_that_cannot_be_read_is_none(text: str, tmp_path: Path) -> None:
+    home = ServerHome(tmp_path)
+    home.state_file.write_text(text)
+    assert home.read_state() is None
+
+
+def test_state_reads_back(tmp_path: Path) -> None:
+    home, state = ServerHome(tmp_path), ServerState(7001, 7002, "5.26.30", 1, 2.5)
+    home.write_state(state)
+    assert home.read_state() == state
+    assert json.loads(home.state_file.read_text())["pid"] == 1
+    assert state.browser.startswith("http://127.0.0.1:7002/browser/")
+
+
+def test_password_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        first = ServerHome(tmp_path).make_password()
+    finally:
+        os.umask(old)
+    assert ServerHome(tmp_path).make_password() == first
+    assert stat.S_IMODE((tmp_path / "password").stat().st_mode) == 0o600
+    (tmp_path / "other").mkdir()
+    assert ServerHome(tmp_path / "other").make_password() != first
+
+
+def test_nobody_there_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(Neo4jUnavailable, match="does not answer"):
+        connect(Connection(f"bolt://127.0.0.1:{port}", "neo4j", "x"))
+
+
+@pytest.mark.parametrize("uri", ["localhost", "ftp://localhost:21", "bolt://a:b"])
+def test_what_is_no_address_is_said(uri: str) -> None:
+    with pytest.raises(Neo4jUnavailable, match="like bolt://localhost:7687"):
+        connect(Connection(uri, "neo4j", "x"))
+
+
+def test_a_connection_needs_nothing_heavy() -> None:
+    """A query from the command line starts at once."""
+    heavy = {"pandas", "pyspark", "numba", "matplotlib", "jgo", "psutil", "filelock"}
+    listed = f"import graphstore.connection, sys; print(*({heavy} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, check=True)
+    assert done.stdout.split() == []
