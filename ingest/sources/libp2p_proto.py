@@ -119,7 +119,7 @@ def records(parts: Iterable[bytes]) -> Iterator[bytes]:
 def _taken(buffer: bytearray) -> Iterator[bytes]:
     """Takes the whole records off the front of the buffer."""
     start = 0
-    while (span := _span(buffer, start)) and span.stop <= len(buffer):
+    while (span := _span(buffer, start)) is not None and span.stop <= len(buffer):
         yield bytes(buffer[span.start : span.stop])
         start = span.stop
     del buffer[:start]
@@ -127,14 +127,14 @@ def _taken(buffer: bytearray) -> Iterator[bytes]:
 
 def _span(buffer: bytearray, start: int) -> range | None:
     """Where the content of the record at `start` lies; null = its length is cut off."""
-    length = 0
-    for i, byte in enumerate(buffer[start : start + _LONGEST_LENGTH]):
-        length |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            if length > _LONGEST_RECORD:
-                break
-            return range(start + i + 1, start + i + 1 + length)
-    else:
-        if len(buffer) - start < _LONGEST_LENGTH:
+    length = byte = 0
+    end = start
+    while end == start or byte >= 0x80:
+        if end == len(buffer):
             return None
-    raise StreamBroken("impossible length of a record; the rest of the file is not read")
+        byte = buffer[end]
+        length |= (byte & 0x7F) << (7 * (end - start))
+        end += 1
+        if length > _LONGEST_RECORD or end - start > _LONGEST_LENGTH:
+            raise StreamBroken("impossible length of a record; the rest of the file is not read")
+    return range(end, end + length)
