@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from filelock import SoftFileLock, Timeout
 
 from ingest.manifest import FILE, Manifest, TableEntry, read_manifest, write_manifest
-from model.errors import RunLocked, RunNotComplete, UnknownName
+from model.errors import RunLocked, RunNotComplete, StoreBroken, UnknownName
 from model.run import RunFacts, check_run_name
 from model.tables import TABLES, Table, table
 
@@ -56,20 +56,26 @@ class StoredRun:
         return self.manifest.tables[name].rows if self.has(name) else 0
 
     def files(self, name: str) -> list[Path]:
-        """The Parquet files of a table, in a stable order."""
+        """The Parquet files of a table, in a stable order. Raises: StoreBroken."""
         if not self.has(name):
             return []
         directory = self.directory / self.manifest.tables[name].directory
+        if not directory.is_dir():
+            raise StoreBroken(str(directory), f"the files of table {name} are gone")
         return sorted(directory.glob("*.parquet"))
 
     def scan(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """A table in batches, in memory bounded by a batch. No rows if it was not written."""
+        """A table in batches, in memory bounded by a batch. No rows if it was not written.
+
+        Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
+        """
         schema = table(name).arrow
         if files := [str(path) for path in self.files(name)]:
             dataset = ds.dataset(files, schema=schema)
-            yield from dataset.to_batches(columns=columns, filter=where)
+            with _reading(Path(files[0]).parent):
+                yield from dataset.to_batches(columns=columns, filter=where)
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -86,11 +92,20 @@ class StoredRun:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
         schema = table(name).arrow
         for path in self.files(name):
-            with pq.ParquetFile(path) as parquet:
+            with _reading(path), pq.ParquetFile(path) as parquet:
                 for group in range(parquet.num_row_groups):
                     rows = parquet.read_row_group(group).cast(schema).combine_chunks()
                     for batch in rows.to_batches():
                         yield f"{path.name}#{group}", batch
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What Arrow says of a broken file, in our words. Raises: StoreBroken."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise StoreBroken(str(path), f"not readable as Parquet ({error})") from error
 
 
 def runs(workspace: Path) -> list[StoredRun]:
@@ -149,13 +164,16 @@ class RunWriter:
             {entry.directory for entry in self.manifest.tables.values()} if self.manifest else ()
         )
         kept = {self.directory / name for name in named}
-        for directory in self._table_directories():
+        for directory in self._below_tables("/*"):
             if directory not in kept:
                 shutil.rmtree(directory)
+        for directory in [*self._below_tables(""), *self.directory.glob("*")]:
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
 
-    def _table_directories(self) -> list[Path]:
+    def _below_tables(self, below: str) -> list[Path]:
         roots = [*(t.name for t in TABLES), "staged/*"]
-        found = (path for root in roots for path in self.directory.glob(f"{root}/*"))
+        found = (path for root in roots for path in self.directory.glob(root + below))
         return [path for path in found if path.is_dir()]
 
 

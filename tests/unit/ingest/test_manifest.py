@@ -1,0 +1,132 @@
+"""run.json: what is written is read back, at once or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.manifest import FILE, FORMAT, Manifest, TableEntry, read_manifest, write_manifest
+from model.clock import Clock
+from model.errors import StoreBroken
+
+FULL = Manifest(
+    name="monday",
+    source="libp2p",
+    inputs=({"path": "/a/ä.json", "size": 3, "sha256": "0" * 64, "damage": None},),
+    options={"interval_us": 1_000_000, "gap_tolerance": 0, "layers": ["mesh", "overlay"]},
+    state="complete",
+    clock=Clock(1_000_000, 1, 0, 119),
+    protocol="gossipsub",
+    parameters={"D": 6},
+    seed=7,
+    epoch="2000-01-01T00:00:00Z",
+    ended=True,
+    unknown=("bytes",),
+    notes={"repeated_records": 2},
+    skipped=("x: empty",),
+    engines={"structure": "kernels"},
+    stages=("parse", "describe"),
+    tables={"links": TableEntry("links/0123", 5)},
+    versions={"vizpub": "0.1.0"},
+)
+SMALL = Manifest("monday", "edges", (), {})
+
+
+@pytest.mark.parametrize("manifest", [FULL, SMALL])
+def test_what_is_written_is_read_back(manifest: Manifest, tmp_path: Path) -> None:
+    write_manifest(tmp_path, manifest)
+    assert read_manifest(tmp_path) == manifest
+    assert os.listdir(tmp_path) == [FILE]
+
+
+def test_people_can_read_it(tmp_path: Path) -> None:
+    write_manifest(tmp_path, FULL)
+    text = (tmp_path / FILE).read_text(encoding="utf-8")
+    assert "/a/ä.json" in text
+    assert json.loads(text)["format"] == FORMAT
+
+
+def test_a_writer_that_dies_leaves_the_old_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_manifest(tmp_path, SMALL)
+
+    def dies(handle: int) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", dies)
+    with pytest.raises(OSError, match="full"):
+        write_manifest(tmp_path, FULL)
+    assert read_manifest(tmp_path) == SMALL
+    monkeypatch.undo()
+    write_manifest(tmp_path, FULL)
+    assert read_manifest(tmp_path) == FULL
+    assert os.listdir(tmp_path) == [FILE]
+
+
+def test_every_truncation_is_refused(tmp_path: Path) -> None:
+    write_manifest(tmp_path, FULL)
+    whole = (tmp_path / FILE).read_bytes().rstrip()
+    for length in range(len(whole)):
+        (tmp_path / FILE).write_bytes(whole[:length])
+        with pytest.raises(StoreBroken):
+            read_manifest(tmp_path)
+
+
+def _without(key: str) -> dict[str, Any]:
+    raw = json.loads(json.dumps({"format": FORMAT, "name": "m", "source": "s", "inputs": []}))
+    raw |= {"options": {}, "clock": None, "tables": {}, "unknown": [], "skipped": [], "stages": []}
+    del raw[key]
+    return raw  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "null",
+        "7",
+        '"text"',
+        "{}",
+        '{"format": "vizpub.store/0"}',
+        '{"format": "vizpub.store/1"}',
+        *(json.dumps(_without(key)) for key in ("name", "source", "options", "clock", "tables")),
+        json.dumps({**_without("name"), "name": "m", "surprise": 1}),
+        json.dumps({**_without("tables"), "tables": []}),
+        json.dumps({**_without("tables"), "tables": {"links": {"directory": "x"}}}),
+        json.dumps({**_without("clock"), "clock": {"ticks": 1}}),
+    ],
+)
+def test_what_is_no_manifest_is_refused_with_its_path(content: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(content, encoding="utf-8")
+    with pytest.raises(StoreBroken) as caught:
+        read_manifest(tmp_path)
+    assert caught.value.path == str(tmp_path / FILE)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StoreBroken):
+        read_manifest(tmp_path)
+
+
+def test_facts_need_the_clock() -> None:
+    assert FULL.facts.clock == FULL.clock
+    assert FULL.facts.layers == ("mesh", "overlay")
+    assert FULL.facts.unknown == ("bytes",)
+    with pytest.raises(StoreBroken, match="before the input was read"):
+        _ = SMALL.facts
+
+
+def test_a_stage_adds_its_tables_and_changes_nothing_else() -> None:
+    entry = TableEntry("peers/1", 3)
+    after = FULL.with_stage("index", {"peers": entry}, state="ingesting")
+    assert after.stages == ("parse", "describe", "index")
+    assert after.tables == {**FULL.tables, "peers": entry}
+    assert (after.state, FULL.state) == ("ingesting", "complete")
+    assert "peers" not in FULL.tables

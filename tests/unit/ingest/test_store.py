@@ -1,0 +1,352 @@
+"""The run store without Spark: what readers see, and what writers leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from ingest.manifest import FILE, Manifest, read_manifest
+from ingest.store import (
+    RunWriter,
+    StoredRun,
+    metric_table,
+    open_run,
+    remove_run,
+    run_names,
+    runs,
+    writing,
+)
+from model.errors import RunLocked, RunNotComplete, StoreBroken, UnknownName, UseError
+from model.tables import LINKS, table
+
+EMPTY = Manifest("monday", "edges", (), {})
+ROOT = Path(__file__).parents[3]
+
+
+def links(count: int, seed: int) -> pa.Table:
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    topics = [None if draw < 0 else int(draw) for draw in rng.integers(-1, 3, count)]
+    columns = {
+        "src": rng.integers(0, 30, count),
+        "dst": rng.integers(0, 30, count),
+        "layer": rng.choice(["mesh", "overlay"], count),
+        "topic": pa.array(topics, pa.int32()),
+        "vf": (start := rng.integers(0, 50, count)),
+        "vt": start + rng.integers(1, 9, count),
+    }
+    return pa.table(columns).cast(LINKS.arrow)
+
+
+def write(writer: RunWriter, name: str, rows: pa.Table, files: int = 3, group: int = 7) -> Path:
+    """A generation of a table, as Spark would write it: some files, some row groups."""
+    directory = writer.fresh_directory(name)
+    directory.mkdir(parents=True)
+    (directory / "_SUCCESS").touch()
+    size = -(-len(rows) // files)
+    for i in range(files):
+        part = rows.slice(i * size, size)
+        pq.write_table(part, directory / f"part-{i:05}.parquet", row_group_size=group)
+    return directory
+
+
+def add(writer: RunWriter, stage: str, name: str, rows: pa.Table, **changes: object) -> None:
+    assert writer.manifest is not None
+    entry = writer.entry(write(writer, name, rows))
+    writer.commit(writer.manifest.with_stage(stage, {name: entry}, **changes))
+
+
+def everything(directory: Path) -> set[str]:
+    return {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def rows() -> pa.Table:
+    return links(100, seed=1)
+
+
+@pytest.fixture
+def run(tmp_path: Path, rows: pa.Table) -> StoredRun:
+    with writing(tmp_path, "monday") as writer:
+        writer.begin(EMPTY)
+        add(writer, "versions", "links", rows, state="complete")
+    return open_run(tmp_path, "monday")
+
+
+class TestReading:
+    def test_a_table_comes_back_sorted_by_its_key(self, run: StoredRun, rows: pa.Table) -> None:
+        found = run.read("links")
+        assert found.schema == LINKS.arrow
+        order = [(key, "ascending") for key in LINKS.key]
+        assert found.select(list(LINKS.key)).equals(rows.sort_by(order).select(list(LINKS.key)))
+        assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows.to_pylist()))
+
+    def test_columns_and_rows_can_be_chosen(self, run: StoredRun, rows: pa.Table) -> None:
+        found = run.read("links", ["dst", "vf"], pc.field("layer") == "mesh")
+        assert found.column_names == ["dst", "vf"]
+        mesh = rows.filter(pc.equal(rows["layer"], "mesh"))
+        assert sorted(found["vf"].to_pylist()) == sorted(mesh["vf"].to_pylist())
+
+    def test_rows_are_counted_without_reading(self, run: StoredRun) -> None:
+        assert run.rows("links") == 100
+        assert run.has("links")
+
+    def test_a_table_that_was_not_written_is_empty(self, run: StoredRun) -> None:
+        assert not run.has("roles")
+        assert run.rows("roles") == 0
+        assert run.read("roles").num_rows == 0
+        assert run.read("roles").schema == table("roles").arrow
+        assert list(run.scan("roles")) == []
+        assert list(run.row_groups("roles")) == []
+
+    def test_a_scan_gives_every_row_once(self, run: StoredRun, rows: pa.Table) -> None:
+        found = pa.Table.from_batches(run.scan("links"), LINKS.arrow)
+        assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows.to_pylist()))
+
+    def test_row_groups_have_the_same_labels_each_time(self, run: StoredRun) -> None:
+        first, again = list(run.row_groups("links")), list(run.row_groups("links"))
+        labels = [label for label, _ in first]
+        assert len(labels) == len(set(labels)) == 15
+        assert labels[:2] == ["part-00000.parquet#0", "part-00000.parquet#1"]
+        assert [(label, batch.to_pylist()) for label, batch in first] == [
+            (label, batch.to_pylist()) for label, batch in again
+        ]
+        assert sum(len(batch) for _, batch in first) == 100
+
+    def test_row_groups_keep_their_labels_where_the_run_is_moved(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = [label for label, _ in run.row_groups("links")]
+        run.directory.rename(tmp_path / "elsewhere")
+        moved = replace(run, directory=tmp_path / "elsewhere")
+        assert [label for label, _ in moved.row_groups("links")] == before
+
+    def test_no_such_table(self, run: StoredRun) -> None:
+        with pytest.raises(UnknownName, match="did you mean links"):
+            run.read("link")
+
+    def test_a_table_whose_files_are_gone_is_not_an_empty_one(self, run: StoredRun) -> None:
+        directory = run.directory / run.manifest.tables["links"].directory
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+        with pytest.raises(StoreBroken, match="links"):
+            run.read("links")
+
+    @pytest.mark.parametrize("way", ["read", "row_groups"])
+    def test_a_file_that_is_no_parquet_is_named(self, run: StoredRun, way: str) -> None:
+        run.files("links")[1].write_bytes(b"PAR1 torn")
+        with pytest.raises(StoreBroken, match="part-00001"):
+            list(getattr(run, way)("links"))
+
+
+class TestOpening:
+    def test_an_unknown_run_suggests_the_nearest(self, run: StoredRun, tmp_path: Path) -> None:
+        with pytest.raises(UnknownName, match="did you mean monday"):
+            open_run(tmp_path, "mondy")
+
+    def test_in_an_empty_workspace(self, tmp_path: Path) -> None:
+        assert runs(tmp_path) == []
+        assert run_names(tmp_path / "nowhere") == []
+        with pytest.raises(UnknownName, match="no run 'monday'"):
+            open_run(tmp_path, "monday")
+
+    def test_a_name_that_leaves_the_workspace_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UseError, match="cannot name a run"):
+            open_run(tmp_path, "../monday")
+
+    def test_a_run_under_way_is_not_read_unasked(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        with pytest.raises(RunNotComplete, match="ingesting"):
+            open_run(tmp_path, "monday")
+        assert open_run(tmp_path, "monday", complete=False).name == "monday"
+
+    def test_a_broken_manifest_is_named(self, run: StoredRun, tmp_path: Path) -> None:
+        (run.directory / FILE).write_text("{")
+        with pytest.raises(StoreBroken, match=FILE):
+            open_run(tmp_path, "monday")
+        with pytest.raises(StoreBroken, match=FILE):
+            runs(tmp_path)
+        assert run_names(tmp_path) == ["monday"]
+
+    def test_runs_are_listed_by_name(self, tmp_path: Path) -> None:
+        for name in ("b", "a", "c"):
+            with writing(tmp_path, name) as writer:
+                writer.begin(replace(EMPTY, name=name))
+        (tmp_path / "runs" / "no-run").mkdir()
+        assert [run.name for run in runs(tmp_path)] == run_names(tmp_path) == ["a", "b", "c"]
+
+    def test_a_metric_by_its_short_name(self) -> None:
+        assert metric_table("peers").name == "metrics/peers"
+        assert metric_table("metrics/overlay").name == "metrics/overlay"
+        with pytest.raises(UnknownName):
+            metric_table("links")
+
+
+class TestWriting:
+    def test_nobody_sees_what_is_not_committed(self, run: StoredRun, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            write(writer, "links", links(9, seed=2))
+            assert open_run(tmp_path, "monday").rows("links") == 100
+
+    def test_a_new_generation_replaces_the_old_at_once(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            add(writer, "again", "links", links(9, seed=2))
+            assert run.read("links").num_rows == 100  # who reads the old one may finish
+        assert open_run(tmp_path, "monday").read("links").num_rows == 9
+
+    def test_the_next_writer_removes_what_is_not_named(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            for name in ("links", "metrics/peers", "staged/parsed.events", "quarantine"):
+                write(writer, name, links(9, seed=2))
+            assert everything(run.directory) > before
+        with writing(tmp_path, "monday"):
+            pass
+        assert everything(run.directory) == before
+        assert open_run(tmp_path, "monday").read("links").num_rows == 100
+
+    def test_what_is_staged_stays_as_long_as_it_is_named(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "parse", "staged/parsed.events", links(9, seed=2))
+        with writing(tmp_path, "monday") as writer:
+            assert writer.manifest is not None
+            entry = writer.manifest.tables["staged/parsed.events"]
+            assert (writer.directory / entry.directory).is_dir()
+            writer.commit(replace(writer.manifest, tables={}))
+            writer.sweep()
+        assert everything(writer.directory) == {FILE}
+        assert not (writer.directory / "staged").exists()
+
+    def test_beginning_anew_leaves_nothing_of_the_old(self, run: StoredRun, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        assert everything(run.directory) == {FILE}
+        assert read_manifest(run.directory) == EMPTY
+
+    def test_generations_never_meet(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            assert len({writer.fresh_directory("links") for _ in range(1000)}) == 1000
+
+    def test_an_entry_counts_rows_and_is_relative(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            directory = write(writer, "links", links(41, seed=3))
+            entry = writer.entry(directory)
+        assert entry.rows == 41
+        assert writer.directory / entry.directory == directory
+        assert not Path(entry.directory).is_absolute()
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from ingest.store import writing
+with writing(Path(sys.argv[1]), "monday"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> subprocess.Popen[str]:
+    """Another process that writes the run."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def end(child: subprocess.Popen[str], how: signal.Signals) -> None:
+    child.send_signal(how)
+    child.communicate(timeout=30)
+
+
+class TestLock:
+    def test_a_second_writer_is_refused_with_the_first_ones_process(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        try:
+            with (
+                pytest.raises(RunLocked, match=f"process {holder.pid}"),
+                writing(tmp_path, "monday"),
+            ):
+                pass
+            with writing(tmp_path, "tuesday"):
+                pass
+        finally:
+            end(holder, signal.SIGKILL)
+
+    def test_a_run_under_way_cannot_be_removed(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        try:
+            with pytest.raises(RunLocked):
+                remove_run(tmp_path, "monday")
+        finally:
+            end(holder, signal.SIGKILL)
+        assert (tmp_path / "runs" / "monday").is_dir()
+
+    def test_the_lock_of_a_killed_process_is_taken_over(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        end(holder, signal.SIGKILL)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        assert everything(writer.directory) == {FILE}
+
+    def test_an_interrupted_process_lets_go_itself(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        end(holder, signal.SIGINT)
+        assert everything(tmp_path / "runs" / "monday") == set()
+
+    def test_one_process_may_write_again_and_not_twice_at_once(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with writing(tmp_path, "monday"):
+                with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
+                    remove_run(tmp_path, "monday")
+                with pytest.raises(RunLocked), writing(tmp_path, "monday"):
+                    pass
+
+    def test_an_error_inside_lets_go(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError), writing(tmp_path, "monday"):
+            _ = 1 / 0
+        with writing(tmp_path, "monday"):
+            pass
+
+
+class TestRemoving:
+    def test_nothing_of_it_remains(self, run: StoredRun, tmp_path: Path) -> None:
+        remove_run(tmp_path, "monday")
+        assert not run.directory.exists()
+        assert runs(tmp_path) == []
+
+    def test_a_broken_run_can_be_removed(self, run: StoredRun, tmp_path: Path) -> None:
+        (run.directory / FILE).write_text("{")
+        remove_run(tmp_path, "monday")
+        assert not run.directory.exists()
+
+    def test_no_such_run(self, run: StoredRun, tmp_path: Path) -> None:
+        with pytest.raises(UnknownName, match="did you mean monday"):
+            remove_run(tmp_path, "munday")
+        with pytest.raises(UseError, match="cannot name a run"):
+            remove_run(tmp_path, "..")
+        assert run.directory.exists()
