@@ -125,7 +125,7 @@ def gexf_output(path: Path | None) -> Iterator[TextIO]:
         finally:
             out.detach()
         return
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial = path.parent / f".{path.name}.{os.getpid()}.part"
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as out:
             yield out
@@ -187,9 +187,9 @@ def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> Sequence[st
 def _overlay_rows(
     run: LoadedRun, topic: int | None, options: OverlayExport, clock: Clock
 ) -> OverlayRows:
-    layers = run.facts.layers if options.layers is None else options.layers
-    if layers is not None:
-        _known("layer", layers, run.layers)
+    layers = run.facts.layers
+    if options.layers is not None:
+        layers = tuple(_known("layer", options.layers, run.layers))
     ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
     peers = list(read.peers(run))
     publishers, relays = _roles(run, topic, peers)

@@ -7,8 +7,9 @@ spreading. Whose hop is unknown appears with the last known one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from graphstore.gexf_overlay import COLOURS, circle_position
 from graphstore.gexf_writer import Attribute, Edge, Node, Value
@@ -24,7 +25,7 @@ class MessageRows:
     publisher: int | None
     time_us: int | None
     arrivals: Sequence[ArrivalRow]
-    missed: Iterable[int] = ()
+    missed: Collection[int] = ()
     """Peers that subscribed at the publication and never received it."""
 
 
@@ -47,15 +48,26 @@ class MessageGraph:
     """The nodes and edges of one message's dissemination."""
 
     rows: MessageRows
-    last: int = field(init=False)
-    """The largest hop: where the time axis ends."""
-    start: dict[int, int] = field(init=False)
-    """The hop at which each peer appears."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def last(self) -> int:
+        """The largest hop: where the time axis ends."""
         hops = [arrival.hop for arrival in self.rows.arrivals if arrival.hop is not None]
-        object.__setattr__(self, "last", max(hops, default=0))
-        object.__setattr__(self, "start", self._starts())
+        return max(hops, default=0)
+
+    @cached_property
+    def start(self) -> dict[int, int]:
+        """The hop at which each peer appears."""
+        starts = dict.fromkeys(self.rows.missed, 0)
+        for peer, arrivals in _by_peer(self.rows.arrivals).items():
+            starts[peer] = self._step(_earliest(arrivals).hop)
+        for arrival in self.rows.arrivals:
+            if arrival.previous_hop is not None:
+                # Known only as the previous hop of others.
+                starts.setdefault(arrival.previous_hop, max(self._step(arrival.hop) - 1, 0))
+        if self.rows.publisher is not None:
+            starts[self.rows.publisher] = 0
+        return starts
 
     def nodes(self) -> Iterator[Node]:
         """The publisher, everyone who received or passed it on, and who missed it."""
@@ -101,18 +113,6 @@ class MessageGraph:
 
     def _step(self, hop: int | None) -> int:
         return self.last if hop is None else hop
-
-    def _starts(self) -> dict[int, int]:
-        starts = dict.fromkeys(self.rows.missed, 0)
-        for peer, arrivals in _by_peer(self.rows.arrivals).items():
-            starts[peer] = self._step(_earliest(arrivals).hop)
-        for arrival in self.rows.arrivals:
-            if arrival.previous_hop is not None:
-                # Known only as the previous hop of others.
-                starts.setdefault(arrival.previous_hop, max(self._step(arrival.hop) - 1, 0))
-        if self.rows.publisher is not None:
-            starts[self.rows.publisher] = 0
-        return starts
 
     def _role(self, peer: int, arrivals: Sequence[ArrivalRow], missed: frozenset[int]) -> str:
         if peer == self.rows.publisher:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
@@ -67,20 +68,23 @@ class OverlayGraph:
     topic: int | None = None
     parallel: bool = False
     """One edge for each (layer, topic) of a pair instead of one for the pair."""
-    lives: Lives = field(init=False)
-    topics: dict[int, Lives] = field(init=False)
 
-    def __post_init__(self) -> None:
-        topics = topic_lives(self.rows.subscriptions, self.clock)
-        lives = peer_lives(self.rows.presence, self.clock)
-        if self.topic is not None:
-            lives = {
-                peer: common(lives.get(peer, []), of[self.topic])
-                for peer, of in topics.items()
-                if self.topic in of
-            }
-        object.__setattr__(self, "topics", topics)
-        object.__setattr__(self, "lives", {peer: spans for peer, spans in lives.items() if spans})
+    @cached_property
+    def topics(self) -> dict[int, Lives]:
+        """The intervals of each peer's subscriptions, by peer and topic."""
+        return topic_lives(self.rows.subscriptions, self.clock)
+
+    @cached_property
+    def lives(self) -> Lives:
+        """The intervals in which each peer is there; of a topic, in which it subscribes."""
+        present = peer_lives(self.rows.presence, self.clock)
+        if self.topic is None:
+            return present
+        return {
+            peer: spans
+            for peer, of in self.topics.items()
+            if (spans := common(present.get(peer, []), of.get(self.topic, [])))
+        }
 
     def node_attributes(self, metrics: Sequence[str]) -> list[Attribute]:
         """The columns of the nodes; `metrics` names columns of metrics/peers."""

@@ -7,6 +7,7 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
+import cypher
 from graphstore.gexf import (
     DEFAULT_ATTRIBUTES,
     METRIC_ATTRIBUTES,
@@ -164,6 +165,54 @@ def test_what_cannot_be_had_is_named(exported_run: Loaded):
     with pytest.raises(UnknownName, match="no message 'm99'"):
         export_message(run, "m99", out)
     assert out.getvalue() == ""
+
+
+def test_the_roles_of_a_topic_are_found_by_index(exported_run: Loaded, graph: Graph):
+    _, run = exported_run
+    text = cypher.statement("read", "topic-roles").text
+    with graph.driver.session(database=graph.database) as session:
+        summary = session.run(f"EXPLAIN {text}", run=run.facts.name, topic=0).consume()
+    operators = list(plan_operators(summary.plan))
+    assert sum("RelationshipIndexSeek" in operator for operator in operators) == 1
+    assert not any("Scan" in operator for operator in operators)
+
+
+def plan_operators(plan) -> Iterator[str]:
+    yield plan["operatorType"]
+    for child in plan.get("children", ()):
+        yield from plan_operators(child)
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "overlay.gexf"
+    path.write_text("before", "utf-8")
+
+    def interrupted():
+        with gexf_output(path) as out:
+            out.write("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text("utf-8") == "before"
+    with gexf_output(path) as out:
+        out.write("\u00e4fter")
+    assert path.read_text("utf-8") == "\u00e4fter"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    for path in (tmp_path / "no" / "overlay.gexf", tmp_path):
+        with pytest.raises(UseError, match="cannot write"), gexf_output(path) as out:
+            out.write("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_output_is_utf_8_and_stays_open(capfdbinary):
+    with gexf_output(None) as out:
+        out.write("\u00e4\n")
+    print("after", flush=True)
+    assert capfdbinary.readouterr().out == b"\xc3\xa4\nafter\n"
 
 
 def test_the_default_attributes_are_columns_of_the_metrics():
