@@ -1,0 +1,127 @@
+"""Reports by the contract of `ingest.reports`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from ingest.reports import parse
+from ingest.sources import reports_facts as facts
+from ingest.sources import reports_observed as observed
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.lines import quarantine, read_lines
+from ingest.sources.reports_schema import REPORT_COLUMNS, read_records
+
+_LOOK_AT = 50
+"""Lines at the beginning of a file that are looked at to recognise it."""
+_KEY = ("run", "peer", "interval")
+_PLACE = ("file", "position")
+
+
+class Reports:
+    """The source; see ingest.sources.base.Source for its four steps."""
+
+    name = "reports"
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'ndjson', where one of the first lines is a record of the contract."""
+        del path
+        records = (parse(line)[0] for line in head.split(b"\n")[:_LOOK_AT])
+        formats = (record.get("format") for record in records if isinstance(record, dict))
+        return "ndjson" if any(str(name).startswith("vizpub.") for name in formats) else None
+
+    def parse(
+        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
+    ) -> dict[str, DataFrame]:
+        """`reports` (run, REPORT_COLUMNS; one per peer and interval), `headers` (run headers and
+        ends: run, HEADER_COLUMNS), `counts` (what, name, records) and `quarantine`.
+        """
+        lines = read_lines(spark, files)
+        # Every staged table is made from the records, and reading them is the dear part.
+        records = read_records(lines).persist()
+        sound = _with_run_of_file(records.where("reason IS NULL"))
+        every = sound.where("format = 'vizpub.report/1'")
+        chosen = every if options.only is None else every.where(F.col("run") == options.only)
+        lost = _lost(chosen)
+        return {
+            "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
+            "headers": sound.where("format <> 'vizpub.report/1'").select("run", "header.*"),
+            "counts": _counts(every, lost, records),
+            "quarantine": quarantine(_refused(records, lost, lines), lines),
+        }
+
+    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+        """One tick per interval.
+
+        Raises: InputError where there is no report, the intervals lie too far apart or run
+        headers contradict each other; UseError for several runs without `only`, and for an
+        interval that is not the one of the header; UnknownName for an `only` that is not there.
+        """
+        return facts.describe(staged, options)
+
+    def observe(
+        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+    ) -> Observed:
+        """Lazily; what no report of the run has is unknown."""
+        return observed.observe(staged, description, options)
+
+
+def _with_run_of_file(records: DataFrame) -> DataFrame:
+    """A record that names no run is of the run that a header in its file names."""
+    named = (
+        records.where("format = 'vizpub.run/1' AND run IS NOT NULL")
+        .groupBy("file")
+        .agg(F.min("run").alias("run_of_file"))
+    )
+    return records.join(F.broadcast(named), "file", "left").withColumn(
+        "run", F.coalesce("run", "run_of_file")
+    )
+
+
+def _lost(reports: DataFrame) -> DataFrame:
+    """file, position and what became of reports that give way to another of their interval.
+
+    `superseded_records`: the other has a greater `seq`; `repeated_records`: it says the same;
+    `conflicting_records`: it came first. Only reports that share their peer and interval are moved.
+    """
+    key = [F.coalesce(name, F.lit("")).alias(name) if name == "run" else name for name in _KEY]
+    says = F.xxhash64(*(name for name in REPORT_COLUMNS))
+    slim = reports.select(
+        *_PLACE, *key, F.coalesce("seq", F.lit(-1)).alias("seq"), says.alias("says")
+    )
+    shared = slim.groupBy(*_KEY).agg(F.count(F.lit(1)).alias("times")).where("times > 1")
+    best_first = Window.partitionBy(*_KEY).orderBy(F.desc("seq"), *_PLACE)
+    ranked = slim.join(shared, list(_KEY), "left_semi").select(
+        *_PLACE,
+        F.row_number().over(best_first).alias("rank"),
+        (F.col("seq") < F.first("seq").over(best_first)).alias("older"),
+        (F.col("says") == F.first("says").over(best_first)).alias("same"),
+    )
+    what = F.when(F.col("older"), "superseded_records").when(F.col("same"), "repeated_records")
+    return ranked.where("rank > 1").select(
+        *_PLACE, what.otherwise("conflicting_records").alias("what")
+    )
+
+
+def _counts(reports: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
+    """what, name, records: reports of each `run`, what was `lost`, each `unknown field`."""
+    named = {
+        "run": reports.select(F.col("run").alias("name")),
+        "lost": lost.select(F.col("what").alias("name")),
+        "unknown field": records.select(F.explode("unknown_fields").alias("name")),
+    }
+    parts = [frame.select(F.lit(what).alias("what"), "name") for what, frame in named.items()]
+    every = reduce(DataFrame.unionAll, parts)
+    return every.groupBy("what", "name").agg(F.count(F.lit(1)).alias("records"))
+
+
+def _refused(records: DataFrame, lost: DataFrame, lines: DataFrame) -> DataFrame:
+    """file, position, text and reason of what goes to the quarantine."""
+    columns: tuple[str | Column, ...] = (*_PLACE, "text")
+    unsound = records.where("reason IS NOT NULL").select(*columns, "reason")
+    conflicting = lost.where("what = 'conflicting_records'").select(*_PLACE)
+    texts = lines.join(conflicting, list(_PLACE), "left_semi").select(*columns)
+    return unsound.unionByName(texts.withColumn("reason", F.lit("conflicting report")))

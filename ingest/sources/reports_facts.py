@@ -1,0 +1,145 @@
+"""What reports tell of their run as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from ingest.sources.base import Description, SourceOptions
+from ingest.sources.reports_traffic import count_differing
+from model.clock import Clock
+from model.errors import InputError, UnknownName, UseError
+from model.tables import TRAFFIC_COLUMNS
+
+_MOST_INTERVALS = 10_000_000
+_FIELDS = (
+    "neighbors",
+    "topics",
+    "roles",
+    *TRAFFIC_COLUMNS,
+    "duplicates",
+    "sent",
+    "received",
+)
+"""What reports may leave out, in all of them or in some."""
+_NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
+
+
+def unknown_word(field: str) -> str:
+    """How a description says that no report has a field: 'control.bytes.sent'."""
+    return field.replace("_", ".")
+
+
+def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+    """See Reports.describe."""
+    counted = staged["counts"].orderBy("name").collect()
+    run = _the_run({row.name: row.records for row in counted if row.what == "run"}, options.only)
+    header = _header(staged["headers"], run)
+    counts = _counts(staged["reports"])
+    absent = [name for name in _FIELDS if not counts[name]]
+    return Description(
+        clock=_clock(counts, header, options.interval_us),
+        protocol=header.get("protocol"),
+        parameters=json.loads(header.get("parameters", "{}")),
+        seed=header.get("seed"),
+        epoch=header.get("epoch"),
+        ended="last_interval" in header,
+        unknown=tuple(dict.fromkeys([*map(unknown_word, absent), *header.get("unknown", ())])),
+        notes={
+            **{
+                _NOTED[row.what].format(row.name): row.records
+                for row in counted
+                if row.what in _NOTED
+            },
+            **_incomplete(counts, set(absent)),
+            **_differing(staged, absent, options.only),
+        },
+    )
+
+
+def _the_run(found: Mapping[str | None, int], only: str | None) -> str | None:
+    """The one run of the input; null if it has no name. `found` is how many reports each has."""
+    if not found:
+        raise InputError("no report could be read", "every record was refused; see the quarantine")
+    named = sorted(run for run in found if run is not None)
+    if only is not None:
+        if only not in named:
+            raise UnknownName("run", only, named)
+        return only
+    if len(named) > 1:
+        told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
+        raise UseError(
+            f"the input holds several runs: {told}; pick one, for example: --only {named[0]}"
+        )
+    return named[0] if named else None
+
+
+def _header(headers: DataFrame, run: str | None) -> dict[str, Any]:
+    """What the headers and ends of the run say, one value a field.
+
+    Raises: InputError where they contradict each other.
+    """
+    mine = headers.where(F.col("run").isNull() | (F.col("run") == F.lit(run)))
+    names = [name for name in headers.columns if name != "run"]
+    row = mine.agg(*(F.sort_array(F.collect_set(name)).alias(name) for name in names)).first()
+    assert row is not None  # an aggregate has one row
+    values = {name: row[name] for name in names}
+    ends = values.pop("last_interval")
+    for name, several in values.items():
+        if len(several) > 1:
+            raise InputError(
+                f"run headers contradict each other: '{name}' is {' and '.join(map(str, several))}",
+                "ingest the files of one run, or pick one with --only RUN",
+            )
+    found = {name: several[0] for name, several in values.items() if several}
+    return {**found, "last_interval": max(ends)} if ends else found
+
+
+def _counts(reports: DataFrame) -> Row:
+    """How many reports have each field, and the intervals they are of."""
+    row = reports.agg(
+        F.min("interval").alias("first"),
+        F.max("interval").alias("last"),
+        F.count(F.lit(1)).alias("all"),
+        F.count_if("left").alias("left"),
+        *(F.count(name).alias(name) for name in _FIELDS),
+    ).first()
+    assert row is not None  # an aggregate has one row
+    return row
+
+
+def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Clock:
+    told_us = header.get("interval_us")
+    if None not in (asked_us, told_us) and asked_us != told_us:
+        raise UseError(
+            f"the reports' intervals are {told_us} µs long, not {asked_us}: leave out --interval"
+        )
+    last = max(counts["last"], header.get("last_interval", 0))
+    if last - counts["first"] >= _MOST_INTERVALS:
+        raise InputError(
+            f"the reports reach from interval {counts['first']} to {last}",
+            f"more than {_MOST_INTERVALS:,} intervals are surely a mistake in one of them",
+        )
+    return Clock(1, told_us or asked_us, counts["first"], last)
+
+
+def _incomplete(counts: Row, absent: set[str]) -> dict[str, int]:
+    """How many reports lack what others of the run have."""
+    missing = {name: counts["all"] - counts[name] for name in _FIELDS if name not in absent}
+    return {f"reports without {unknown_word(name)}": n for name, n in missing.items() if n}
+
+
+def _differing(
+    staged: Mapping[str, DataFrame], absent: Sequence[str], only: str | None
+) -> dict[str, int]:
+    """How many reports count other publication traffic than their events tell."""
+    counted = any(name.startswith("publication") for name in set(_FIELDS) - set(absent))
+    if not counted or {"sent", "received"} <= set(absent):
+        return {}
+    word = "reports whose publication counters differ from their events"
+    differing = count_differing(staged, only)
+    return {word: differing} if differing else {}

@@ -1,0 +1,510 @@
+"""Reports → observed tables: each sentence of the contract, and a naive reference."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.reports import Reports
+from model.clock import OPEN, Clock
+from model.errors import InputError, UnknownName, UseError
+from model.tables import QUARANTINE, TRAFFIC_COLUMNS
+
+pytestmark = pytest.mark.spark
+
+Record = dict[str, Any]
+SEED = 20_14
+
+
+def report(peer: str, interval: int, **fields: Any) -> Record:
+    if "source" in fields:
+        fields["from"] = fields.pop("source")
+    return {"format": "vizpub.report/1", "peer": peer, "interval": interval, **fields}
+
+
+def header(**fields: Any) -> Record:
+    return {"format": "vizpub.run/1", **fields}
+
+
+def end(last_interval: int) -> Record:
+    return {"format": "vizpub.end/1", "last_interval": last_interval}
+
+
+@dataclass
+class Ingested:
+    staged: dict[str, DataFrame]
+    told: Description
+    seen: Observed
+
+    def rows(self, table: str) -> set[tuple[Any, ...]]:
+        frame = getattr(self.seen, table)
+        return {tuple(row) for row in frame.collect()}
+
+    def quarantine(self) -> list[tuple[str, int, str, str]]:
+        rows = self.staged["quarantine"].select(*QUARANTINE.names).collect()
+        return sorted((Path(row.file).name, row.line, row.reason, row.text) for row in rows)
+
+
+class Desk:
+    """Writes files and takes them through the source, by way of Parquet as the pipeline does."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.runs = spark, folder, 0
+
+    def stage(
+        self, *files: Iterable[Record | str] | bytes, **options: Any
+    ) -> tuple[dict[str, DataFrame], SourceOptions]:
+        self.runs += 1
+        here = self.folder / str(self.runs)
+        here.mkdir()
+        inputs = [self._write(here, number, content) for number, content in enumerate(files)]
+        chosen = SourceOptions(**options)
+        staged = Reports().parse(self.spark, inputs, chosen)
+        with ThreadPoolExecutor(len(staged)) as pool:
+            list(pool.map(lambda name: staged[name].write.parquet(str(here / name)), staged))
+        return {name: self.spark.read.parquet(str(here / name)) for name in staged}, chosen
+
+    def take(self, *files: Iterable[Record | str] | bytes, **options: Any) -> Ingested:
+        staged, chosen = self.stage(*files, **options)
+        told = Reports().describe(staged, chosen)
+        return Ingested(staged, told, Reports().observe(staged, told, chosen))
+
+    @staticmethod
+    def _write(folder: Path, number: int, content: Iterable[Record | str] | bytes) -> InputFile:
+        damage = None
+        if isinstance(content, bytes):
+            path, damage = folder / f"{number}.ndjson.gz", "truncated gzip"
+            path.write_bytes(content)
+        else:
+            path = folder / f"{number}.ndjson"
+            lines = [line if isinstance(line, str) else json.dumps(line) for line in content]
+            path.write_text("\n".join(lines) + "\n")
+        return InputFile(str(path), "ndjson", path.stat().st_size, "", damage)
+
+
+@pytest.fixture
+def desk(spark: SparkSession, tmp_path: Path) -> Desk:
+    return Desk(spark, tmp_path)
+
+
+def test_the_contracts_example_gives_every_table(desk: Desk) -> None:
+    found = desk.take(
+        [
+            header(
+                run="poldercast-1",
+                protocol="poldercast",
+                parameters={"fanout": 2},
+                seed=1,
+                interval_us=1_000_000,
+                epoch="2026-11-20T10:00:00Z",
+                unknown=["control.bytes"],
+            ),
+            report(
+                "17",
+                42,
+                run="poldercast-1",
+                seq=43,
+                neighbors=["3", {"peer": "99", "layer": "rings", "topic": "7"}],
+                topics=["7", "12"],
+                roles=[{"role": "rendezvous", "topic": "7"}, {"role": "seed"}],
+                control={
+                    "sent": {"messages": 12, "bytes": 4023},
+                    "received": {"messages": 9, "bytes": 3980},
+                },
+                publication={
+                    "sent": {"messages": 2, "bytes": 1024},
+                    "received": {"messages": 1, "bytes": 512},
+                },
+                duplicates=0,
+                sent=[
+                    {
+                        "message": "m1",
+                        "topic": "7",
+                        "publisher": "17",
+                        "to": ["3", "99"],
+                        "hops": 0,
+                        "time_us": 42000100,
+                        "bytes": 512,
+                    }
+                ],
+                received=[
+                    {
+                        "message": "m0",
+                        "topic": "7",
+                        "publisher": "5",
+                        "from": "99",
+                        "hops": 3,
+                        "time_us": 42000050,
+                        "bytes": 512,
+                    }
+                ],
+            ),
+        ]
+    )
+    assert found.told == Description(
+        clock=Clock(1, 1_000_000, 42, 42),
+        protocol="poldercast",
+        parameters={"fanout": 2},
+        seed=1,
+        epoch="2026-11-20T10:00:00Z",
+        unknown=("control.bytes",),
+    )
+    assert found.rows("peers") == {("17", True)}
+    assert found.rows("presence") == {("17", 42, OPEN)}
+    assert found.rows("links") == {
+        ("17", "3", "overlay", None, 42, OPEN),
+        ("17", "99", "rings", "7", 42, OPEN),
+    }
+    assert found.rows("subscriptions") == {("17", "7", 42, OPEN), ("17", "12", 42, OPEN)}
+    assert found.rows("roles") == {
+        ("17", "rendezvous", "7", 42, OPEN),
+        ("17", "seed", None, 42, OPEN),
+    }
+    assert found.rows("traffic") == {("17", 42, 12, 9, 4023, 3980, 2, 1, 1024, 512, 0)}
+    assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42)}
+    assert found.rows("receptions") == {("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3)}
+    assert found.rows("rejections") == set()
+    assert found.quarantine() == []
+    assert found.seen.traffic is not None
+    assert found.seen.traffic.columns == ["peer", "interval", *TRAFFIC_COLUMNS, "duplicates"]
+
+
+def test_what_no_report_has_is_unknown(desk: Desk) -> None:
+    found = desk.take([report("a", 3, neighbors=[]), report("b", 4, neighbors=["a"])])
+    assert found.seen.links is not None
+    assert found.rows("links") == {("b", "a", "overlay", None, 4, OPEN)}
+    assert found.rows("presence") == {("a", 3, 4), ("b", 4, OPEN)}
+    for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
+        assert getattr(found.seen, table) is None
+    assert set(found.told.unknown) == {
+        "topics",
+        "roles",
+        *(name.replace("_", ".") for name in TRAFFIC_COLUMNS),
+        "duplicates",
+        "sent",
+        "received",
+    }
+    assert found.told.clock == Clock(1, None, 3, 4)
+
+
+def test_dissemination_alone(desk: Desk) -> None:
+    copy = {"message": "m", "topic": "t"}
+    found = desk.take(
+        [
+            report("a", 0, sent=[{**copy, "hops": 0, "to": ["b", "c"]}], received=[]),
+            report("b", 1, received=[{**copy, "from": "a", "hops": 1}, {**copy, "from": "c"}]),
+            # Not a publication: sent on, and named as somebody else's.
+            report("b", 2, sent=[{**copy, "hops": 1}, {**copy, "publisher": "a"}]),
+            report("c", 2, sent=[{"message": "n", "publisher": "c"}]),
+        ]
+    )
+    assert found.seen.links is None
+    assert found.rows("publications") == {
+        ("m", "t", "a", 0, None, 0),
+        ("n", None, "c", 2, None, 2),
+    }
+    assert found.rows("receptions") == {
+        ("m", "t", None, "b", "a", None, 1, 1, 0, None, 1),
+        ("m", "t", None, "b", "c", None, 1, 1, 1, None, None),
+    }
+    sent_and_received = {(row[0], row[1], row[6], row[7]) for row in found.rows("traffic")}
+    assert sent_and_received == {
+        ("a", 0, 2, 0),
+        ("b", 1, None, 2),
+        ("b", 2, None, None),
+        ("c", 2, None, None),
+    }
+    assert found.told.notes["reports without received"] == 2
+
+
+def test_leaving_end_and_the_last_interval(desk: Desk) -> None:
+    events = {"sent": [{"message": "bye", "hops": 0, "to": []}]}
+    records = [
+        report("stays", 0, topics=["t"]),
+        report("stays", 1, topics=["t"]),
+        report("stays", 2, topics=["t"]),
+        report("leaves", 0, topics=["t"]),
+        report("leaves", 1, topics=["t"], left=True, **events),
+        report("stops", 1, topics=["t"]),
+    ]
+    found = desk.take(records)
+    assert found.rows("presence") == {("stays", 0, OPEN), ("leaves", 0, 1), ("stops", 1, 2)}
+    assert found.rows("subscriptions") == {
+        ("stays", "t", 0, OPEN),
+        ("leaves", "t", 0, 1),
+        ("stops", "t", 1, 2),
+    }
+    assert found.rows("publications") == {("bye", None, "leaves", 1, None, 1)}
+    assert not found.told.ended
+    marked = desk.take([*records, end(5)])
+    assert marked.told.ended
+    assert marked.told.clock == Clock(1, None, 0, 5)
+    assert marked.rows("presence") == {("stays", 0, 3), ("leaves", 0, 1), ("stops", 1, 2)}
+
+
+def test_counters_that_run_from_the_start(desk: Desk) -> None:
+    def counted(interval: int, messages: int | None, duplicates: int) -> Record:
+        control = {} if messages is None else {"control": {"sent": {"messages": messages}}}
+        return report("a", interval, duplicates=duplicates, **control)
+
+    records = [counted(2, 5, 1), counted(3, 9, 1), counted(4, None, 4), counted(5, 10, 2)]
+    again = counted(6, 3, 2)  # the process was restarted
+    found = desk.take([header(counters="total"), *records, again])
+    assert {(row[1], row[2], row[10]) for row in found.rows("traffic")} == {
+        (2, 5, 1),
+        (3, 4, 0),
+        (4, None, 3),
+        (5, 1, 2),
+        (6, 3, 0),
+    }
+    plain = desk.take([header(counters="delta"), *records, again])
+    assert {(row[1], row[2]) for row in plain.rows("traffic")} == {
+        (2, 5),
+        (3, 9),
+        (4, None),
+        (5, 10),
+        (6, 3),
+    }
+
+
+def test_publication_counters_win_over_events(desk: Desk) -> None:
+    events = [{"message": "m", "bytes": 10}, {"message": "m", "bytes": 5}]
+    found = desk.take(
+        [
+            report("a", 0, received=events),
+            report("b", 0, received=events, publication={"received": {"messages": 2}}),
+            report("c", 0, received=events, publication={"received": {"messages": 7}}),
+            report("d", 0, sent=[{"message": "n", "to": ["a", "b", "c"], "bytes": 2**62}]),
+        ]
+    )
+    published = {row[0]: row[6:10] for row in found.rows("traffic")}
+    assert published == {
+        "a": (None, 2, None, 15),
+        "b": (None, 2, None, 15),
+        "c": (None, 7, None, 15),
+        "d": (3, None, None, None),  # more bytes than can be counted are unknown
+    }
+    word = "reports whose publication counters differ from their events"
+    assert found.told.notes[word] == 1
+
+
+BAD = [
+    ("nonsense", "not JSON"),
+    ('{"format": "vizpub.report/1", "peer": "b", "interval": 0} {}', "not JSON"),
+    ("[]", "not an object"),
+    ('{"peer": "b"}', "no 'format'"),
+    ('{"format": "vizpub.report/9"}', "unknown format 'vizpub.report/9'"),
+    (json.dumps(report("b", 1.5)), "'interval' is not an integer"),  # type: ignore[arg-type]
+    (json.dumps({**report("b", 0), "peer": None}), "no 'peer'"),
+    (json.dumps(report("b", -1)), "'interval' is negative"),
+    (json.dumps(report("b\n", 0)), "'peer' has a control character"),
+    (json.dumps(report("b", 0, topics=[1])), "'topics[]' is not a string"),
+    (
+        json.dumps(report("b", 0, control={"sent": {"bytes": -1}}, seq=-1)),
+        "'seq' is negative; 'control.sent.bytes' is negative",
+    ),
+    (json.dumps(header(counters="sum")), "'counters' is not delta or total"),
+]
+
+
+def test_bad_lines_are_quarantined_and_the_rest_is_ingested(desk: Desk) -> None:
+    lines: list[Record | str] = []
+    for number, (bad, _) in enumerate(BAD):
+        lines += [bad, "", report("a", number, neighbors=["b"])]
+    odd = [
+        report('ü\\"{', 0, topics=['{"peer": 1}', "é"], neighbors=['{"x']),
+        report("null", 0, seq=None, topics=None, neighbors=[{"peer": "a", "layer": None}]),
+    ]
+    found = desk.take(lines, odd)
+    assert found.quarantine() == sorted(
+        ("0.ndjson", 3 * number + 1, reason, bad) for number, (bad, reason) in enumerate(BAD)
+    )
+    assert found.rows("presence") == {("a", 0, OPEN), ('ü\\"{', 0, 1), ("null", 0, 1)}
+    assert found.rows("links") == {
+        ("a", "b", "overlay", None, 0, OPEN),
+        ('ü\\"{', '{"x', "overlay", None, 0, 1),
+        ("null", "a", "overlay", None, 0, 1),
+    }
+    assert found.rows("subscriptions") == {('ü\\"{', '{"peer": 1}', 0, 1), ('ü\\"{', "é", 0, 1)}
+
+
+def test_a_truncated_gzip_gives_its_readable_part(desk: Desk) -> None:
+    lines = b"".join(
+        json.dumps(report("a", n, seq=random.Random(SEED + n).randrange(10**9))).encode() + b"\n"
+        for n in range(500)
+    )
+    found = desk.take(gzip.compress(lines)[:-1500])
+    ((_, _, last),) = found.rows("presence")
+    assert last == OPEN
+    assert 50 < found.told.clock.last < 499
+    ((_, line, reason, text),) = found.quarantine()
+    assert (line, reason) == (found.told.clock.last + 2, "not JSON")
+    assert lines.split(b"\n")[line - 1].startswith(text.encode())
+
+
+def test_the_same_interval_twice(desk: Desk) -> None:
+    first = [
+        report("seq", 0, seq=1, topics=["old"]),
+        report("seq", 0, seq=2, topics=["new"]),
+        report("none", 0, topics=["old"]),
+        report("none", 0, topics=["new"], seq=0),
+        report("same", 0, topics=["t"]),
+        report("same", 0, topics=["t"]),
+        report("odd", 0, topics=["first"]),
+        report("odd", 1, topics=["first"]),
+    ]
+    second = [report("odd", 0, topics=["second"]), report("same", 0, topics=["t"])]
+    found = desk.take(first, second)
+    assert found.rows("subscriptions") == {
+        ("seq", "new", 0, 1),
+        ("none", "new", 0, 1),
+        ("same", "t", 0, 1),
+        ("odd", "first", 0, OPEN),
+    }
+    assert found.quarantine() == [("1.ndjson", 1, "conflicting report", json.dumps(second[0]))]
+    notes = found.told.notes
+    assert (notes["superseded_records"], notes["repeated_records"]) == (2, 2)
+
+
+def test_unknown_fields_are_counted_once_a_record(desk: Desk) -> None:
+    found = desk.take(
+        [
+            report("a", 0, colour="red", sent=[{"message": "m", "size": 1}] * 2),
+            report("a", 1, colour={"deep": [1]}),
+        ]
+    )
+    notes = {name: n for name, n in found.told.notes.items() if name.startswith("unknown")}
+    assert notes == {"unknown field colour": 2, "unknown field sent[].size": 1}
+    assert found.quarantine() == []
+
+
+def test_one_run_of_several(desk: Desk) -> None:
+    files = (
+        [header(run="a", interval_us=1_000_000), report("1", 0, neighbors=[])],
+        [header(run="b", interval_us=2_000_000), report("1", 0), report("2", 7, run="b")],
+    )
+    staged, options = desk.stage(*files)
+    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
+        Reports().describe(staged, options)
+    chosen = desk.take(*files, only="b")
+    assert chosen.told.clock == Clock(1, 2_000_000, 0, 7)
+    assert chosen.rows("presence") == {("1", 0, 1), ("2", 7, OPEN)}
+    staged, options = desk.stage(*files, only="c")
+    with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
+        Reports().describe(staged, options)
+
+
+def test_what_the_input_as_a_whole_may_not_be(desk: Desk) -> None:
+    timed = [header(interval_us=1_000_000), report("a", 0)]
+    staged, options = desk.stage(timed, interval_us=2_000_000)
+    with pytest.raises(UseError, match="1000000 µs long, not 2000000"):
+        Reports().describe(staged, options)
+    assert Reports().describe(staged, SourceOptions(1_000_000)).clock == Clock(1, 1_000_000)
+    assert Reports().describe(staged, SourceOptions()).clock == Clock(1, 1_000_000)
+    staged, options = desk.stage(timed, [header(interval_us=5), header(interval_us=1_000_000)])
+    with pytest.raises(InputError, match="'interval_us' is 5 and 1000000"):
+        Reports().describe(staged, options)
+    staged, options = desk.stage(["nonsense"])
+    with pytest.raises(InputError, match="no report could be read"):
+        Reports().describe(staged, options)
+    staged, options = desk.stage([report("a", 0), report("a", 2_000_000_000)])
+    with pytest.raises(InputError, match="from interval 0 to 2000000000"):
+        Reports().describe(staged, options)
+
+
+def test_it_recognises_its_files() -> None:
+    def line(record: Record) -> bytes:
+        return json.dumps(record).encode() + b"\n"
+
+    source = Reports()
+    assert source.recognises("x", line(header())) == "ndjson"
+    assert source.recognises("x", b"damaged\n\n" + line(report("a", 0)) + b'{"form') == "ndjson"
+    assert source.recognises("x", line({"type": 3, "peerID": "abc"})) is None
+    assert source.recognises("x", b"msg,node,prev_node,t_us\n") is None
+    assert source.recognises("x", b"\x00\xff\x1f") is None
+
+
+PEERS, TOPICS, INTERVALS = [str(n) for n in range(40)], ["s", "t", "u"], 14
+
+
+def random_reports(rng: random.Random) -> list[Record]:
+    """Reports with gaps, leavings, fields left out, and slowly changing state."""
+    records = []
+    for peer in PEERS:
+        neighbors, topics = set(rng.sample(PEERS, 3)), set(rng.sample(TOPICS, 1))
+        for interval in range(INTERVALS):
+            neighbors = {n for n in neighbors if rng.random() < 0.8} | set(rng.sample(PEERS, 1))
+            topics ^= {rng.choice(TOPICS)} if rng.random() < 0.3 else set()
+            if rng.random() < 0.25:
+                continue
+            state = {"neighbors": sorted(neighbors), "topics": sorted(topics)}
+            told = {name: value for name, value in state.items() if rng.random() < 0.85}
+            if rng.random() < 0.08:
+                told["left"] = True  # type: ignore[assignment]
+            records.append(report(peer, interval, **told))
+    rng.shuffle(records)
+    return records
+
+
+def naive(records: list[Record], field: str | None, gap: int) -> set[tuple[str, str, int]]:
+    """(peer, item, interval) of what holds at the end of each interval; item '' for presence."""
+    held = set()
+    for peer in PEERS:
+        mine = {r["interval"]: r for r in records if r["peer"] == peer}
+        before: int | None = None
+        state: set[str] = set()
+        for now in sorted(mine):
+            here = not mine[now].get("left", False)
+            was_here = before is not None and not mine[before].get("left", False)
+            bridged = before is not None and was_here and now - before - 1 <= gap
+            told = mine[now].get(field) if field else [""]
+            if not here:
+                new: set[str] = set()
+            elif told is not None:
+                new = set(told)
+            else:
+                new = state if bridged else set()
+            if bridged and before is not None:
+                both = state if field is None else state & new
+                held |= {(peer, item, i) for i in range(before + 1, now) for item in both}
+            held |= {(peer, item, now) for item in new}
+            before, state = now, new
+    return held
+
+
+def snapshots(spans: set[tuple[Any, ...]]) -> set[tuple[str, str, int]]:
+    """The same from spans (peer, item…, vf, vt)."""
+    return {
+        (span[0], span[1] if len(span) > 3 else "", interval)
+        for span in spans
+        for interval in range(span[-2], min(span[-1], INTERVALS))
+    }
+
+
+@pytest.mark.parametrize("gap", [0, 2])
+def test_state_over_time_is_that_of_a_naive_reading(desk: Desk, gap: int) -> None:
+    print("seed", SEED + gap)
+    records = random_reports(random.Random(SEED + gap))
+    found = desk.take(records[::2], records[1::2], gap_tolerance=gap)
+    links = {(row[0], row[1], row[4], row[5]) for row in found.rows("links")}
+    assert snapshots(found.rows("presence")) == naive(records, None, gap)
+    assert snapshots(found.rows("subscriptions")) == naive(records, "topics", gap)
+    assert snapshots(links) == naive(records, "neighbors", gap)
+    assert len(links) < sum(len(r.get("neighbors", ())) for r in records)
+    silent = sum("neighbors" not in r for r in records)
+    assert found.told.notes["reports without neighbors"] == silent
+
+
+def test_peers_that_only_others_name_can_be_left_out(desk: Desk) -> None:
+    found = desk.take([report("a", 0, neighbors=["b", "c"]), report("b", 0)], reporters_only=True)
+    assert {row[1] for row in found.rows("links")} == {"b"}
