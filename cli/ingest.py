@@ -38,7 +38,7 @@ class Reading:
         typer.Option(metavar="DURATION", help="Length of an interval, as 1s (traces: default)."),
     ] = None
     gap_tolerance: Annotated[
-        int, typer.Option(min=0, help="Bridge so many missing reports of a peer.")
+        int, typer.Option(metavar="N", min=0, help="Bridge so many missing reports of a peer.")
     ] = 0
     layers: Annotated[
         str | None,

@@ -18,7 +18,9 @@ from model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
 Layers = Annotated[str | None, typer.Option(metavar="A,B,…", help="Only links of these layers.")]
-Limit = Annotated[int, typer.Option("--limit", min=0, help="Print at most so many rows; 0 = all.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=0, help="Print at most so many rows; 0 = all.")
+]
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 

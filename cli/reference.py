@@ -1,0 +1,77 @@
+"""The page docs/cli.md, made from the help of the commands: `python -m cli.reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cli.main import app
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+
+_HEAD = """\
+# The command line
+
+Data goes to standard output, messages and progress to standard error. Exit codes: 0 done,
+1 failed (a check did not hold; `--strict` and some of the input was refused), 2 wrong use,
+3 a service cannot be reached or answers wrongly (Neo4j, Java), 130 interrupted.
+
+Every command that prints data takes `--format` and `-o FILE`. A table on a terminal is fitted
+to its width; the other formats have every column and value in full. In tables `-` is
+unknown, in JSON `null`, in CSV an empty field; 0 was measured.
+
+`vizpub --install-completion` lets Tab complete the names of runs, topics, peers and queries.
+This page is made from the commands' own help (`python -m cli.reference`).
+"""
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command and group with its full name, `vizpub` itself first."""
+    yield from _below("vizpub", typer.main.get_command(app))
+
+
+def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for part, below in sorted(getattr(command, "commands", {}).items()):
+        yield from _below(f"{name} {part}", below)
+
+
+def page() -> str:
+    """The page in Markdown."""
+    return "\n".join([_HEAD, *(_section(name, command) for name, command in commands())])
+
+
+def _section(name: str, command: Any) -> str:
+    lines = [f"## {name}", "", command.help.strip(), ""]
+    if rows := [_row(parameter) for parameter in command.params if _row(parameter)]:
+        lines += ["| | |", "| --- | --- |", *rows, ""]
+    return "\n".join(lines)
+
+
+def _row(parameter: Any) -> str:
+    if parameter.name in ("help", "install_completion", "show_completion"):
+        return ""
+    argument = parameter.param_type_name == "argument"
+    shown = parameter.metavar or (parameter.name.upper() if argument else _value(parameter))
+    names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
+    words = [parameter.help or ""]
+    if parameter.default not in (None, False, 0) and not callable(parameter.default):
+        words.append(f"Default: {parameter.default}.")
+    if parameter.required:
+        words.append("Required.")
+    if parameter.envvar:
+        words.append(f"Or: {parameter.envvar}.")
+    left = " ".join([*names, *([shown] if shown else [])])
+    cells = (f"`{left}`", " ".join(filter(None, words)))
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _value(parameter: Any) -> str:
+    return "" if parameter.is_flag else parameter.name.upper()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

@@ -1,0 +1,98 @@
+"""A run made by hand, small enough to know by heart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ingest.manifest import Manifest
+from ingest.store import writing
+from model.clock import OPEN, Clock
+from model.tables import table
+
+SECOND = 1_000_000
+
+# Four peers for four seconds. `alice` publishes two messages of `news`, to which `bob` and
+# `carol` subscribe; `dave`, who does not, passes the first on to `carol`. The second
+# reaches nobody. `dave` leaves after two seconds.
+ROWS: dict[str, list[tuple[Any, ...]]] = {
+    "peers": [(0, "alice", True), (1, "bob", True), (2, "carol", True), (3, "dave", False)],
+    "topics": [(0, "news"), (1, "sport/日本")],
+    "presence": [(0, 0, OPEN), (1, 0, OPEN), (2, 0, OPEN), (3, 0, 2 * SECOND)],
+    "links": [
+        (0, 1, "mesh", 0, 0, OPEN),
+        (0, 1, "overlay", None, 0, OPEN),
+        (0, 3, "overlay", None, 0, 2 * SECOND),
+        (3, 2, "overlay", None, 0, 2 * SECOND),
+        (2, 1, "overlay", None, SECOND // 2, 3 * SECOND),
+    ],
+    "dangling_links": [],
+    "subscriptions": [(1, 0, 0, OPEN), (2, 0, 0, OPEN), (3, 1, 0, 2 * SECOND)],
+    "publications": [
+        (0, "m0", 0, 0, 0, 100_000, 100_000, True),
+        (1, "m1", 0, 0, 2, 2_100_000, 2_100_000, True),
+    ],
+    "receptions": [
+        (0, 1, 0, 130_000, 0, 130_000, True, 1, True),
+        (0, 3, 0, 150_000, 0, 150_000, True, 1, False),
+        (0, 2, 3, 190_000, 0, 190_000, True, 2, True),
+        (0, 1, 2, 600_000, 0, 600_000, False, 3, True),
+    ],
+    "quarantine": [("a.json", 7, "not JSON", "\x1b[31mred")],
+}
+METRICS: dict[str, list[dict[str, Any]]] = {
+    "metrics/overlay": [
+        {"interval": 0, "network_size": 4, "links": 4, "density": 4 / 12, "diameter": 2},
+        {"interval": 1, "network_size": 4, "links": 4, "density": 4 / 12, "diameter": 2},
+        {"interval": 2, "network_size": 3, "links": 2, "density": 2 / 6, "diameter": 1},
+        {"interval": 3, "network_size": 3, "links": 1, "density": 1 / 6, "diameter": None},
+    ],
+    "metrics/peers": [
+        {"peer": peer, "interval": interval, "degree": degree}
+        for interval, degrees in enumerate([(2, 2, 2, 2), (2, 2, 2, 2), (1, 2, 1), (1, 1, 0)])
+        for peer, degree in enumerate(degrees)
+    ],
+    "metrics/topics": [
+        {"topic": 0, "interval": i, "subscribers": 2, "topic_links": int(i < 3)} for i in range(4)
+    ],
+    "metrics/messages": [
+        {"message": 0, "eligible": 2, "delivered": 2, "hit_ratio": 1.0, "hops_mean": 4 / 3},
+        {"message": 1, "eligible": 2, "delivered": 0, "hit_ratio": 0.0, "hops_mean": None},
+    ],
+}
+_COUNTS = ("receptions", "first_receptions", "duplicates", "rejections")
+
+
+def _table(name: str) -> pa.Table:
+    meant = table(name)
+    if name in ROWS:
+        records = [dict(zip(meant.names, row, strict=True)) for row in ROWS[name]]
+    else:
+        records = METRICS[name]
+    if name == "metrics/messages":
+        records = [dict.fromkeys(_COUNTS, 0) | record for record in records]
+    return pa.Table.from_pylist(records, meant.arrow)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A workspace with the run `monday`, complete, and `half`, which is not."""
+    clock = Clock(SECOND, 1, 0, 3)
+    inputs = ({"path": "a.json", "size": 1234, "sha256": "00", "damage": "cut short"},)
+    manifest = Manifest("monday", "libp2p", inputs, {"layers": None}, clock=clock, protocol="toy")
+    with writing(tmp_path, "half") as writer:
+        writer.begin(Manifest("half", "edges", (), {}))
+    with writing(tmp_path, "monday") as writer:
+        writer.begin(manifest)
+        entries = {}
+        for name in [*ROWS, *METRICS]:
+            directory = writer.fresh_directory(name)
+            directory.mkdir(parents=True)
+            pq.write_table(_table(name), directory / "part-0.parquet")
+            entries[name] = writer.entry(directory)
+        writer.commit(manifest.with_stage("all", entries, state="complete"))
+    return tmp_path

@@ -1,0 +1,96 @@
+"""The Python surface of a run, on a run that is known by heart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ingest.run import Run, Where
+from model.errors import RunNotComplete, UnknownName, UseError
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    return Run.open(workspace, "monday")
+
+
+def test_a_run_knows_its_names_and_its_clock(run: Run) -> None:
+    assert run.peers == ["alice", "bob", "carol", "dave"]
+    assert run.topics == ["news", "sport/日本"]
+    assert run.clock.intervals == 4
+    assert run.facts.protocol == "toy"
+    assert (run.peer_index("carol"), run.topic_index("news")) == (2, 0)
+
+
+def test_only_a_complete_run_opens(workspace: Path) -> None:
+    with pytest.raises(UnknownName, match="did you mean monday"):
+        Run.open(workspace, "mondy")
+    with pytest.raises(RunNotComplete, match="half"):
+        Run.open(str(workspace), "half")
+
+
+def test_metrics_come_by_their_key_with_names_beside_it(run: Run) -> None:
+    topics = run.metrics("topics")
+    assert topics.column_names[:3] == ["interval", "topic", "topic_name"]
+    assert topics["topic_name"].to_pylist() == ["news"] * 4
+    peers = run.metrics("peers", ["degree"])
+    assert peers.column_names == ["interval", "peer", "peer_name", "degree"]
+    keys = list(zip(peers["interval"].to_pylist(), peers["peer"].to_pylist(), strict=True))
+    assert keys == sorted(keys)
+    assert len(keys) == 14
+
+
+def test_metrics_of_messages_say_when_what_and_whose(run: Run) -> None:
+    found = run.metrics("messages", ["hit_ratio"]).to_pylist()
+    assert found[1] == {
+        "message": 1,
+        "message_name": "m1",
+        "interval": 2,
+        "topic": 0,
+        "topic_name": "news",
+        "publisher": 0,
+        "publisher_name": "alice",
+        "hit_ratio": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "rows"),
+    [
+        ("overlay", Where(first=1, last=2), [1, 2]),
+        ("overlay", Where(first=3), [3]),
+        ("peers", Where(peer="dave"), [0, 1]),
+        ("topics", Where(topic="news", last=0), [0]),
+        ("topics", Where(topic="sport/日本"), []),
+        ("messages", Where(peer="alice", first=1), [2]),
+        ("messages", Where(topic="news"), [0, 2]),
+    ],
+)
+def test_rows_are_chosen_by_interval_peer_and_topic(
+    run: Run, name: str, where: Where, rows: list[int]
+) -> None:
+    assert run.metrics(name, where=where)["interval"].to_pylist() == rows
+
+
+def test_what_is_not_there_is_named_with_what_is(run: Run) -> None:
+    with pytest.raises(UnknownName, match="did you mean metrics/overlay"):
+        run.metrics("overly")
+    with pytest.raises(UnknownName, match="did you mean diameter"):
+        run.metrics("overlay", ["diametr"])
+    with pytest.raises(UnknownName, match="alice"):
+        run.metrics("peers", where=Where(peer="alic"))
+    with pytest.raises(UseError, match="no topic"):
+        run.metrics("peers", where=Where(topic="news"))
+    with pytest.raises(UnknownName):
+        run.table("nosuch")
+
+
+def test_tables_come_as_they_are_stored(run: Run) -> None:
+    assert run.table("links").num_rows == 5
+    assert run.table("links", ["src", "dst"]).column_names == ["src", "dst"]
+    assert run.table("traffic").num_rows == 0
+    with pytest.raises(UnknownName):
+        run.table("links", ["source"])
+    named = run.with_names(run.table("receptions", ["message", "peer", "previous_hop", "tick"]))
+    assert named["previous_hop_name"].to_pylist() == ["alice", "carol", "dave", "alice"]

@@ -1,0 +1,68 @@
+"""What figures are drawn from, on a run that is known by heart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ingest.run import Run
+from ingest.views import coverage, snapshot
+from model.errors import OutOfRange, UnknownName
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    return Run.open(workspace, "monday")
+
+
+def test_a_snapshot_has_the_peers_and_distinct_links_of_its_tick(run: Run) -> None:
+    peers, links = snapshot(run, 1_999_999)
+    assert peers["peer_name"].to_pylist() == ["alice", "bob", "carol", "dave"]
+    assert set(peers["role"].to_pylist()) == {"peer"}
+    pairs = zip(links["src_name"].to_pylist(), links["dst_name"].to_pylist(), strict=True)
+    assert list(pairs) == [
+        ("alice", "bob"), ("alice", "dave"), ("carol", "bob"), ("dave", "carol"),
+    ]  # fmt: skip
+    assert links["inside"].to_pylist() == [False] * 4
+
+
+def test_a_snapshot_ends_where_lives_end(run: Run) -> None:
+    peers, links = snapshot(run, 2_000_000)
+    assert peers["peer"].to_pylist() == [0, 1, 2]
+    assert list(zip(links["src"].to_pylist(), links["dst"].to_pylist(), strict=True)) == [
+        (0, 1),
+        (2, 1),
+    ]
+    assert snapshot(run, 499_999)[1].num_rows == 3
+    assert snapshot(run, 500_000)[1].num_rows == 4
+    with pytest.raises(OutOfRange):
+        snapshot(run, 4_000_000)
+
+
+def test_a_topic_gives_its_peers_roles(run: Run) -> None:
+    peers, links = snapshot(run, 1_000_000, "news")
+    roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))
+    assert roles == {
+        "alice": "publisher", "bob": "subscriber", "carol": "subscriber", "dave": "relay",
+    }  # fmt: skip
+    inside = dict(zip(links["src_name"].to_pylist(), links["inside"].to_pylist(), strict=True))
+    assert inside == {"alice": False, "carol": True, "dave": False}
+    with pytest.raises(UnknownName, match="news"):
+        snapshot(run, 0, "nwes")
+
+
+def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
+    found = coverage(run).select(["message_name", "delay_us", "delivered", "eligible", "share"])
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        ("m0", 0, 0, 2, 0.0),
+        ("m0", 30_000, 1, 2, 0.5),
+        ("m0", 90_000, 2, 2, 1.0),
+        ("m1", 0, 0, 2, 0.0),  # reached nobody, and says so
+    ]
+
+
+def test_coverage_of_some_messages(run: Run) -> None:
+    assert coverage(run, ["m1"])["message_name"].to_pylist() == ["m1"]
+    with pytest.raises(UnknownName, match="did you mean"):
+        coverage(run, ["m9"])
