@@ -102,11 +102,11 @@ def _parents(arrivals: Arrivals) -> Integers:
 def measure_messages(tables: Messages) -> DataFrame:
     """The table metrics/messages (see model.tables)."""
     parts = (_arrivals(tables), _refusals(tables), _hits(tables), _violations(tables))
-    rows = tables.publications.select("message")
+    rows = tables.publications.select("message", "topic")
     for part in parts:
         rows = rows.join(part, "message", "left")
-    counted = ["receptions", "first_receptions", "duplicates", "rejections"]
-    known = rows.fillna(0, counted)
+    known = rows.fillna(0, ["receptions", "first_receptions", "duplicates", "rejections"])
+    known = _where_interest_is_known(known, tables, ["relay_receptions"])
     redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
     return conform(known.withColumn("redundancy", redundancy), METRICS_MESSAGES)
 
@@ -128,7 +128,7 @@ def _arrivals(tables: Messages) -> DataFrame:
         F.count("*").alias("receptions"),
         count_if(F.col("first")).alias("first_receptions"),
         count_if(~F.col("first")).alias("duplicates"),
-        if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
+        count_if(~F.col("interested")).alias("relay_receptions"),
         F.mean("hops").alias("hops_mean"),
         F.max("hops").alias("hops_max"),
         F.mean("delay").alias("delay_us_mean"),
@@ -164,9 +164,16 @@ def _hits(tables: Messages) -> DataFrame:
         count_if(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
         count_if(late & ~own).alias("late_deliveries"),
     )
-    all_messages = tables.publications.select("message").join(counts, "message", "left").fillna(0)
+    all_messages = tables.publications.select("message", "topic").join(counts, "message", "left")
+    known = _where_interest_is_known(all_messages, tables, counts.columns[1:]).drop("topic")
     ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
-    return all_messages.withColumn("hit_ratio", ratio)
+    return known.withColumn("hit_ratio", ratio)
+
+
+def _where_interest_is_known(rows: DataFrame, tables: Messages, counts: list[str]) -> DataFrame:
+    """A count that is missing is 0, and unknown where nobody told of subscriptions or topic."""
+    told = F.col("topic").isNotNull() & F.lit(tables.subscriptions is not None)
+    return rows.withColumns({c: F.when(told, F.coalesce(c, F.lit(0))) for c in counts})
 
 
 def _unknown_hits() -> list[Column]:

@@ -77,7 +77,9 @@ def _is_earliest() -> Column:
 
 
 def _with_interest(rows: DataFrame, subscriptions: DataFrame | None) -> DataFrame:
-    """Adds `interested`: the peer subscribed to the message's topic when it arrived."""
+    """Adds `interested`: the peer subscribed to the message's topic when it arrived; null where
+    the topic is not known.
+    """
     if subscriptions is None:
         return rows.withColumn("interested", F.lit(None).cast("boolean"))
     taken = subscriptions.select("peer", "topic", "vf", "vt", F.lit(True).alias("interested"))
@@ -88,7 +90,8 @@ def _with_interest(rows: DataFrame, subscriptions: DataFrame | None) -> DataFram
         rows["tick"] < taken["vt"],
     ]
     joined = rows.join(taken, here, "left").select(rows["*"], taken["interested"])
-    return joined.fillna(False, ["interested"])
+    told = F.coalesce("interested", F.lit(False))
+    return joined.withColumn("interested", F.when(F.col("topic").isNotNull(), told))
 
 
 def rejections(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:

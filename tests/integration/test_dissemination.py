@@ -1,0 +1,382 @@
+"""What became of messages, against plain Python that looks at one message at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from math import isclose
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics.dissemination import Arrivals, Messages, chain_hops, measure_messages, with_hops
+from model.clock import OPEN
+from model.tables import (
+    METRICS_MESSAGES,
+    PUBLICATIONS,
+    RECEPTIONS,
+    REJECTIONS,
+    SUBSCRIPTIONS,
+    Table,
+)
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+PEERS, TOPICS, TICKS_PER_INTERVAL = 14, 4, 100
+LAST = 2_000
+
+
+def random_arrivals(rng: np.random.Generator, message: int, publisher: int | None) -> list[Row]:
+    """Arrivals of one message from anywhere: chains, circles, gaps, told hops, duplicates."""
+    rows: list[Row] = []
+    tells = rng.random() < 0.2
+    for peer in rng.permutation(PEERS)[: rng.integers(0, PEERS + 1)]:
+        for copy in range(int(rng.choice([1, 1, 2, 3]))):
+            previous = None if rng.random() < 0.05 else int(rng.integers(0, PEERS))
+            if publisher is not None and rng.random() < 0.15:
+                previous = publisher
+            rows.append(
+                {
+                    "message": message,
+                    "peer": int(peer),
+                    "previous_hop": previous,
+                    "publisher": publisher,
+                    "first": copy == 0,
+                    "hop": int(rng.integers(1, 9)) if tells and rng.random() < 0.5 else None,
+                }
+            )
+    return [rows[i] for i in rng.permutation(len(rows))]
+
+
+def naive_hop(row: Row, firsts: dict[int, Row], seen: frozenset[int] = frozenset()) -> int | None:
+    """The hop of an arrival, by following it back to the publisher."""
+    if row["hop"] is not None:
+        return int(row["hop"])
+    previous = row["previous_hop"]
+    if previous is None or previous in seen:
+        return None
+    if previous == row["publisher"]:
+        return 1
+    if previous not in firsts:
+        return None
+    before = naive_hop(firsts[previous], firsts, seen | {previous})
+    return None if before is None else before + 1
+
+
+def naive_hops(rows: list[Row]) -> list[int | None]:
+    firsts: dict[int, dict[int, Row]] = defaultdict(dict)
+    for row in rows:
+        if row["first"]:
+            firsts[row["message"]][row["peer"]] = row
+    return [naive_hop(row, firsts[row["message"]]) for row in rows]
+
+
+def arrivals(rows: list[Row]) -> Arrivals:
+    def column(name: str) -> Any:
+        return np.array([-1 if row[name] is None else row[name] for row in rows], np.int64)
+
+    names = ("message", "peer", "previous_hop", "publisher", "hop")
+    return Arrivals(np.array([row["first"] for row in rows], np.bool_), *map(column, names))
+
+
+def random_messages(seed: int, count: int) -> list[Row]:
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for message in range(count):
+        publisher = None if rng.random() < 0.1 else int(rng.integers(0, PEERS))
+        rows += random_arrivals(rng, message, publisher)
+    return [rows[i] for i in rng.permutation(len(rows))]
+
+
+class TestHops:
+    @pytest.mark.parametrize("seed", range(8))
+    def test_chains_are_followed_as_by_hand(self, seed: int) -> None:
+        rows = random_messages(seed, 60)
+        found = [None if hop < 0 else hop for hop in chain_hops(arrivals(rows)).tolist()]
+        assert found == naive_hops(rows)
+        assert None in found
+        assert max(hop for hop in found if hop is not None) > 3
+
+    def test_nothing_arrived(self) -> None:
+        assert chain_hops(arrivals([])).size == 0
+
+    @staticmethod
+    def chain(*steps: tuple[int, int | None], publisher: int | None = 0) -> list[int]:
+        """Hops of first arrivals (peer, previous hop) of one message."""
+        rows = [
+            {"message": 7, "peer": peer, "previous_hop": previous, "first": True}
+            | {"publisher": publisher, "hop": None}
+            for peer, previous in steps
+        ]
+        return [int(hop) for hop in chain_hops(arrivals(rows))]
+
+    def test_a_chain(self) -> None:
+        assert self.chain((3, 2), (1, 0), (2, 1)) == [3, 1, 2]
+
+    def test_a_long_chain(self) -> None:
+        length = 500
+        assert self.chain(*((i + 1, i) for i in range(length))) == list(range(1, length + 1))
+
+    def test_a_circle_has_no_hops_and_neither_has_what_hangs_on_it(self) -> None:
+        assert self.chain((1, 2), (2, 1), (3, 2), (4, 0), (5, 5)) == [-1, -1, -1, 1, -1]
+
+    def test_a_gap_breaks_the_chain(self) -> None:
+        assert self.chain((1, 9), (2, 1), (3, None), (4, 3)) == [-1, -1, -1, -1]
+
+    def test_the_publishers_own_reception_does_not_lengthen_chains(self) -> None:
+        assert self.chain((1, 0), (0, 1), (2, 0)) == [1, 2, 1]
+
+    def test_without_a_publisher_nothing_is_known(self) -> None:
+        assert self.chain((1, 0), (2, 1), publisher=None) == [-1, -1]
+
+    def test_messages_do_not_touch(self) -> None:
+        """The same peers, and neighbouring message numbers."""
+        one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}
+        rows = [{**one, "message": 1}, {**one, "message": 2, "peer": 2, "previous_hop": 1}]
+        assert chain_hops(arrivals(rows)).tolist() == [1, -1]
+
+    def test_in_spark(self, spark: SparkSession) -> None:
+        rows = [{**row, "id": i} for i, row in enumerate(random_messages(8, 80))]
+        schema = pa.schema(
+            [
+                *((name, pa.int64()) for name in ("id", "message")),
+                *((name, pa.int32()) for name in ("peer", "previous_hop", "publisher", "hop")),
+                ("first", pa.bool_()),
+            ]
+        )
+        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+        filled = with_hops(frame, 5)
+        assert filled.schema == frame.schema
+        expected = [{**row, "hop": hop} for row, hop in zip(rows, naive_hops(rows), strict=True)]
+        found = sorted(filled.toArrow().to_pylist(), key=lambda row: int(row["id"]))
+        assert found == [{name: row[name] for name in schema.names} for row in expected]
+
+
+@dataclass(frozen=True)
+class World:
+    """Tables as rows."""
+
+    publications: list[Row]
+    receptions: list[Row]
+    rejections: list[Row]
+    subscriptions: list[Row] | None
+
+
+def random_subscriptions(rng: np.random.Generator) -> list[Row]:
+    """Disjoint lives, one to three per peer and topic."""
+    rows = []
+    for peer in range(PEERS):
+        for topic in range(TOPICS):
+            cuts = sorted({int(x) for x in rng.integers(0, LAST, int(rng.choice([0, 2, 4])))})
+            ends = [*cuts, OPEN] if len(cuts) % 2 else cuts
+            for vf, vt in zip(ends[::2], ends[1::2], strict=True):
+                rows.append({"peer": peer, "topic": topic, "vf": vf, "vt": vt})
+    return rows
+
+
+def random_publication(rng: np.random.Generator, message: int) -> Row:
+    known = bool(rng.random() < 0.85)
+    tick = int(rng.integers(0, LAST))
+    return {
+        "message": message,
+        "key": f"m{message}",
+        "topic": None if rng.random() < 0.08 else int(rng.integers(0, TOPICS)),
+        "publisher": int(rng.integers(0, PEERS)) if known or rng.random() < 0.5 else None,
+        "interval": tick // TICKS_PER_INTERVAL,
+        "time_us": tick if known and rng.random() < 0.9 else None,
+        "tick": tick,
+        "publication_known": known,
+    }
+
+
+def naive_interest(
+    subscriptions: list[Row], peer: int, topic: int | None, tick: int
+) -> bool | None:
+    if topic is None:
+        return None
+    return any(
+        row["peer"] == peer and row["topic"] == topic and row["vf"] <= tick < row["vt"]
+        for row in subscriptions
+    )
+
+
+def random_world(seed: int, messages: int) -> World:
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    subscriptions = random_subscriptions(rng)
+    publications = [random_publication(rng, message) for message in range(messages)]
+    receptions, rejections = [], []
+    for published in publications:
+        timed = rng.random() < 0.9
+        for row in random_arrivals(rng, published["message"], published["publisher"]):
+            tick = max(0, published["tick"] + int(rng.integers(-20, 300)))
+            interested = naive_interest(subscriptions, row["peer"], published["topic"], tick)
+            times = {
+                "tick": tick,
+                "interval": tick // TICKS_PER_INTERVAL,
+                "time_us": tick if timed and rng.random() < 0.97 else None,
+            }
+            if rng.random() < 0.05:
+                rejections.append({**row, **times, "reason": "refused"})
+            else:
+                receptions.append({**row, **times, "interested": interested})
+    return World(publications, receptions, rejections, subscriptions)
+
+
+def naive_eligible(published: Row, subscriptions: list[Row]) -> set[int]:
+    found = {
+        peer
+        for peer in range(PEERS)
+        if naive_interest(subscriptions, peer, published["topic"], published["tick"])
+    }
+    return found - {published["publisher"]}
+
+
+def naive_hits(published: Row, firsts: list[Row], subscriptions: list[Row] | None) -> Row:
+    names = ("eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries")
+    if subscriptions is None or published["topic"] is None:
+        return dict.fromkeys(names)
+    eligible = naive_eligible(published, subscriptions)
+    reached = {row["peer"] for row in firsts} & eligible
+    at_once = [
+        row
+        for row in firsts
+        if row["peer"] in eligible and row["interval"] == published["interval"]
+    ]
+    late = [
+        row
+        for row in firsts
+        if row["peer"] not in eligible | {published["publisher"]} and row["interested"]
+    ]
+    ratio = len(reached) / len(eligible) if eligible else None
+    return dict(
+        zip(names, (len(eligible), len(reached), len(at_once), ratio, len(late)), strict=True)
+    )
+
+
+def naive_violations(published: Row, arrived: list[Row]) -> int | None:
+    """Arrivals before the publication, or before the first one at the peer they came from."""
+    at = {row["peer"]: row["time_us"] for row in arrived if row["first"]}
+    if all(row["time_us"] is None for row in arrived):
+        return None
+    return sum(
+        any(cause is not None and row["time_us"] < cause for cause in causes)
+        for row in arrived
+        if row["time_us"] is not None
+        for causes in [(published["time_us"], at.get(row["previous_hop"]))]
+    )
+
+
+def naive_delays(published: Row, away: list[Row]) -> Row:
+    delays = [
+        row["time_us"] - published["time_us"]
+        for row in away
+        if row["time_us"] is not None and published["time_us"] is not None
+    ]
+    shares = {f"delay_us_p{share}": share for share in (50, 95, 99)}
+    if not delays:
+        return dict.fromkeys(["delay_us_mean", *shares, "delay_us_max"])
+    found = {name: float(np.percentile(delays, share)) for name, share in shares.items()}
+    return {"delay_us_mean": fmean(delays), **found, "delay_us_max": float(max(delays))}
+
+
+def naive_message(published: Row, world: World) -> Row:
+    """Its row of metrics/messages."""
+    message = published["message"]
+    arrived = [row for row in world.receptions if row["message"] == message]
+    firsts = [row for row in arrived if row["first"]]
+    away = [row for row in firsts if row["peer"] != published["publisher"]]
+    hops = [row["hop"] for row in away if row["hop"] is not None]
+    interest_known = world.subscriptions is not None and published["topic"] is not None
+    return {
+        "message": message,
+        "receptions": len(arrived),
+        "first_receptions": len(firsts),
+        "duplicates": len(arrived) - len(firsts),
+        "relay_receptions": sum(not row["interested"] for row in arrived)
+        if interest_known
+        else None,
+        "rejections": sum(row["message"] == message for row in world.rejections),
+        "hops_mean": fmean(hops) if hops else None,
+        "hops_max": max(hops, default=None),
+        "redundancy": len(arrived) / len(firsts) - 1 if firsts else None,
+        "causality_violations": naive_violations(published, arrived),
+        **naive_hits(published, firsts, world.subscriptions),
+        **naive_delays(published, away),
+    }
+
+
+def frame(spark: SparkSession, meant: Table, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame(pa.Table.from_pylist(rows, meant.arrow)).repartition(3)
+
+
+def measured(spark: SparkSession, world: World) -> list[Row]:
+    subscriptions = world.subscriptions
+    tables = Messages(
+        frame(spark, PUBLICATIONS, world.publications),
+        frame(spark, RECEPTIONS, world.receptions),
+        frame(spark, REJECTIONS, world.rejections),
+        None if subscriptions is None else frame(spark, SUBSCRIPTIONS, subscriptions),
+    )
+    found = measure_messages(tables)
+    assert found.columns == METRICS_MESSAGES.names
+    rows: list[Row] = found.orderBy("message").toArrow().cast(METRICS_MESSAGES.arrow).to_pylist()
+    return rows
+
+
+def check(found: list[Row], world: World) -> None:
+    expected = [naive_message(published, world) for published in world.publications]
+    assert len(found) == len(expected)
+    for row, wanted in zip(found, expected, strict=True):
+        unlike = {
+            name: (row[name], wanted[name])
+            for name in METRICS_MESSAGES.names
+            if not alike(row[name], wanted[name])
+        }
+        assert not unlike, row["message"]
+
+
+def alike(found: float | None, wanted: float | None) -> bool:
+    if found is None or wanted is None:
+        return found is wanted
+    return isclose(found, wanted, rel_tol=1e-12, abs_tol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return random_world(30, 150)
+
+
+def test_every_column_of_every_message(spark: SparkSession, world: World) -> None:
+    found = measured(spark, world)
+    check(found, world)
+    for name in METRICS_MESSAGES.names:  # no column is right because it is empty
+        assert len({row[name] for row in found}) > 2, name
+
+
+def test_where_subscriptions_are_unknown(spark: SparkSession, world: World) -> None:
+    receptions = [{**row, "interested": None} for row in world.receptions]
+    blind = replace(world, subscriptions=None, receptions=receptions)
+    found = measured(spark, blind)
+    check(found, blind)
+    unknown = {"eligible", "delivered", "hit_ratio", "late_deliveries", "relay_receptions"}
+    assert all(row[name] is None for row in found for name in unknown)
+    assert sum(row["receptions"] for row in found) == len(receptions)
+
+
+def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
+    silent = replace(world, receptions=[], rejections=[])
+    found = measured(spark, silent)
+    check(found, silent)
+    assert {row["receptions"] for row in found} == {0}
+    assert {row["delivered"] for row in found} == {0, None}
+
+
+def test_where_nothing_was_published(spark: SparkSession) -> None:
+    assert measured(spark, World([], [], [], [])) == []
