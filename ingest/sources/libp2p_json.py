@@ -51,7 +51,8 @@ def json_records(lines: DataFrame) -> DataFrame:
     """What `read_lines` gives → records (libp2p_events.RECORDS). Blank lines are no records."""
     judged = (
         lines.where(r"NOT text RLIKE '^\\s*$'")
-        .withColumn("shape", _shape())
+        .withColumn("parsed", F.try_parse_json(F.concat(F.lit("["), F.col("text"), F.lit("]"))))
+        .withColumn("shape", _shape("parsed"))
         .withColumn("odd", F.array_except(_fields("shape"), F.array(*map(F.lit, _FIELDS))))
         .withColumn("odd", F.transform("odd", lambda f: F.regexp_extract(f, _FIELD, 1)))
     )
@@ -77,12 +78,11 @@ def json_records(lines: DataFrame) -> DataFrame:
     )
 
 
-def _shape() -> Column:
+def _shape(parsed: str) -> Column:
     """The types of the line's one object by field, null where it is not one object.
 
-    Inside brackets, because the parser does not look at what follows the first value.
+    The line was parsed inside brackets: the parser does not look at what follows a value.
     """
-    parsed = F.try_parse_json(F.concat(F.lit("["), F.col("text"), F.lit("]")))
     shape = F.schema_of_variant(parsed)
     alone = F.try_variant_get(parsed, "$[1]", "variant").isNull()
     return F.when(shape.startswith("ARRAY<OBJECT<") & alone, shape)
