@@ -93,8 +93,8 @@ class _Verification:
         found = dict(self._ask("counts", run=self.facts.name))
         for label, table in _NODE_TABLES.items():
             expected = sum(batch.num_rows for _, batch in tables(table))
-            if expected != found[label]:
-                yield Difference(table, f"nodes {label}", expected, found[label])
+            if expected != found.get(label, 0):
+                yield Difference(table, f"nodes {label}", expected, found.get(label, 0))
 
     def _relationships(self, check: Check, layers: dict[str, int]) -> Iterator[Difference]:
         ((rows, checksum),) = self._ask(check.statement, run=self.facts.name, layers=layers)

@@ -2,7 +2,7 @@
 //
 // $run run – the run
 //
-// -> label: of the nodes
+// -> label: of the nodes, no row where there are none
 // -> rows: how many there are
 MATCH (n:Peer) WHERE n.key STARTS WITH $run + '/' RETURN 'Peer' AS label, count(n) AS rows
 UNION ALL

@@ -81,7 +81,7 @@ def random_history(
         for src in range(peers)
         for dst in range(peers)
         for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
-        if src != dst and random_.random() < 0.15
+        if src != dst and random_.random() < 1.8 / peers
         for low, high in _common(rows["presence"], src, dst)
         for vf, vt in _spans(random_, low, high, end, density=0.6)
     ]

@@ -354,7 +354,7 @@ def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> No
     ]
     assert absent
     for i, peer in absent[:5]:
-        with pytest.raises(UseError, match=f"'{peer}' is not present at interval {i}.*it is: "):
+        with pytest.raises(UseError, match=rf"'{peer}' is not present at interval {i}.*it is: "):
             ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
 
 

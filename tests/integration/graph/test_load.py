@@ -1,0 +1,276 @@
+"""A load is whole, exactly once, and goes on where it was interrupted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from graphstore import read
+from graphstore.load import LoadSummary, load_run
+from graphstore.queries import ask
+from graphstore.runs import open_run, run_facts
+from graphstore.verify import verify_run
+from model.clock import OPEN, Clock
+from model.errors import CheckFailed, RunNotComplete, UnknownName
+from model.run import RunFacts
+from tests.integration.graph.conftest import Graph, History, Row, random_history
+
+pytestmark = pytest.mark.neo4j
+
+Load = Callable[[History], History]
+
+RELATIONSHIPS = {
+    "links": "MATCH ()-[r:LINK {run: $run}]->() RETURN count(r)",
+    "presence": "MATCH ()-[r:PRESENT {run: $run}]->() RETURN count(r)",
+    "subscriptions": "MATCH ()-[r:SUBSCRIBES {run: $run}]->() RETURN count(r)",
+    "published": "MATCH ()-[r:PUBLISHED {run: $run}]->() RETURN count(r)",
+    "on": "MATCH (m:Message {run: $run})-[r:ON]->() RETURN count(r)",
+    "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",
+    "reached": "MATCH ()-[r:REACHED {run: $run}]->() RETURN count(r)",
+}
+
+
+class Interrupted(Exception):
+    """What the tests stop a load with."""
+
+
+def relationships(graph: Graph, run: str) -> dict[str, int]:
+    return {name: graph.ask(text, run=run)[0][0] for name, text in RELATIONSHIPS.items()}
+
+
+def ledger(graph: Graph, run: str) -> dict[str, int]:
+    """Rows of the ledger by statement."""
+    rows: dict[str, int] = defaultdict(int)
+    for key, count in graph.ask("MATCH (b:LoadBatch) RETURN b.key, b.rows"):
+        if key.startswith(f"{run}|"):
+            rows[key.split("|")[1]] += count
+    return rows
+
+
+def given(history: History, table: str, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.get(name) for name in names) for row in history.rows[table]]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_everything_is_read_back_as_it_was(graph: Graph, loaded: Load, seed: int) -> None:
+    history = random_history(seed, name="whole", ticks=seed, peers=130)
+    loaded(replace(history, batch=1_000))
+    run = open_run(graph.driver, graph.database, "whole")
+    end = history.facts.clock.sampling_tick(history.facts.clock.last)
+    assert run.facts == history.facts
+    assert [r[:3] for r in read.peers(run)] == given(history, "peers", "peer", "key", "reports")
+    assert list(read.topics(run)) == given(history, "topics", "topic", "key")
+    assert list(read.presence(run, 0, end)) == sorted(
+        given(history, "presence", "peer", "vf", "vt")
+    )
+    expected = given(history, "subscriptions", "peer", "topic", "vf", "vt")
+    assert list(read.subscriptions(run, 0, end)) == sorted(expected)
+    found = list(read.links(run, 0, end))
+    columns = ("src", "dst", "layer", "topic", "vf", "vt")
+    assert sorted(map(repr, found)) == sorted(
+        repr(read.LinkRow(*row)) for row in given(history, "links", *columns)
+    )
+    assert [row[:2] for row in found] == sorted(row[:2] for row in found)
+
+
+def test_a_window_reads_what_touches_it(graph: Graph, loaded: Load) -> None:
+    history = loaded(random_history(3, name="window"))
+    run = open_run(graph.driver, graph.database, "window")
+    for first, last in ((0, 0), (3, 5), (8, 8)):
+        touching = [r for r in history.rows["links"] if r["vf"] <= last and r["vt"] > first]
+        assert len(list(read.links(run, first, last))) == len(touching)
+        some = [r for r in touching if r["layer"] == "mesh" and r["topic"] == 1]
+        found = list(read.links(run, first, last, layers=["mesh"], topic=1))
+        assert [(r.src, r.dst, r.vf) for r in found] == [
+            (r["src"], r["dst"], r["vf"]) for r in some
+        ]
+
+
+def test_properties_of_the_model(graph: Graph, loaded: Load) -> None:
+    history = loaded(random_history(4, name="model", ticks=3))
+    clock = history.facts.clock
+    for key, first, last in graph.ask("MATCH (p:Peer {run: 'model'}) RETURN p.id, p.first, p.last"):
+        sampled = [
+            i for i in range(clock.last + 1)
+            for r in history.alive("presence", clock.sampling_tick(i)) if r["peer"] == key
+        ]  # fmt: skip
+        assert (first, last) == ((min(sampled), max(sampled)) if sampled else (None, None))
+    for vf, vt, lv in graph.ask("MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.vf, r.vt, r.lv"):
+        assert lv == (63 if vt == OPEN else len(bin(vt - vf)) - 3)
+    intervals = graph.ask(
+        "MATCH (i:Interval {run: 'model'}) RETURN i.i, i.t, i.network_size, i.density ORDER BY i.i"
+    )
+    assert intervals == [[i, i * 3 + 2, i, i / 3] for i in range(clock.intervals)]
+    hit_ratios = graph.ask("MATCH (m:Message {run: 'model'}) RETURN m.id, m.hit_ratio, m.tick")
+    ticks = dict(given(history, "publications", "message", "tick"))
+    for id, hit_ratio, tick in hit_ratios:
+        assert hit_ratio == (id / 7 if id % 3 else None)
+        assert tick == ticks[id]
+
+
+def test_the_ledger_is_the_relationships(graph: Graph, loaded: Load) -> None:
+    loaded(random_history(5, name="ledger"))
+    entered = ledger(graph, "ledger")
+    assert {name: entered[name] for name in RELATIONSHIPS} == relationships(graph, "ledger")
+
+
+def test_a_whole_run_is_left_alone(graph: Graph, loaded: Load) -> None:
+    history = loaded(random_history(6, name="again"))
+    before = relationships(graph, "again")
+    summary = load_run(graph.driver, graph.database, history.facts, history.tables)
+    sizes = [
+        len(history.rows[t]) for t in ("peers", "topics", "publications", "links", "receptions")
+    ]
+    assert summary == LoadSummary("again", True, *sizes)
+    assert relationships(graph, "again") == before
+
+
+def test_a_whole_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: Load) -> None:
+    history = loaded(random_history(7, name="other"))
+    history.rows["links"].pop()
+    with pytest.raises(CheckFailed, match="vizpub rebuild other"):
+        load_run(graph.driver, graph.database, history.facts, history.tables)
+
+
+@pytest.mark.parametrize("stop_at", [1, 5, 9, 14, 20, 24])
+def test_an_interrupted_load_goes_on(graph: Graph, loaded: Load, stop_at: int) -> None:
+    history = random_history(8, name="stopped")
+    calls = 0
+
+    def interrupt(step: str, done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == stop_at:
+            raise Interrupted(step)
+
+    graph.remove("stopped")
+    with pytest.raises(Interrupted):
+        load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
+    with pytest.raises(RunNotComplete, match="loading, not complete; go on with: vizpub load"):
+        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="stopped")
+    found = relationships(graph, "stopped")
+    entered = ledger(graph, "stopped")
+    assert {name: entered.get(name, 0) for name in found} == found
+    loaded_again = load_run(graph.driver, graph.database, history.facts, history.tables)
+    assert not loaded_again.already_complete
+    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+    graph.remove("stopped")
+
+
+def test_a_replayed_batch_is_a_no_op(graph: Graph, loaded: Load) -> None:
+    """As after a crash between the last batch and the state."""
+    history = loaded(random_history(9, name="replay"))
+    before = relationships(graph, "replay")
+    graph.ask("MATCH (r:Run {key: 'replay'}) SET r.state = 'loading'")
+    load_run(graph.driver, graph.database, history.facts, history.tables)
+    assert relationships(graph, "replay") == before
+    assert run_facts(graph.driver, graph.database, "replay") == history.facts
+
+
+def test_batches_beyond_the_size_of_a_transaction_are_cut(graph: Graph, loaded: Load) -> None:
+    facts = RunFacts("cut", "synthetic", Clock(last=50_000))
+    spans = [{"peer": 0, "vf": 2 * i, "vt": 2 * i + 1} for i in range(12_345)]
+    rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "key": "a", "reports": True}]}
+    rows["presence"] = spans
+    loaded(History(facts, rows, batch=50_000))
+    sizes = graph.ask(
+        "MATCH (b:LoadBatch) WHERE b.key STARTS WITH 'cut|presence|' RETURN b.rows ORDER BY b.key"
+    )
+    assert sorted(sizes) == [[2_345], [10_000]]
+
+
+def test_rows_that_name_what_is_not_there_stop_the_load(graph: Graph, loaded: Load) -> None:
+    history = random_history(10, name="broken")
+    history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "vf": 0, "vt": 1}
+    with pytest.raises(CheckFailed, match=r"subscriptions: 1 of .* rows name something"):
+        loaded(history)
+    found = relationships(graph, "broken")
+    assert found["subscriptions"] == ledger(graph, "broken").get("subscriptions", 0)
+    with pytest.raises(RunNotComplete):
+        open_run(graph.driver, graph.database, "broken")
+
+
+def test_a_load_begun_from_other_tables_says_so(graph: Graph, loaded: Load) -> None:
+    history = random_history(11, name="begun")
+    loaded(history)
+    graph.ask("MATCH (r:Run {key: 'begun'}) SET r.state = 'loading'")
+    history.rows["peers"][0]["key"] = "somebody else"
+    with pytest.raises(CheckFailed, match="begun from other tables"):
+        load_run(graph.driver, graph.database, history.facts, history.tables)
+
+
+def test_a_run_of_nearly_nothing(graph: Graph, loaded: Load) -> None:
+    facts = RunFacts("empty", "synthetic", Clock(last=2))
+    loaded(History(facts))
+    assert ask(graph.driver, graph.database, "overlay-at", {"at": "last"}, run="empty").rows == []
+
+
+def test_labels(graph: Graph, loaded: Load) -> None:
+    history = loaded(replace(random_history(12, name="labels", peers=210), batch=1_000))
+
+    def labelled(label: str) -> set[int]:
+        text = f"MATCH (p:Peer) WHERE p.run = 'labels' AND p:{label} RETURN p.id"
+        return {id for (id,) in graph.ask(text)}
+
+    assert labelled("Publisher") == {
+        m["publisher"] for m in history.rows["publications"] if m["publisher"] is not None
+    }
+    degree: dict[int, int] = defaultdict(int)
+    clock = history.facts.clock
+    for i in range(clock.intervals):
+        alive = history.alive("links", clock.sampling_tick(i))
+        for a, b in {tuple(sorted((r["src"], r["dst"]))) for r in alive}:
+            degree[a] += 1
+            degree[b] += 1
+    assert labelled("Hub") == set(sorted(degree, key=lambda p: (-degree[p], p))[:2])
+    tree = [r for r in history.rows["links"] if r["layer"] == "tree"]
+    assert labelled("Rendezvous") == {r["dst"] for r in tree} - {r["src"] for r in tree}
+
+
+def test_rendezvous_as_the_peers_say(graph: Graph, loaded: Load) -> None:
+    history = random_history(13, name="roles")
+    history.rows["roles"] = [
+        {"peer": 3, "role": "rendezvous", "topic": 1, "vf": 0, "vt": 2},
+        {"peer": 4, "role": "relay", "topic": 1, "vf": 0, "vt": 2},
+    ]
+    loaded(history)
+    found = graph.ask("MATCH (p:Rendezvous {run: 'roles'}) RETURN p.id")
+    assert found == [[3]]
+
+
+HOSTILE = [
+    "it's", 'a "quote"', "`back`tick`", "}) DETACH DELETE n //", "$run", "\\u0041\\", "a\nb\tc\r",
+    " lead and trail ", "", "ключ \u202e 🜚 é", "x" * 10_000, "🜚" * 10_000, "null", "7",
+]  # fmt: skip
+
+
+def test_hostile_names_go_through_unharmed(graph: Graph, loaded: Load) -> None:
+    history = random_history(14, name="Hostile.run_-1", peers=len(HOSTILE))
+    for row, name in zip(history.rows["peers"], HOSTILE, strict=True):
+        row["key"] = name
+    for table in ("topics", "publications"):
+        for row, name in zip(history.rows[table], [*HOSTILE, *HOSTILE], strict=False):
+            row["key"] = name if row.get("message", 0) < len(HOSTILE) else f"m{row['message']}"
+    for row in history.rows["links"]:
+        row["layer"] = HOSTILE[len(row["layer"]) - 3]
+    facts = replace(history.facts, protocol=HOSTILE[3], parameters={HOSTILE[1]: HOSTILE[6]})
+    history = loaded(replace(history, facts=facts))
+    run = open_run(graph.driver, graph.database, facts.name)
+    assert run.facts == facts
+    assert [row.name for row in read.peers(run)] == HOSTILE
+
+    def rows(name: str, **given: object) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, name, given, run=facts.name).rows
+
+    for id, name in enumerate(HOSTILE):
+        stays = [r for r in history.rows["presence"] if r["peer"] == id]
+        told = [row for row in rows("peer-history", peer=name) if row[2] == "present"]
+        assert len(told) == len(stays)
+        received = [r for r in history.rows["receptions"] if r["message"] == id]
+        assert len(rows("dissemination-tree", message=name)) == len(received)
+    with pytest.raises(UnknownName):
+        rows("peer-history", peer="x" * 9_999)

@@ -1,0 +1,132 @@
+"""Constraints and indexes, and whether every statement uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cypher
+from graphstore.schema import LABELS, TYPES, create_constraints, create_indexes
+from tests.integration.graph.conftest import Graph, random_history
+
+pytestmark = pytest.mark.neo4j
+
+FOLDERS = ("queries", "read", "verify", "load", "remove")
+STATEMENTS = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
+SAMPLES: dict[str, object] = {
+    "int": 5,
+    "tick": 5,
+    "levels": [[2, 1], [63, -1]],
+    "layers": ["mesh"],
+    "list<string>": ["a"],
+    "list<map>": [{"key": "a"}],
+    "list<list>": [["a"] * 8],
+    "map": {},
+}
+LEVELS = "RANGE INDEX (a)-[r:LINK(run, lv, vf)]->(b)"
+PRESENT = "RANGE INDEX (a)-[s:PRESENT(run, lv, vf)]->"
+RECEPTIONS = ("[h:HOP(run, msg)]->", "[h:REACHED(run, msg)]->")
+WANTED = {
+    "overlay-at": (LEVELS, PRESENT),
+    "difference": (LEVELS, PRESENT),
+    "links-between": (LEVELS,),
+    "hubs": (LEVELS,),
+    "topic-subgraph": ("UNIQUE anon_0:Topic(key)",),
+    "neighbours": ("UNIQUE p:Peer(key)",),
+    "peer-history": ("UNIQUE p:Peer(key)",),
+    "shortest-path": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),
+    "all-shortest-paths": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),
+    "dissemination-tree": ("UNIQUE m:Message(key)", *RECEPTIONS),
+    "missed-subscribers": ("UNIQUE m:Message(key)", *RECEPTIONS),
+    "relays": ("Topic(key)", *RECEPTIONS),
+    "runs": (),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _something_of_everything(graph: Graph) -> Any:
+    """A label, type or property that no run has used is worth a notification."""
+    history = random_history(30, name="explained")
+    graph.remove("explained")
+    graph.load(history)
+    yield
+    graph.remove("explained")
+
+
+def operators(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """(operator, details) of a plan."""
+    own = (plan["operatorType"].split("@")[0], str(plan["args"].get("Details", "")))
+    return [own, *(o for child in plan.get("children", []) for o in operators(child))]
+
+
+def explain(graph: Graph, folder: str, name: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """(operators, notifications) of a statement."""
+    statement = cypher.statement(folder, name)
+    values = {p.name: SAMPLES.get(p.type, "x") for p in statement.parameters}
+    with graph.driver.session(database=graph.database) as session:
+        summary = session.run("EXPLAIN " + statement.text, values).consume()
+    told = [
+        status.status_description
+        for status in summary.gql_status_objects
+        if status.gql_status[:2] not in ("00", "02")
+    ]
+    assert summary.plan
+    return operators(summary.plan), told
+
+
+@pytest.mark.parametrize(("folder", "name"), STATEMENTS)
+def test_no_statement_is_warned_about(graph: Graph, folder: str, name: str) -> None:
+    plan, told = explain(graph, folder, name)
+    assert told == []
+    scans = [o for o in plan if o[0] in ("AllNodesScan", "UndirectedAllRelationshipsScan")]
+    assert scans == []
+
+
+@pytest.mark.parametrize("name", cypher.names("queries"))
+def test_a_query_uses_its_index(graph: Graph, name: str) -> None:
+    plan, _ = explain(graph, "queries", name)
+    for wanted in WANTED[name]:
+        assert any("Seek" in operator and wanted in details for operator, details in plan), plan
+    # Only the few Run nodes are read by their label alone.
+    scans = [o for o in plan if "Scan" in o[0] and name != "runs"]
+    assert scans == []
+    assert any(o[0] == "ShortestPath" for o in plan) == ("shortest" in name)
+
+
+@pytest.mark.parametrize("name", ["hop", "link", "reached", "peer", "ledger"])
+def test_a_removal_holds_no_whole_run_in_memory(graph: Graph, name: str) -> None:
+    plan, _ = explain(graph, "remove", name)
+    assert all(operator != "Eager" for operator, _ in plan)
+
+
+def test_the_schema_is_there_and_again_is_no_harm(graph: Graph) -> None:
+    for _ in range(2):
+        create_constraints(graph.driver, graph.database)
+        create_indexes(graph.driver, graph.database)
+    constraints = graph.ask(
+        "SHOW CONSTRAINTS YIELD type, labelsOrTypes, properties "
+        "RETURN labelsOrTypes[0], type, properties"
+    )
+    for label in ("Run", "LoadBatch", "Peer", "Topic", "Message", "Interval"):
+        assert [label, "UNIQUENESS", ["key"]] in constraints
+    indexes = graph.ask(
+        "SHOW INDEXES YIELD entityType, type, labelsOrTypes, properties, state "
+        "WHERE entityType = 'RELATIONSHIP' AND type = 'RANGE' "
+        "RETURN labelsOrTypes[0], properties, state ORDER BY labelsOrTypes[0], properties"
+    )
+    assert indexes == [
+        ["HOP", ["run", "msg"], "ONLINE"],
+        ["LINK", ["run", "lv", "vf"], "ONLINE"],
+        ["LINK", ["run", "vf"], "ONLINE"],
+        ["LINK", ["run", "vt"], "ONLINE"],
+        ["PRESENT", ["run", "lv", "vf"], "ONLINE"],
+        ["REACHED", ["run", "msg"], "ONLINE"],
+    ]
+
+
+def test_labels_and_types_are_the_closed_lists(graph: Graph) -> None:
+    used = {name for (name,) in graph.ask("CALL db.labels() YIELD label RETURN label")}
+    assert used <= set(LABELS)
+    types = graph.ask("CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType")
+    assert {name for (name,) in types} <= set(TYPES)
