@@ -1,0 +1,140 @@
+"""Tables in files: comma-separated text with a header, and Parquet; rows judged by column.
+
+All values come as text, so that one set of rules judges both. A file's columns are part of
+what it is recognised as: `csv(src,dst,vf,vt)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingest.report_fields import INT64
+from ingest.sources.base import InputFile
+from ingest.sources.lines import CUT_OFF, INVALID_UTF8, quarantine, read_lines
+
+_PARQUET = b"PAR1"
+_CSV_OPTIONS = {"columnNameOfCorruptRecord": "malformed", "escape": '"'}
+
+Rule = Callable[[str], Column]
+"""What is wrong with a column's text, in words; null where nothing is."""
+
+
+def recognised(path: str, head: bytes, headers: Collection[tuple[str, ...]]) -> str | None:
+    """'csv(…)' or 'parquet(…)', if the file has just the columns of one of the headers."""
+    if head.startswith(_PARQUET):
+        kind, columns = "parquet", _parquet_columns(path)
+    else:
+        first = head.partition(b"\n")[0].removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
+        kind, columns = "csv", tuple(first.decode("utf-8", "replace").replace('"', "").split(","))
+    return f"{kind}({','.join(columns)})" if columns in headers else None
+
+
+def _parquet_columns(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(pq.read_schema(path).names)
+    except (OSError, pa.ArrowInvalid):
+        return ()
+
+
+def columns_of(encoding: str) -> tuple[str, ...]:
+    """The columns of a recognised file."""
+    return tuple(encoding.partition("(")[2].rstrip(")").split(","))
+
+
+def read_table(
+    spark: SparkSession, files: Sequence[InputFile], rules: Mapping[str, Rule]
+) -> tuple[DataFrame, DataFrame]:
+    """Sound rows and the quarantine.
+
+    The rows have file, position and, as text, the columns of `rules`; a column that a file
+    does not have is null, and so is an empty value.
+    """
+    encodings = sorted({file.encoding for file in files})
+    alike = [[file for file in files if file.encoding == encoding] for encoding in encodings]
+    read = [_read_parquet if e.startswith("parquet") else _read_csv for e in encodings]
+    rows = [
+        _judged(reader(spark, group), columns_of(encoding), rules)
+        for reader, group, encoding in zip(read, alike, encodings, strict=True)
+    ]
+    judged = reduce(DataFrame.unionByName, rows)
+    sound = judged.where("reason IS NULL").select("file", "position", *rules)
+    refused = judged.where("reason <> ''").select("file", "position", "text", "reason")
+    return sound, quarantine(refused, judged)
+
+
+def _read_csv(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
+    """file, position, text, fault and the columns. Headers and blank lines have the fault ''."""
+    columns = columns_of(files[0].encoding)
+    schema = ", ".join(f"{name} string" for name in (*columns, "malformed"))
+    plain = F.regexp_replace("text", r"\r\z", "")
+    is_header = F.replace(plain, F.lit('"'), F.lit("")) == ",".join(columns)
+    fault = (
+        F.when(is_header | (F.trim("text") == ""), F.lit(""))
+        .when(~F.is_valid_utf8("text"), F.lit(INVALID_UTF8))
+        .when(F.col("cut"), F.lit(CUT_OFF))
+        .when(F.col("row.malformed").isNotNull(), F.lit(f"not {len(columns)} fields"))
+    )
+    lines = read_lines(spark, files)
+    parsed = lines.withColumn("row", F.from_csv(plain, schema, _CSV_OPTIONS))
+    return parsed.select(
+        "file", "position", "text", fault.alias("fault"), *(f"row.{name}" for name in columns)
+    )
+
+
+def _read_parquet(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
+    """file, position, text, fault and the columns."""
+    columns = columns_of(files[0].encoding)
+    rows = spark.read.parquet(*(file.path for file in files))
+    return rows.select(
+        F.col("_metadata.file_path").alias("file"),
+        F.struct(
+            F.lit(0).cast("bigint").alias("block"), F.col("_metadata.row_index").alias("row")
+        ).alias("position"),
+        F.to_json(F.struct(*columns)).alias("text"),
+        F.lit(None).cast("string").alias("fault"),
+        *(F.col(name).cast("string").alias(name) for name in columns),
+    )
+
+
+def _judged(rows: DataFrame, columns: Sequence[str], rules: Mapping[str, Rule]) -> DataFrame:
+    """Adds reason, null for a sound row, '' for what is none; and the columns that are lacking."""
+    faults = [rule(name) for name, rule in rules.items() if name in columns]
+    reasons = F.array_join(F.array_compact(F.array(*faults)), "; ")
+    reason = F.coalesce("fault", F.when(reasons != "", reasons))
+    lacking = {name: F.lit(None).cast("string") for name in rules if name not in columns}
+    return rows.withColumns({"reason": reason, **lacking})
+
+
+def key(name: str) -> Column:
+    """A name: not empty, no control character."""
+    return F.when(_missing(name), F.lit(f"no '{name}'")).otherwise(optional_key(name))
+
+
+def optional_key(name: str) -> Column:
+    """A name, or nothing."""
+    return F.when(F.col(name).rlike(r"\p{Cc}"), F.lit(f"'{name}' has a control character"))
+
+
+def whole(most: int = INT64) -> Rule:
+    """A number from 0 to `most`."""
+
+    def rule(name: str) -> Column:
+        number = F.col(name).try_cast("bigint")
+        return (
+            F.when(_missing(name), F.lit(f"no '{name}'"))
+            .when(~F.col(name).rlike(r"\A-?[0-9]+\z"), F.lit(f"'{name}' is not an integer"))
+            .when(F.col(name).startswith("-"), F.lit(f"'{name}' is negative"))
+            .when(number.isNull() | (number > most), F.lit(f"'{name}' is too large"))
+        )
+
+    return rule
+
+
+def _missing(name: str) -> Column:
+    return F.col(name).isNull() | (F.col(name) == "")

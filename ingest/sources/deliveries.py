@@ -1,0 +1,108 @@
+"""Deliveries of messages as CSV or Parquet: `msg,node,prev_node,t_us`.
+
+Each row is an arrival of message `msg` at peer `node` from `prev_node`, `t_us` microseconds
+after the run's epoch; `prev_node` = `node` marks the publisher. Dissemination only: who is
+there, who is linked to whom and who subscribes to what is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.delimited import key, read_table, recognised, whole
+from model.clock import Clock
+from model.errors import InputError
+
+_INTERVAL_US = 1_000_000
+_MOST_INTERVALS = 10_000_000
+_HEADER = ("msg", "node", "prev_node", "t_us")
+_UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
+
+
+class Deliveries:
+    """The source; see ingest.sources.base.Source for its four steps."""
+
+    name = "deliveries"
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'csv(…)' or 'parquet(…)' with the columns."""
+        return recognised(path, head, [_HEADER])
+
+    def parse(
+        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
+    ) -> dict[str, DataFrame]:
+        """`deliveries` (message, peer, previous_hop, time_us, arrival) and `quarantine`."""
+        del options
+        rules = {"msg": key, "node": key, "prev_node": key, "t_us": whole()}
+        rows, refused = read_table(spark, files, rules)
+        deliveries = rows.select(
+            F.col("msg").alias("message"),
+            F.col("node").alias("peer"),
+            F.col("prev_node").alias("previous_hop"),
+            F.col("t_us").cast("bigint").alias("time_us"),
+            F.col("position.row").alias("arrival"),
+        )
+        return {"deliveries": deliveries, "quarantine": refused}
+
+    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+        """Ticks of a microsecond; intervals of a second if nothing else is asked for.
+
+        Raises: InputError where there is no delivery, or the deliveries lie too far apart.
+        """
+        interval_us = options.interval_us or _INTERVAL_US
+        row = staged["deliveries"].agg(F.max("time_us").alias("latest")).first()
+        if row is None or row["latest"] is None:
+            raise InputError(
+                "no delivery could be read", "every row was refused; see the quarantine"
+            )
+        last = row["latest"] // interval_us
+        if last >= _MOST_INTERVALS:
+            raise InputError(
+                f"the deliveries reach over {last + 1:,} intervals",
+                "a time is surely a mistake; if not, give longer intervals, as --interval 1m",
+            )
+        return Description(Clock(interval_us, 1, 0, last), unknown=_UNKNOWN)
+
+    def observe(
+        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+    ) -> Observed:
+        """Lazily."""
+        del options
+        deliveries = staged["deliveries"].withColumns(
+            {
+                "interval": _interval(description.clock),
+                "tick": F.col("time_us"),
+                "topic": F.lit(None).cast("string"),
+            }
+        )
+        own = F.col("previous_hop") == F.col("peer")
+        receptions = deliveries.where(~own).withColumns(
+            {
+                "publisher": F.lit(None).cast("string"),
+                "first": F.lit(None).cast("boolean"),
+                "hop": F.lit(None).cast("int"),
+            }
+        )
+        return Observed(
+            peers=deliveries.select(
+                F.col("peer").alias("key"), F.lit(True).alias("reports")
+            ).distinct(),
+            publications=deliveries.where(own)
+            .withColumnRenamed("peer", "publisher")
+            .drop("previous_hop", "arrival"),
+            receptions=receptions,
+            rejections=_rejections(deliveries),
+        )
+
+
+def _interval(clock: Clock) -> Column:
+    return F.expr(f"CAST(time_us DIV {clock.ticks_per_interval} AS INT)")
+
+
+def _rejections(deliveries: DataFrame) -> DataFrame:
+    """None: the file has no place for them."""
+    return deliveries.where(F.lit(False)).withColumn("reason", F.lit(None).cast("string"))

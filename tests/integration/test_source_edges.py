@@ -1,0 +1,173 @@
+"""Edge lists → links and presence, against the same lists read by Python."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.edges import Edges
+from model.clock import OPEN, Clock
+from model.errors import InputError
+from model.tables import QUARANTINE
+
+pytestmark = pytest.mark.spark
+
+SOURCE = Edges()
+
+
+def found_file(path: Path, damage: str | None = None) -> InputFile:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as stream:
+        head = stream.read(65536) if damage is None else b"src,dst,vf,vt\n"  # type: ignore[operator]
+    encoding = SOURCE.recognises(str(path), head)
+    assert encoding
+    return InputFile(str(path), encoding, 0, "", damage)
+
+
+def take(spark: SparkSession, *files: InputFile) -> tuple[DataFrame, Description, Observed]:
+    staged = SOURCE.parse(spark, files, SourceOptions())
+    staged["links"].persist()
+    told = SOURCE.describe(staged, SourceOptions())
+    return staged["quarantine"], told, SOURCE.observe(staged, told, SourceOptions())
+
+
+def rows(frame: DataFrame | None, *columns: str) -> set[tuple[Any, ...]]:
+    assert frame is not None
+    return {tuple(row) for row in frame.select(*columns).collect()}
+
+
+def links(observed: Observed) -> set[tuple[Any, ...]]:
+    return rows(observed.links, "src", "dst", "layer", "topic", "vf", "vt")
+
+
+def presence(observed: Observed) -> set[tuple[Any, ...]]:
+    return rows(observed.presence, "peer", "vf", "vt")
+
+
+def refused(quarantine: DataFrame) -> list[tuple[Any, ...]]:
+    columns = [name for name in QUARANTINE.names if name != "file"]
+    return sorted(rows(quarantine, *columns))
+
+
+def test_spans_of_the_reference_history(spark: SparkSession, gephi_small: Path) -> None:
+    path = gephi_small / "versions.csv.gz"
+    quarantine, told, seen = take(spark, found_file(path))
+    with gzip.open(path, "rt") as stream:
+        expected = {
+            (row["src"], row["dst"], "overlay", None, int(row["vf"]), int(row["vt"]))
+            for row in csv.DictReader(stream)
+        }
+    assert links(seen) == expected
+    assert told.clock == Clock(1, None, 0, 49)
+    assert told.ended
+    assert presence(seen) == {(str(peer), 0, OPEN) for peer in range(200)}
+    assert rows(seen.peers, "key", "reports") == {(str(peer), True) for peer in range(200)}
+    assert refused(quarantine) == []
+    for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
+        assert getattr(seen, table) is None
+
+
+def test_links_by_interval(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text(
+        'interval,src,dst,layer,topic\r\n3,a,b,,\r\n5,a,b,mesh,t\r\n5,"c, d",a,,\n4,e,a,,'
+    )
+    quarantine, told, seen = take(spark, found_file(path))
+    assert links(seen) == {
+        ("a", "b", "overlay", None, 3, 4),
+        ("a", "b", "mesh", "t", 5, OPEN),
+        ("c, d", "a", "overlay", None, 5, OPEN),
+        ("e", "a", "overlay", None, 4, 5),
+    }
+    assert presence(seen) == {("a", 3, OPEN), ("b", 3, OPEN), ("c, d", 5, OPEN), ("e", 4, 5)}
+    assert told.clock == Clock(1, None, 3, 5)
+    assert not told.ended
+    assert refused(quarantine) == []
+
+
+def test_parquet_says_the_same_as_csv(spark: SparkSession, tmp_path: Path) -> None:
+    table = {"src": ["a", "b", None], "dst": [1, 2, 3], "vf": [0, 2, -1], "vt": [3, None, 4]}
+    pq.write_table(pa.table(table), tmp_path / "edges.parquet")
+    quarantine, told, seen = take(spark, found_file(tmp_path / "edges.parquet"))
+    assert links(seen) == {
+        ("a", "1", "overlay", None, 0, 3),
+        ("b", "2", "overlay", None, 2, OPEN),
+    }
+    assert told.clock == Clock(1, None, 0, 2)
+    assert not told.ended
+    assert presence(seen) == {(peer, 0, OPEN) for peer in "ab12"}
+    text = '{"dst":3,"vf":-1,"vt":4}'
+    assert refused(quarantine) == [(3, "no 'src'; 'vf' is negative", text)]
+
+
+BAD = [
+    (",b,0,1", "no 'src'"),
+    ("a,b", "not 4 fields"),
+    ("a,b,0,1,2", "not 4 fields"),
+    ("a,b,x,1", "'vf' is not an integer"),
+    ("a,b,1.0,2", "'vf' is not an integer"),
+    ("a,b,-1,1", "'vf' is negative"),
+    ("a,b,,1", "no 'vf'"),
+    ("a,b,5,5", "'vt' is not after 'vf'"),
+    ("a,b,99999999999999999999,1", "'vf' is too large"),
+    ("a,b,0,3000000000", "'vt' is too large"),
+    ("a\tx,b,0,1", "'src' has a control character"),
+    ("a,,-1,1", "no 'dst'; 'vf' is negative"),
+]
+
+
+def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    text = "src,dst,vf,vt\n" + "".join(
+        f"{bad}\na,b,{n},{n + 1}\n" for n, (bad, _) in enumerate(BAD)
+    )
+    path = tmp_path / "edges.csv"
+    path.write_bytes(text.encode() + b"\xff,b,0,1\n\n")
+    other = tmp_path / "cut.csv.gz"
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
+    other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
+    quarantine, _, seen = take(spark, found_file(path), found_file(other, "truncated gzip"))
+    expected = [(2 * n + 2, why, bad) for n, (bad, why) in enumerate(BAD)]
+    cut = (3, "cut off by the damage of the file", "c,d,1,11")
+    last = (2 * len(BAD) + 2, "not UTF-8", "\ufffd,b,0,1")
+    assert refused(quarantine) == sorted([*expected, cut, last])
+    assert {row[4] for row in links(seen)} == set(range(len(BAD)))
+
+
+def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
+    by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
+    by_interval.write_text("interval,src,dst\n")
+    spans.write_text("src,dst,vf,vt\na,b,0,2147483647\n")
+    with pytest.raises(InputError, match="some files list links by interval, others by span"):
+        take(spark, found_file(by_interval), found_file(spans))
+    with pytest.raises(InputError, match="no link could be read"):
+        take(spark, found_file(by_interval))
+    with pytest.raises(InputError, match="from interval 0 to 2147483646"):
+        take(spark, found_file(spans))
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        (b"interval,src,dst\n1,a,b\n", "csv(interval,src,dst)"),
+        (b'"src","dst","vf","vt","topic"\r\n', "csv(src,dst,vf,vt,topic)"),
+        (b"\xef\xbb\xbfsrc,dst,vf,vt,layer,topic", "csv(src,dst,vf,vt,layer,topic)"),
+        (b"src,dst\n", None),
+        (b"msg,node,prev_node,t_us\n", None),
+        (b"\x00\xff", None),
+        (b"PAR1 but not quite", None),
+    ],
+)
+def test_it_recognises_its_files(head: bytes, encoding: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(head)
+    assert SOURCE.recognises(str(path), head) == encoding
