@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from ingest.sources.base import InputFile
-from ingest.sources.lines import file_name, quarantine, read_lines
+from ingest.sources.lines import quarantine, read_lines
 
 pytestmark = pytest.mark.spark
 
