@@ -10,8 +10,22 @@ from typing import Annotated
 
 import typer
 
-from cli import doctor, export, ingest, load, metrics, neo4j, overlay, plot, query, runs, tables
+from cli import (
+    demo,
+    doctor,
+    export,
+    ingest,
+    load,
+    metrics,
+    neo4j,
+    overlay,
+    plot,
+    query,
+    runs,
+    tables,
+)
 from cli.errors import CommandGroup
+from cli.imports import SPARK_COMMANDS, without_pandas
 from cli.settings import Settings
 
 app = typer.Typer(
@@ -69,8 +83,23 @@ def vizpub(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
+    if ctx.invoked_subcommand not in SPARK_COMMANDS:
+        ctx.with_resource(without_pandas())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
 
 
-for module in (ingest, runs, tables, metrics, plot, query, overlay, load, neo4j, export, doctor):
+for module in (
+    ingest,
+    runs,
+    tables,
+    metrics,
+    plot,
+    query,
+    overlay,
+    load,
+    neo4j,
+    export,
+    doctor,
+    demo,
+):
     module.register(app)

@@ -21,6 +21,12 @@ class Settings:
     quiet: bool = False
     color: bool = True
 
+    def as_arguments(self) -> list[str]:
+        """The same options as words of a command line."""
+        switches = {"--debug": self.debug, "--quiet": self.quiet, "--no-color": not self.color}
+        chosen = [word for word, on in switches.items() if on]
+        return ["--workspace", str(self.workspace), *chosen]
+
     def say(self, text: str) -> None:
         """A message for the person at the terminal, on stderr; data never goes here."""
         if not self.quiet:
