@@ -24,6 +24,11 @@ def _offering(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
     return complete
 
 
+def _typed(ctx: typer.Context, name: str, place: int) -> str:
+    """An argument already typed; behind an option that waits for its value they are bare."""
+    return str(ctx.args[place] if len(ctx.args) > place else ctx.params[name])
+
+
 def _workspace(ctx: typer.Context) -> Path:
     return Path(ctx.find_root().params["workspace"])
 
@@ -51,7 +56,7 @@ def complete_peers(ctx: typer.Context) -> Iterable[str]:
 def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
     from ingest.store import open_run
 
-    run = open_run(_workspace(ctx), ctx.params["run"])
+    run = open_run(_workspace(ctx), _typed(ctx, "run", 0))
     return sorted(run.read(table, ["key"])["key"].to_pylist())
 
 
@@ -76,7 +81,7 @@ def complete_columns(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics table already typed."""
     from model.tables import table
 
-    return table(f"metrics/{ctx.params.get('table', 'overlay')}").names
+    return table(f"metrics/{_typed(ctx, 'table', 1)}").names
 
 
 @_offering
@@ -92,7 +97,7 @@ def complete_parameters(ctx: typer.Context) -> Iterable[str]:
     """Parameters of the query already typed, up to the equals sign."""
     import cypher
 
-    asked = cypher.statement("queries", ctx.params["name"]).parameters
+    asked = cypher.statement("queries", _typed(ctx, "name", 0)).parameters
     return [f"{p.name}=" for p in asked if p.type not in ("run", "levels")]
 
 

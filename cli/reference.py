@@ -1,4 +1,7 @@
-"""The page docs/cli.md, made from the help of the commands: `python -m cli.reference`."""
+"""The page docs/cli.md and the README's list, made from the help of the commands.
+
+`python -m cli.reference` writes both; a test holds them to the commands.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ import typer
 
 from cli.main import app
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+_ROOT = Path(__file__).resolve().parent.parent
+PAGE = _ROOT / "docs" / "cli.md"
+README = _ROOT / "README.md"
+_MARKS = ("<!-- commands -->\n", "<!-- end of commands -->\n")
 
 _HEAD = """\
 # The command line
@@ -44,6 +50,23 @@ def page() -> str:
     return "\n".join([_HEAD, *(_section(name, command) for name, command in commands())])
 
 
+def overview() -> str:
+    """Every command with the first line of its help, as a table in Markdown."""
+    rows = [
+        f"| `{name}` | {command.help.splitlines()[0]} |"
+        for name, command in commands()
+        if not hasattr(command, "commands")
+    ]
+    return "\n".join(["| command | does |", "| --- | --- |", *rows, ""])
+
+
+def with_overview(readme: str) -> str:
+    """The README with the list of commands between its two marks."""
+    before, begin, rest = readme.partition(_MARKS[0])
+    _, end, after = rest.partition(_MARKS[1])
+    return before + begin + overview() + end + after if end else readme
+
+
 def _section(name: str, command: Any) -> str:
     lines = [f"## {name}", "", command.help.strip(), ""]
     if rows := [_row(parameter) for parameter in command.params if _row(parameter)]:
@@ -75,3 +98,4 @@ def _value(parameter: Any) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
+    README.write_text(with_overview(README.read_text("utf-8")), "utf-8")

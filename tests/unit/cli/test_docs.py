@@ -1,0 +1,98 @@
+"""Help, docs and README show the commands that there are."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli.main import app
+from cli.reference import PAGE, commands, overview, page, with_overview
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
+ISSUE = (
+    "ingest load verify rebuild tables metrics query cypher path topic tree plot doctor demo "
+    "runs.list runs.show runs.remove export.gexf export.csv export.check "
+    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove"
+)
+
+
+def shown_lines(text: str) -> list[str]:
+    """The calls of vizpub in the fenced blocks of a page."""
+    blocks = re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
+    joined = (block.replace("\\\n", " ") for block in blocks)
+    lines = (line.strip().removeprefix("$ ") for block in joined for line in block.splitlines())
+    # What stands far to the right explains the line.
+    return [re.split(r"\s{2,}", line)[0] for line in lines if line.startswith("vizpub ")]
+
+
+def parse(line: str) -> None:
+    """Raises: typer.TyperException where the line is no call of a command."""
+    words = shlex.split(line, comments=True)[1:]
+    words = words[: next((i for i, w in enumerate(words) if w in (">", "<", "|", "&&")), None)]
+    group: Any = typer.main.get_command(app)
+    context = group.make_context("vizpub", words)
+    while hasattr(group, "commands"):
+        rest = [*context._protected_args, *context.args]
+        name, group, words = group.resolve_command(context, rest)
+        context = group.make_context(name, words, parent=context)
+
+
+def test_the_commands_are_those_that_were_asked_for() -> None:
+    names = {name.removeprefix("vizpub ").replace(" ", ".") for name in LEAVES}
+    assert names == set(ISSUE.split())
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_help_has_examples_of_its_own_command(name: str) -> None:
+    text = LEAVES[name].help
+    lines = shown_lines(text)
+    assert lines
+    assert all(line == name or line.startswith(f"{name} ") for line in lines)
+    assert len(text.splitlines()[0]) <= 100, "the first line is shown in the list of commands"
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_option_is_explained(name: str) -> None:
+    for parameter in LEAVES[name].params:
+        if parameter.param_type_name == "option":
+            assert parameter.help, parameter.name
+
+
+def test_the_page_of_commands_is_their_help() -> None:
+    assert PAGE.read_text("utf-8") == page(), "make it anew with: python -m cli.reference"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_line_that_is_shown_can_be_called(path: Path) -> None:
+    for line in shown_lines(path.read_text("utf-8")):
+        try:
+            parse(line)
+        except typer.TyperException as error:
+            pytest.fail(f"{line}\n{error.format_message()}")
+
+
+def test_lines_that_cannot_be_called_are_found() -> None:
+    for line in ("vizpub metrcs x", "vizpub metrics x --no-such", "vizpub runs", "vizpub path a"):
+        with pytest.raises(typer.TyperException):
+            parse(line)
+
+
+def test_readme_lists_every_command() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert overview() in readme, "make it anew with: python -m cli.reference"
+    assert with_overview(readme) == readme
+
+
+def test_the_list_is_put_between_its_marks() -> None:
+    marks = "a\n<!-- commands -->\nold\n<!-- end of commands -->\nb\n"
+    found = with_overview(marks)
+    assert found.startswith("a\n<!-- commands -->\n| command | does |")
+    assert found.endswith(" |\n<!-- end of commands -->\nb\n")
+    assert with_overview("no marks") == "no marks"

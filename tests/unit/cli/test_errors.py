@@ -1,0 +1,108 @@
+"""What goes wrong becomes a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import model.errors
+from cli.errors import CommandGroup, report
+from model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
+
+ROOT = Path(__file__).parents[3]
+VIZPUB = [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (CheckFailed("it differs", ["here"]), 1, "error: it differs\n  here\n"),
+        (InputError("no such path: x"), 2, "error: no such path: x\n"),
+        (Neo4jUnavailable("bolt://x", "gone", "start it"), 3,
+         "error: Neo4j at bolt://x: gone\n  start it\n"),
+        (ValueError("odd\nand more"), 1,
+         "unexpected ValueError: odd (vizpub --debug shows more)\n"),
+        (KeyError(), 1, "unexpected KeyError: no message (vizpub --debug shows more)\n"),
+        (InputError("no peer '\x1b[2J'"), 2, "error: no peer '\\x1b[2J'\n"),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_line_and_a_code(
+    error: Exception, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(error) == code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_every_error_of_the_tree_has_a_code_of_ours() -> None:
+    tree = [c for c in vars(model.errors).values() if inspect.isclass(c)]
+    codes = {c.exit_code for c in tree if issubclass(c, VizpubError)}
+    assert codes == {1, 2, 3}
+
+
+def test_debug_shows_where_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError) as raised:
+        raise InputError("no such path")
+    assert report(raised.value, debug=True) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert told.endswith("error: no such path\n")
+
+
+def raising(error: BaseException) -> typer.Typer:
+    app = typer.Typer(cls=CommandGroup)
+
+    @app.command()
+    def fail() -> None:
+        raise error
+
+    app.callback()(lambda: None)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (CheckFailed("x"), 1),
+        (InputError("x"), 2),
+        (RuntimeError("x"), 1),
+        (typer.Exit(7), 7),
+        (typer.Abort(), 1),
+    ],
+)
+def test_the_group_exits_with_the_code(error: BaseException, code: int) -> None:
+    result = CliRunner().invoke(raising(error), ["fail"])
+    assert result.exit_code == code
+    assert "Traceback" not in result.output
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    command = [*VIZPUB, "tables", "--columns", "--format", "csv"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert (process.returncode, told) == (0, b"")
+
+
+def test_an_interrupt_is_told_and_has_its_code(tmp_path: Path) -> None:
+    os.mkfifo(waiting := tmp_path / "waiting")
+    command = [*VIZPUB, "tables", "--format", "csv", "-o", str(waiting)]  # nobody reads it
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read()
+    assert (process.returncode, told) == (130, b"interrupted\n")

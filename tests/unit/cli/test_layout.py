@@ -1,0 +1,91 @@
+"""Tables of text that fit a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from cli.layout import Grid, shortened, terminal_width
+
+PEERS = [f"12D3KooW{i:044}" for i in range(5)]
+cells = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=80))
+
+
+def lines(grid: Grid) -> list[str]:
+    return list(grid.lines())
+
+
+def test_text_stands_left_and_numbers_stand_right() -> None:
+    grid = Grid.of(("peer", "degree"), [("a", 5), ("bcdef", 12), ("c", None)])
+    assert lines(grid) == [
+        "peer   degree",
+        "─────  ──────",
+        "a           5",
+        "bcdef      12",
+        "c           -",
+    ]
+
+
+def test_wide_characters_take_two_cells() -> None:
+    grid = Grid.of(("topic", "n"), [("日本", 1), ("news", 2)])
+    assert {cell_len(line) for line in lines(grid)} == {8}
+
+
+def test_ids_that_begin_alike_stay_apart_when_shortened() -> None:
+    grid = Grid.of(("src", "dst", "hops"), [(p, q, 1) for p in PEERS for q in PEERS])
+    fitted = grid.fitted(60)
+    assert fitted.width <= 60
+    assert len(fitted.header) == 3
+    assert len(set(fitted.rows)) == 25
+    assert lines(grid.fitted(None))[2].split()[0] == PEERS[0]
+
+
+def test_columns_that_find_no_room_go_from_the_right() -> None:
+    columns = tuple(f"column_{i}" for i in range(9))
+    fitted = Grid.of(columns, [range(9)]).fitted(40)
+    assert fitted.header == columns[: len(fitted.header)]
+    assert 1 < len(fitted.header) < 9
+    assert fitted.width <= 40
+
+
+def test_one_column_stays_whatever_the_width() -> None:
+    assert Grid.of(("a_rather_long_name",), [(123,)]).fitted(5).header != ()
+
+
+@given(st.lists(st.tuples(cells, cells, cells), max_size=6), st.integers(1, 200))
+def test_a_fitted_table_is_no_wider_than_asked(
+    values: list[tuple[object, ...]], width: int
+) -> None:
+    fitted = Grid.of(("a", "b", "c"), values).fitted(width)
+    shown = lines(fitted)
+    assert len(shown) == len(values) + 2
+    if len(fitted.header) > 1:
+        assert max(map(cell_len, shown)) <= width
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Mn", "Me"])), st.integers(3, 40))
+def test_shortened_text_fits_and_keeps_its_ends(text: str, width: int) -> None:
+    short = shortened(text, width)
+    assert cell_len(short) <= width
+    if cell_len(text) <= width:
+        assert short == text
+    else:
+        assert "…" in short
+
+
+def test_no_rows_no_columns() -> None:
+    assert lines(Grid.of((), [])) == []
+    assert lines(Grid.of(("a",), [])) == ["a", "─"]
+
+
+def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "123")
+    assert terminal_width(io.StringIO()) == 123
+    monkeypatch.setenv("COLUMNS", "many")
+    assert terminal_width(io.StringIO()) is None
+    monkeypatch.delenv("COLUMNS")
+    assert terminal_width(io.StringIO()) is None

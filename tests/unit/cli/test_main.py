@@ -1,0 +1,241 @@
+"""The commands that need no server, as a user calls them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+ROOT = Path(__file__).parents[3]
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def vizpub(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A call on the workspace with the run `monday`."""
+    monkeypatch.delenv("NEO4J_URI", raising=False)
+    monkeypatch.delenv("VIZPUB_WORKSPACE", raising=False)
+
+    def call(*words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+
+    return call
+
+
+def data(result: Result) -> list[dict[str, object]]:
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, object]] = json.loads(result.stdout)
+    return found
+
+
+def test_runs_are_listed_complete_or_not(vizpub: Call) -> None:
+    half, monday = data(vizpub("runs", "list", "--format", "json"))
+    assert (half["run"], half["state"], half["peers"]) == ("half", "ingesting", None)
+    assert (monday["run"], monday["intervals"], monday["links"]) == ("monday", 4, 5)
+    assert monday["interval_us"] == 1_000_000
+
+
+def test_an_empty_workspace_says_how_to_go_on(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["--workspace", str(tmp_path / "none"), "runs", "list"])
+    assert result.exit_code == 0
+    assert "vizpub ingest PATH --run NAME" in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_workspace_may_come_from_the_environment(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_WORKSPACE", str(workspace))
+    result = CliRunner().invoke(app, ["runs", "list", "--format", "jsonl"])
+    assert len(result.stdout.splitlines()) == 2
+
+
+def test_a_run_is_shown_with_what_was_left_out(vizpub: Call) -> None:
+    shown = vizpub("runs", "show", "monday").stdout
+    for line in ("intervals 0 to 3 (1 s each)", "a.json: cut short", "1 files, 1,234 bytes"):
+        assert line in shown
+    (manifest,) = data(vizpub("runs", "show", "monday", "--format", "json"))
+    assert manifest["inputs"] == [
+        {"path": "a.json", "size": 1234, "sha256": "00", "damage": "cut short"}
+    ]
+    assert "not complete" in vizpub("runs", "show", "half").stdout
+
+
+def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
+    words = "metrics monday --from 1 --to 2.5s --columns diameter --format json"
+    assert data(vizpub(*words.split())) == [
+        {"interval": 1, "diameter": 2}, {"interval": 2, "diameter": 1},
+    ]  # fmt: skip
+    table = vizpub("metrics", "monday", "peers", "--peer", "dave", "--columns", "degree").stdout
+    assert table.splitlines()[2].split() == ["0", "3", "dave", "2"]
+    text = vizpub("metrics", "monday", "overlay", "--limit", "1", "--format", "csv").stdout
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["network_size"], row["clustering_mean"]) == ("4", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("metrics mondy", "did you mean monday"),
+        ("metrics half", "not complete"),
+        ("metrics ../monday", "cannot name a run"),
+        ("metrics monday peer", "did you mean metrics/peers"),
+        ("metrics monday --columns diametr", "did you mean diameter"),
+        ("metrics monday --from 9", "outside the run"),
+        ("metrics monday topics --topic nws", "did you mean news"),
+        ("metrics monday --peer alice", "have no peer"),
+        ("metrics monday --format xml", "no format 'xml'"),
+        ("metrics monday -o x.xlsx", "give --format"),
+        ("metrics monday -o no/such/x.csv", "cannot write"),
+        ("metrcs monday", "Did you mean 'metrics'"),
+        ("metrics monday --colums a", "--columns"),
+        ("tables metrics/overly", "did you mean metrics/overlay"),
+        ("runs show nosuch", "no run 'nosuch'"),
+        ("runs remove nosuch --yes", "no run 'nosuch'"),
+        ("plot monday diameter -o x.gif", ".png, .svg, .pdf"),
+        ("plot monday -o x.png", "which metrics"),
+        ("plot monday diameter --kind pie -o x.png", "no kind of figure 'pie'"),
+        ("export csv monday nosuch -o out", "no table 'nosuch'"),
+        ("export gexf monday --topic a --message b", "not both"),
+        ("export check nosuch.gexf", "No such file"),
+        ("query shortst-path monday", "did you mean shortest-path"),
+        ("ingest nosuch --run x --interval soon", "not a duration"),
+    ],
+)
+def test_what_cannot_be_had_is_said_in_a_line(vizpub: Call, words: str, why: str) -> None:
+    result = vizpub(*words.split())
+    assert result.exit_code == (1 if "half" in words else 2)
+    assert result.stdout == ""
+    assert why in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_without_a_server_there_is_no_answer(vizpub: Call) -> None:
+    for words in ("query runs", "cypher x", "path monday a b", "topic monday news",
+                  "tree monday m", "verify monday", "export gexf monday"):  # fmt: skip
+        result = vizpub(*words.split())
+        assert (result.exit_code, result.stdout) == (3, ""), words
+        assert "vizpub neo4j start" in result.stderr
+
+
+def test_a_run_is_removed_when_asked_twice(vizpub: Call, workspace: Path) -> None:
+    assert vizpub("runs", "remove", "monday").exit_code == 1  # nobody answers the question
+    assert (workspace / "runs" / "monday").exists()
+    assert vizpub("runs", "remove", "monday", "--yes").exit_code == 0
+    assert not (workspace / "runs" / "monday").exists()
+
+
+def test_tables_explain_every_column(vizpub: Call) -> None:
+    assert {"links", "metrics/overlay"} <= {
+        row["table"] for row in data(vizpub("tables", "--format", "json"))
+    }
+    columns = data(vizpub("tables", "metrics/overlay", "--format", "json"))
+    diameter = next(row for row in columns if row["column"] == "diameter")
+    assert (diameter["unit"], diameter["graph"]) == ("hops", "directed")
+    assert diameter["if degenerate"] == "null where m = 0"
+    every = data(vizpub("tables", "--columns", "--format", "json"))
+    assert len(every) > 150
+    assert {row["table"] for row in every} > {"peers", "metrics/messages"}
+
+
+def test_every_table_becomes_a_file(vizpub: Call, tmp_path: Path) -> None:
+    assert vizpub("export", "csv", "monday", "-o", str(tmp_path / "out")).exit_code == 0
+    with (tmp_path / "out" / "links.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 5
+    assert (tmp_path / "out" / "metrics-peers.csv").exists()
+    assert not (tmp_path / "out" / "traffic.csv").exists()  # unknown, not empty
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "links diameter",
+        "subscribers --topic news",
+        "degree --peer dave",
+        "degree --kind ccdf --from 1",
+        "hit_ratio hops_mean --kind ecdf",
+        "--kind coverage",
+        "m1 --kind coverage",
+        "--kind overlay --topic news --at 1",
+    ],
+)
+def test_a_figure_has_its_numbers_beside_it(vizpub: Call, tmp_path: Path, words: str) -> None:
+    file = tmp_path / "figure.svg"
+    result = vizpub("plot", "monday", *words.split(), "-o", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert file.read_text("utf-8").startswith("<?xml")
+    with file.with_suffix(".csv").open(newline="") as numbers:
+        assert list(csv.DictReader(numbers))
+
+
+def test_neo4j_that_is_not_there(vizpub: Call) -> None:
+    (status,) = data(vizpub("neo4j", "status", "--format", "json"))
+    assert status["state"] == "absent"
+    assert vizpub("neo4j", "stop").exit_code == 0
+    assert vizpub("neo4j", "remove", "--yes").exit_code == 0
+
+
+def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    script = """
+import sys
+from cli.main import app
+try:
+    app(sys.argv[1:], prog_name="vizpub")
+finally:
+    heavy = {"pyspark", "pandas", "numba", "matplotlib", "jgo"} & set(sys.modules)
+    print("imported:", sorted(heavy), file=sys.stderr)
+"""
+    return subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, **environment}, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "runs list", "runs show monday", "metrics monday topics --topic news", "tables",
+        "metrics monday messages --format json", "query", "neo4j status", "export csv monday -o {}",
+        "--help", "doctor",
+    ],
+)  # fmt: skip
+def test_a_command_that_reads_imports_nothing_heavy(
+    workspace: Path, tmp_path: Path, words: str
+) -> None:
+    result = python("--workspace", str(workspace), *words.format(tmp_path / "out").split())
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[-1] == "imported: []"
+
+
+def test_a_figure_needs_matplotlib_and_no_spark(workspace: Path, tmp_path: Path) -> None:
+    words = ["plot", "monday", "links", "-o", str(tmp_path / "x.png")]
+    result = python("--workspace", str(workspace), *words)
+    assert result.stderr.splitlines()[-1] == "imported: ['matplotlib']"
+
+
+def test_no_colour_where_nobody_looks(workspace: Path) -> None:
+    result = python("--workspace", str(workspace), "metrics", "monday", FORCE_COLOR="")
+    assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_what_a_terminal_cannot_show_is_escaped(workspace: Path) -> None:
+    words = ["--workspace", str(workspace), "metrics", "monday", "topics", "--format", "csv"]
+    result = python(*words, "--columns", "subscribers", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    result = python("--workspace", str(workspace), "tables", "links", PYTHONIOENCODING="ascii")
+    assert "\\u2500" in result.stdout
+
+
+def test_the_version_is_told() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout.startswith("vizpub ")

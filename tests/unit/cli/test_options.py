@@ -1,0 +1,73 @@
+"""Functions of plain arguments as commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cli.options import Window, comma_list, command
+from cli.query import parameter_values
+from cli.settings import Settings
+from model.clock import Clock
+from model.errors import OutOfRange, UseError
+
+
+@dataclass(frozen=True)
+class Size:
+    """A group of options."""
+
+    width: Annotated[int, typer.Option(min=1)] = 3
+    name: Annotated[str | None, typer.Option("--called")] = None
+
+
+def test_a_dataclass_becomes_options() -> None:
+    seen: list[object] = []
+
+    def draw(settings: Settings, what: Annotated[str, typer.Argument()], size: Size) -> None:
+        """Draw it."""
+        seen.extend([settings, what, size])
+
+    app = typer.Typer()
+    app.command()(command(draw))
+    app.callback()(context)
+    result = CliRunner().invoke(app, ["draw", "box", "--called", "b", "--width", "4"])
+    assert result.exit_code == 0, result.output
+    assert seen == [Settings(Path("here")), "box", Size(4, "b")]
+    assert CliRunner().invoke(app, ["draw", "box", "--width", "0"]).exit_code == 2
+    assert "Draw it." in CliRunner().invoke(app, ["draw", "--help"]).output
+
+
+def context(ctx: typer.Context) -> None:
+    ctx.obj = Settings(Path("here"))
+
+
+def test_lists_of_names() -> None:
+    assert comma_list(None) is None
+    assert comma_list("mesh, overlay") == ("mesh", "overlay")
+    with pytest.raises(UseError, match="write for example"):
+        comma_list("mesh,,overlay")
+
+
+def test_parameters_of_a_question() -> None:
+    assert parameter_values(["at=3", "name=a=b", "empty="]) == {
+        "at": "3", "name": "a=b", "empty": "",
+    }  # fmt: skip
+    for wrong, why in ((["at"], "KEY=VALUE"), (["=3"], "KEY=VALUE"), (["a=1", "a=2"], "twice")):
+        with pytest.raises(UseError, match=why):
+            parameter_values(wrong)
+
+
+def test_a_window_of_intervals() -> None:
+    clock = Clock(1_000_000, 1, 0, 9)
+    assert Window().intervals(clock) == (None, None)
+    assert Window("2", "4.5s").intervals(clock) == (2, 4)
+    assert Window("first", "last").intervals(clock) == (0, 9)
+    with pytest.raises(UseError, match="ends"):
+        Window("4", "2").intervals(clock)
+    with pytest.raises(OutOfRange):
+        Window("10").intervals(clock)

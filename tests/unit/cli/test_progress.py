@@ -1,0 +1,50 @@
+"""How far long work is, on stderr."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.progress import bar
+from cli.settings import Settings
+
+
+def work(settings: Settings) -> None:
+    with settings.progress() as progress:
+        for done in range(3):
+            progress("read \x1b[2J", done, 2)
+        progress("write", 0, 0)
+
+
+def test_a_log_gets_a_line_per_step(capsys: pytest.CaptureFixture[str]) -> None:
+    work(Settings())
+    assert capsys.readouterr() == ("", "read \\x1b[2J\nwrite\n")
+
+
+def test_a_quiet_call_gets_none(capsys: pytest.CaptureFixture[str]) -> None:
+    work(Settings(quiet=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_is_on_stderr_and_gone_in_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with bar() as progress:
+        progress("read", 1, 4)
+        progress("write", 0, 0)
+        progress("write", 3, 0)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "read" in err
+    assert "25%" in err
+
+
+def test_work_that_fails_takes_its_bar_along() -> None:
+    def fail() -> None:
+        with Settings().progress() as progress:
+            progress("read", 0, 1)
+            raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        fail()
