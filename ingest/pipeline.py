@@ -30,6 +30,7 @@ from ingest.sources import SOURCES
 from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun, writing
+from ingest.watch import watching
 from model.errors import InputsDiffer
 from model.progress import Progress, silent
 
@@ -73,14 +74,14 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
         writing(request.workspace, request.run) as writer,
         spark_session(scratch, master=request.master, quick=quick) as spark,
     ):
-        progress("look at input", 0, len(STAGES))
-        found = inventory(spark, request.paths, SOURCES, request.source)
+        with watching(spark, "look at the input", progress):
+            found = inventory(spark, request.paths, SOURCES, request.source)
         already = _begin(writer, request, found)
         job = Job(spark, writer, tuple(found.files), request.options, request.layers)
-        for done, stage in enumerate(STAGES):
-            progress(stage.name, done, len(STAGES))
+        for number, stage in enumerate(STAGES, start=1):
             if stage.name not in job.manifest.stages:
-                stage.run(job)
+                with watching(spark, f"{stage.name} ({number}/{len(STAGES)})", progress):
+                    stage.run(job)
         return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
 
 
