@@ -1,6 +1,9 @@
 """The sources there are, in the order in which they are asked whether a file is theirs."""
 
 from ingest.sources.base import Source
+from ingest.sources.deliveries import Deliveries
+from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
+from ingest.sources.reports import Reports
 
-SOURCES: tuple[Source, ...] = (Libp2p(),)
+SOURCES: tuple[Source, ...] = (Reports(), Libp2p(), Deliveries(), Edges())
