@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
@@ -83,6 +84,9 @@ def vizpub(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
+    if not debug and not logging.getLogger().handlers:
+        # What a library logs of a call that was interrupted is no news to the user.
+        logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
         ctx.with_resource(without_pandas())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
