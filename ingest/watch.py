@@ -17,7 +17,7 @@ _EVERY = 0.5
 
 @contextmanager
 def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[None]:
-    """For the length of the block, tell how many Spark tasks are done of those known so far.
+    """For the length of the block, tell how many Spark tasks are done of those begun so far.
 
     A task of the structure stage is a block of intervals.
     """
@@ -31,6 +31,7 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
     finally:
         over.set()
         watcher.join()
+    progress(step, 1, 1)
 
 
 def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:
@@ -45,5 +46,6 @@ def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -
 
 def _active_stages(tracker: StatusTracker) -> list[int]:
     jobs = (tracker.getJobInfo(job) for job in tracker.getActiveJobsIds())
-    # A stage that has not begun is not known by its number yet.
-    return [stage for job in jobs if job for stage in job.stageIds if tracker.getStageInfo(stage)]
+    # A stage that never begins is one whose result is there already.
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    return [stage.stageId for stage in stages if stage and stage.numActiveTasks]
