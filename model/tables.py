@@ -257,7 +257,7 @@ METRICS_PEERS = Table(
             "double",
             "standard error of betweenness where it was sampled",
             "directed",
-            "null where exact",
+            "0 where exact",
         ),
         _graph(
             "mean_distance",
