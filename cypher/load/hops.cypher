@@ -1,7 +1,7 @@
 // Create a batch of receptions whose previous hop is known.
 //
 // $run run – the run
-// $rows list<list> – [key of the previous hop, key of the peer, message, hop, time_us, first, interested]
+// $rows list<list> – [key of previous hop, key of peer, message, hop, time_us, first, interested]
 //
 // -> rows: how many there are now
 UNWIND $rows AS row

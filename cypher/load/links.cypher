@@ -1,7 +1,7 @@
 // Create a batch of links.
 //
 // $run run – the run
-// $rows list<list> – [key of the source, key of the destination, layer, topic, its name, vf, vt, lv]
+// $rows list<list> – [key of src, key of dst, layer, topic, its name, vf, vt, lv]
 //
 // -> rows: how many there are now
 UNWIND $rows AS row

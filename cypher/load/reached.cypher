@@ -1,7 +1,7 @@
 // Create a batch of receptions whose previous hop is not known.
 //
 // $run run – the run
-// $rows list<list> – [key of the message, key of the peer, message, hop, time_us, first, interested]
+// $rows list<list> – [key of message, key of peer, message, hop, time_us, first, interested]
 //
 // -> rows: how many there are now
 UNWIND $rows AS row

@@ -1,6 +1,5 @@
 // All shortest paths along the links of the overlay at a time.
 //
-// $run run – the run
 // $at tick ticks – the time
 // $from peer($at) – the peer they start at, present at $at
 // $to peer($at) – the peer they end at, present at $at

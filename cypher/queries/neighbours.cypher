@@ -1,6 +1,5 @@
 // The peers linked to a peer at a time, either way.
 //
-// $run run – the run
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
 // $layers layers? – layers of links to look at, null = all

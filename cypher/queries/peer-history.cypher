@@ -1,6 +1,5 @@
 // All that is known of a peer, in the order of time: stays, links, subscriptions, messages.
 //
-// $run run – the run
 // $peer peer – the peer
 // $layers layers? – layers of links to look at, null = all
 //

@@ -1,6 +1,5 @@
 // A topic's part of the overlay at a time: its subscribers and the links between them.
 //
-// $run run – the run
 // $at tick ticks – the time
 // $topic topic – the topic
 // $layers layers? – layers of links to look at, null = all

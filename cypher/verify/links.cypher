@@ -8,5 +8,5 @@
 MATCH (a)-[r:LINK]->(b)
 WHERE r.run = $run AND r.vf >= 0
 WITH [a.id, b.id, r.topic, r.vf, r.vt, r.lv, $layers[r.layer]] AS integers
-RETURN count(*) AS rows,
-       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum
+WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
+RETURN count(*) AS rows, sum(h) AS checksum

@@ -7,5 +7,5 @@
 MATCH (m:Message)-[r:ON]->(t:Topic)
 WHERE m.key STARTS WITH $run + '/'
 WITH [m.id, t.id] AS integers
-RETURN count(*) AS rows,
-       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum
+WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
+RETURN count(*) AS rows, sum(h) AS checksum

@@ -7,5 +7,5 @@
 MATCH (p)-[r:PRESENT]->()
 WHERE r.run = $run AND r.lv >= 0
 WITH [p.id, r.vf, r.vt, r.lv] AS integers
-RETURN count(*) AS rows,
-       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum
+WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
+RETURN count(*) AS rows, sum(h) AS checksum

@@ -9,5 +9,5 @@ WHERE r.run = $run AND r.msg >= 0
 WITH [m.id, b.id, r.msg, r.n, r.time_us,
       CASE r.first WHEN true THEN 1 ELSE 0 END,
       CASE r.interested WHEN true THEN 1 WHEN false THEN 0 END] AS integers
-RETURN count(*) AS rows,
-       sum(reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647)) AS checksum
+WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
+RETURN count(*) AS rows, sum(h) AS checksum

@@ -1,0 +1,119 @@
+"""Whatever is changed in Neo4j's copy of a run is found, and in the right table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphstore.verify import PRIME, checksum_of, verify_run
+from tests.integration.graph.conftest import Graph, History, random_history
+
+pytestmark = pytest.mark.neo4j
+
+BREAK = {
+    "a name": ("peers", "MATCH (n:Peer {run: $run, id: 3}) SET n.name = 'other'"),
+    "a missing value": ("peers", "MATCH (n:Peer {run: $run, id: 3}) REMOVE n.reports"),
+    "a value too many": (
+        "publications",
+        "MATCH (n:Message {run: $run}) WHERE n.topic IS NULL WITH n LIMIT 1 SET n.topic = 1",
+    ),
+    "a metric": (
+        "metrics/messages",
+        "MATCH (n:Message {run: $run, id: 4}) SET n.hit_ratio = n.hit_ratio + 1e-12",
+    ),
+    "an interval": ("metrics/overlay", "MATCH (n:Interval {run: $run, i: 3}) SET n.density = 2.0"),
+    "a sampling tick": ("clock", "MATCH (n:Interval {run: $run, i: 3}) SET n.t = 0"),
+    "a peer too many": ("peers", "CREATE (:Peer {key: $run + '/99', run: $run, id: 99})"),
+    "a topic gone": ("topics", "MATCH (n:Topic {run: $run, id: 2}) DETACH DELETE n"),
+    "a link gone": ("links", "MATCH ()-[r:LINK {run: $run}]->() WITH r LIMIT 1 DELETE r"),
+    "a link's end": (
+        "links",
+        "MATCH ()-[r:LINK {run: $run, vt: 9223372036854775807}]->() WITH r LIMIT 1 SET r.vt = 8",
+    ),
+    "a link's level": (
+        "links", "MATCH ()-[r:LINK {run: $run, lv: 0}]->() WITH r LIMIT 1 SET r.lv = 1",
+    ),
+    "a link's layer": (
+        "links", "MATCH ()-[r:LINK {run: $run, layer: 'mesh'}]->() WITH r LIMIT 1"
+        " SET r.layer = 'tree'",
+    ),
+    "a link's topic": (
+        "links", "MATCH ()-[r:LINK {run: $run, layer: 'mesh'}]->() WITH r LIMIT 1 REMOVE r.topic",
+    ),
+    "two links' ends, exchanged": (
+        "links",
+        "MATCH ()-[r:LINK {run: $run}]->(), ()-[s:LINK {run: $run}]->() "
+        "WHERE r.vf <> s.vf AND startNode(r) <> startNode(s) WITH r, s LIMIT 1 "
+        "WITH r, s, r.vf AS x, r.lv AS l, r.vt AS e SET r.vf = s.vf, s.vf = x",
+    ),
+    "a link twice": (
+        "links",
+        "MATCH (a)-[r:LINK {run: $run}]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (a)-[s:LINK]->(b) SET s = properties(r)",
+    ),
+    "a link turned round": (
+        "links",
+        "MATCH (a)-[r:LINK {run: $run}]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (b)-[s:LINK]->(a) SET s = properties(r) DELETE r",
+    ),
+    "a stay": ("presence", "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf+1"),
+    "a subscription": (
+        "subscriptions",
+        "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf + 1",
+    ),
+    "a publisher": (
+        "publications", "MATCH ()-[r:PUBLISHED {run: $run}]->() WITH r LIMIT 1 DELETE r",
+    ),
+    "a message's topic": (
+        "publications",
+        "MATCH (m:Message {run: $run})-[r:ON]->(t), (o:Topic {run: $run}) WHERE o <> t "
+        "WITH m, r, o LIMIT 1 CREATE (m)-[:ON]->(o) DELETE r",
+    ),
+    "a hop": ("receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.n = r.n + 1"),
+    "a first": (
+        "receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.first = NOT r.first",
+    ),
+    "an interest": (
+        "receptions",
+        "MATCH ()-[r:REACHED {run: $run, interested: true}]->() WITH r LIMIT 1 REMOVE r.interested",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def history(graph: Graph) -> Iterator[History]:
+    history = random_history(40, name="tampered")
+    graph.remove("tampered")
+    yield graph.load(history)
+    graph.remove("tampered")
+
+
+@pytest.mark.parametrize("what", BREAK)
+def test_a_difference_is_found(graph: Graph, history: History, what: str) -> None:
+    table, text = BREAK[what]
+    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+    with graph.driver.session(database=graph.database) as session:
+        counters = session.run(text, run="tampered").consume().counters
+    assert counters.contains_updates
+    found = verify_run(graph.driver, graph.database, history.facts, history.tables)
+    assert {d.table for d in found} >= {table}
+    assert all("in the table" in str(d) for d in found)
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=20), st.randoms())
+def test_the_checksum_is_that_of_cypher(rows: list[tuple[int, ...]], random_: object) -> None:
+    def remainder(a: int, b: int) -> int:
+        return abs(a) % b * (1 if a >= 0 else -1)
+
+    expected = 0
+    for row in rows:
+        h = 1
+        for x in row:
+            h = remainder(h * h + remainder(x, PRIME), PRIME)
+        expected += h
+    columns = [np.array([row[i] for row in rows], np.int64) for i in range(3)]
+    assert checksum_of(columns) == expected

@@ -1,0 +1,85 @@
+"""Each header says what its statement takes and gives."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cypher
+
+FOLDERS = ("schema", "load", "queries", "read", "verify", "remove")
+TYPES = {
+    *("run", "tick", "levels", "layers", "peer", "topic", "message"),
+    *("int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
+}
+EVERY = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
+
+
+def body(statement: cypher.Statement) -> str:
+    return "\n".join(line for line in statement.text.splitlines() if not line.startswith("//"))
+
+
+@pytest.mark.parametrize(("folder", "name"), EVERY)
+def test_the_header_is_the_statements(folder: str, name: str) -> None:
+    statement = cypher.statement(folder, name)
+    assert statement.purpose.endswith(".")
+    assert set(re.findall(r"\$(\w+)", body(statement))) <= {p.name for p in statement.parameters}
+    used = set(re.findall(r"\$(\w+)", body(statement))) | {p.at for p in statement.parameters}
+    assert {p.name for p in statement.parameters} <= used
+    assert {p.type for p in statement.parameters} <= TYPES
+    header = [line for line in statement.text.splitlines() if line.startswith("//")]
+    told = [line for line in header if line.startswith(("// $", "// ->"))]
+    assert len(told) == len(statement.parameters) + len(statement.columns)
+
+
+@pytest.mark.parametrize(("folder", "name"), EVERY)
+def test_one_statement_of_lines_that_fit(folder: str, name: str) -> None:
+    text = cypher.statement(folder, name).text
+    assert ";" not in re.sub(r"//.*", "", text)
+    assert text.endswith("\n")
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("folder", "name"), [e for e in EVERY if e[0] in ("queries", "read")])
+def test_columns_are_returned_in_their_order(folder: str, name: str) -> None:
+    statement = cypher.statement(folder, name)
+    returned = body(statement).rpartition("RETURN ")[2].split("ORDER BY")[0].split("LIMIT")[0]
+    level, items = 0, [""]
+    for character in returned:
+        level += (character in "([{") - (character in ")]}")
+        items.append("") if character == "," and level == 0 else None
+        items[-1] += "" if character == "," and level == 0 else character
+    names = [item.split(" AS ")[-1].removeprefix("DISTINCT").strip() for item in items]
+    assert names == [c.name for c in statement.columns]
+
+
+@pytest.mark.parametrize("name", cypher.names("queries"))
+def test_every_query_of_links_takes_layers(name: str) -> None:
+    statement = cypher.statement("queries", name)
+    layers = [p for p in statement.parameters if p.type == "layers"]
+    assert len(layers) == (":LINK" in body(statement))
+    assert all(p.optional for p in layers)
+
+
+def test_a_times_parameter_is_one_of_the_query() -> None:
+    for name in cypher.names("queries"):
+        parameters = cypher.statement("queries", name).parameters
+        ticks = {p.name for p in parameters if p.type == "tick"}
+        assert {p.at for p in parameters if p.at} <= ticks
+        assert all(p.at for p in parameters if p.type == "levels")
+
+
+def test_a_header_taken_apart() -> None:
+    hubs = cypher.statement("queries", "hubs")
+    assert hubs.purpose == "The peers with the most neighbours at a time."
+    assert hubs.parameters[1] == cypher.Parameter("at", "tick", "the time", unit="ticks")
+    assert hubs.parameters[2].at == "at"
+    k = cypher.Parameter("k", "int", "how many", unit="peers", optional=True, default="10")
+    assert hubs.parameters[3] == k
+    assert hubs.columns[0] == cypher.Column("peer", "the peer")
+
+
+def test_no_statement_of_that_name() -> None:
+    with pytest.raises(KeyError, match="queries/nothing"):
+        cypher.statement("queries", "nothing")

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphstore.batches import RunRows, level, run_rows, sampled_spans
+from graphstore.runs import level_ranges
+from graphstore.steps import ROWS_PER_BATCH, parts
+from model.clock import OPEN, Clock
+from model.tables import table
+
+SPANS = st.tuples(st.integers(0, 60), st.integers(1, 40), st.booleans()).map(
+    lambda s: (s[0], OPEN if s[2] else s[0] + s[1])
+)
+CLOCKS = st.tuples(st.integers(1, 7), st.integers(0, 3), st.integers(0, 9)).map(
+    lambda c: Clock(c[0], None, c[1], c[1] + c[2])
+)
+ROWS = RunRows("r", Clock(), ("alpha", "beta"), {0: (2, 5)})
+
+
+@given(st.integers(0, OPEN - 2), st.integers(0, OPEN))
+def test_level_is_the_power_of_two_below_the_length(vf: int, beyond: int) -> None:
+    vt = vf + 1 + beyond % (OPEN - 1 - vf)
+    assert 2 ** level(vf, vt) <= vt - vf < 2 ** (level(vf, vt) + 1)
+    assert level(vf, vt) < 63
+    assert level(vf, OPEN) == 63
+
+
+@given(st.lists(SPANS, max_size=12), st.integers(0, 120))
+def test_the_level_index_finds_what_is_alive_once(spans: list[tuple[int, int]], at: int) -> None:
+    levels = tuple(sorted({level(vf, vt) for vf, vt in spans if vt != OPEN}))
+    found = [
+        (vf, vt)
+        for of, after in level_ranges(levels, at)
+        for vf, vt in spans
+        if level(vf, vt) == of and after < vf <= at < vt
+    ]
+    assert sorted(found) == sorted((vf, vt) for vf, vt in spans if vf <= at < vt)
+
+
+def test_long_spans_are_found_where_doubles_err() -> None:
+    for exponent in (48, 49, 53, 61, 62):
+        for length in (2**exponent - 1, 2**exponent, 2**exponent + 1):
+            ((of, after), _) = level_ranges((level(5, 5 + length),), 5 + length - 1)
+            assert of == length.bit_length() - 1
+            assert after < 5
+
+
+@given(st.lists(SPANS, min_size=1), CLOCKS)
+def test_sampled_spans_are_the_clocks(spans: list[tuple[int, int]], clock: Clock) -> None:
+    vf, vt = (np.array(side, np.int64) for side in zip(*spans, strict=True))
+    for span, first, last in zip(spans, *sampled_spans(vf, vt, clock), strict=True):
+        assert list(range(first, last + 1)) == list(clock.sampled(*span))
+
+
+def test_rows_of_links_name_keys_topic_and_level() -> None:
+    columns: dict[str, list[Any]] = {
+        "src": [1, 2], "dst": [2, 1], "layer": ["mesh", "tree"], "topic": [1, None],
+        "vf": [3, 4], "vt": [8, OPEN],
+    }  # fmt: skip
+    assert ROWS.links(columns) == [
+        ["r/1", "r/2", "mesh", 1, "beta", 3, 8, 2],
+        ["r/2", "r/1", "tree", None, None, 4, OPEN, 63],
+    ]
+
+
+def test_receptions_are_told_apart_by_their_previous_hop() -> None:
+    columns: dict[str, list[Any]] = {
+        "message": [7, 7], "peer": [1, 2], "previous_hop": [0, None], "time_us": [5, None],
+        "first": [True, False], "hop": [1, None], "interested": [None, True],
+    }  # fmt: skip
+    assert ROWS.hops(columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
+    assert ROWS.reached(columns) == [["r/7", "r/2", 7, None, None, False, True]]
+
+
+def test_a_peer_that_was_never_sampled_has_no_first_and_last() -> None:
+    rows = ROWS.peers({"peer": [0, 1], "key": ["a", "b"], "reports": [True, False]})
+    assert [(r["name"], r["first"], r["last"]) for r in rows] == [("a", 2, 5), ("b", None, None)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), SPANS), max_size=10), CLOCKS)
+def test_lives_of_peers(stays: list[tuple[int, tuple[int, int]]], clock: Clock) -> None:
+    rows = [{"peer": p, "vf": vf, "vt": vt} for p, (vf, vt) in stays]
+    batch = pa.RecordBatch.from_pylist(rows, table("presence").arrow)
+    lives = run_rows("r", clock, lambda name: [("x", batch)] if name == "presence" else []).lives
+    for peer in range(4):
+        sampled = [i for p, span in stays if p == peer for i in clock.sampled(*span)]
+        assert lives.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
+
+
+def test_parts_have_labels_of_their_own_and_all_rows() -> None:
+    sizes = [0, 1, ROWS_PER_BATCH, 2 * ROWS_PER_BATCH + 5]
+    batches = [(f"f#{i}", pa.record_batch({"x": list(range(n))})) for i, n in enumerate(sizes)]
+    found = list(parts(lambda _: batches, "links"))
+    assert len({label for label, _ in found}) == len(found) == 5
+    assert max(part.num_rows for _, part in found) == ROWS_PER_BATCH
+    assert [x for _, part in found for x in part["x"].to_pylist()] == [
+        x for n in sizes for x in range(n)
+    ]

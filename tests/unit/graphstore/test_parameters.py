@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cypher
+from graphstore.parameters import asked_of_user, check_names, converted
+from model.errors import UseError
+
+
+@pytest.mark.parametrize(
+    ("type", "given", "value"),
+    [
+        ("int", "7", 7),
+        ("int", 7, 7),
+        ("string", "7", "7"),
+        ("string", 'it\'s "$run"', 'it\'s "$run"'),
+        ("list<string>", "a, b", ["a", "b"]),
+        ("list<string>", ["a, b"], ["a, b"]),
+        ("list<string>", '["a, b", "c"]', ["a, b", "c"]),
+        ("list<int>", "1,2", [1, 2]),
+        ("list<int>", 3, [3]),
+    ],
+)
+def test_converted(type: str, given: object, value: Any) -> None:
+    assert converted(type, given) == value
+
+
+@pytest.mark.parametrize(
+    ("type", "given"),
+    [("int", "seven"), ("int", "7.5"), ("list<int>", "1,x"), ("list<string>", "[1, ")],
+)
+def test_what_cannot_be_converted(type: str, given: str) -> None:
+    with pytest.raises(UseError, match="is not a"):
+        converted(type, given)
+
+
+def test_the_user_is_not_asked_for_what_is_ours() -> None:
+    names = [p.name for p in asked_of_user(cypher.statement("queries", "hubs"))]
+    assert names == ["at", "k", "layers"]
+
+
+def test_all_that_is_wrong_with_the_names_is_said_at_once() -> None:
+    query = cypher.statement("queries", "shortest-path")
+    check_names(query, {"at": 1, "from": "a", "to": "b"})
+    with pytest.raises(UseError) as error:
+        check_names(query, {"at": 1, "form": "a", "run": "r"})
+    assert str(error.value) == (
+        "query shortest-path: no parameter form; no parameter run; from is missing; "
+        "to is missing; it takes: at (tick), from (peer), to (peer), "
+        "layers (layers, may be left out)"
+    )

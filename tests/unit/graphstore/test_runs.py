@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from graphstore.runs import facts_of, properties_of
+from model.clock import Clock
+from model.run import RunFacts
+
+FULL = RunFacts(
+    name="r",
+    source="reports",
+    clock=Clock(1_000, 1, 3, 9),
+    protocol="gossipsub",
+    parameters={"d": 6, "words": ["é", None, 0.5], "nested": {"a": True}},
+    seed=2**40,
+    epoch="2026-01-01T00:00:00+00:00",
+    unknown=("hops", "traffic"),
+    layers=("mesh",),
+)
+
+
+@pytest.mark.parametrize("facts", [FULL, RunFacts("r", "edges", Clock())])
+def test_facts_survive_the_run_node(facts: RunFacts) -> None:
+    properties = {k: v for k, v in properties_of(facts).items() if v is not None}
+    # What Neo4j can keep: numbers, strings, and lists of one type.
+    assert all(isinstance(v, str | int | list) for v in properties.values())
+    assert facts_of(properties) == facts
