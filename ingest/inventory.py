@@ -54,8 +54,8 @@ def inventory(
     a folder without files, a named file or a whole input that no source recognises, an input
     that several do, and one trace in two encodings in one folder.
     """
-    _check_source(source_name, sources)
-    given = {path: _expand(path) for path in paths}
+    check_source(source_name, sources)
+    given = {path: expand(path) for path in paths}
     looked_at = _look(spark, sorted({file for files in given.values() for file in files}), sources)
     source = _tell_source(looked_at, source_name, sources)
     named = {found[0] for path, found in given.items() if len(found) == 1 and not _is_folder(path)}
@@ -67,19 +67,20 @@ def inventory(
     return Inventory(files, skipped, source)
 
 
-def _check_source(name: str, sources: Sequence[Source]) -> None:
+def check_source(name: str, sources: Sequence[Source]) -> None:
+    """Raises: UnknownName for a source there is not."""
     known = [AUTO, *(source.name for source in sources)]
     if name not in known:
         raise UnknownName("source", name, known)
 
 
-def _expand(path: str) -> list[str]:
+def expand(path: str) -> list[str]:
     """The files a path stands for, absolute. Raises: InputError where there are none."""
     filesystem, inside = _located(path)
     info = filesystem.get_file_info(inside)
     matches = sorted(glob(inside, recursive=True)) if has_magic(inside) else []
     if info.type == fs.FileType.NotFound and matches:
-        return [file for match in matches for file in _expand(match)]
+        return [file for match in matches for file in expand(match)]
     if info.type == fs.FileType.NotFound:
         raise InputError(f"no such path: {path}", f"give files, folders or globs, {_EXAMPLE}")
     if info.type == fs.FileType.File:

@@ -17,12 +17,11 @@ anybody could take for a result, and the next one goes on with the stage that wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from ingest.inventory import Inventory, inventory
+from ingest.inventory import Inventory, check_source, expand, inventory
 from ingest.job import Job
 from ingest.manifest import Manifest
 from ingest.session import spark_session
@@ -69,7 +68,7 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     Raises: InputError and UseError for what cannot be taken, InputsDiffer if the run exists
     and was made from something else, RunLocked, StoreBroken, JavaMissing.
     """
-    scratch, quick = request.workspace / ".spark", _size(request.paths) < _SMALL
+    scratch, quick = request.workspace / ".spark", _looked_over(request) < _SMALL
     with (
         writing(request.workspace, request.run) as writer,
         spark_session(scratch, master=request.master, quick=quick) as spark,
@@ -85,11 +84,14 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
         return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
 
 
-def _size(paths: Sequence[str]) -> int:
-    """Bytes of the input that lie on this machine."""
-    found = (Path(path) for path in paths)
-    inside = (file for path in found for file in (path, *path.rglob("*")) if file.is_file())
-    return sum(file.stat().st_size for file in inside)
+def _looked_over(request: IngestRequest) -> int:
+    """Bytes of input on this machine. What is plainly wrong is said before Spark starts.
+
+    Raises: as inventory, for a source or a path there is not.
+    """
+    check_source(request.source, SOURCES)
+    files = {Path(file) for path in request.paths for file in expand(path)}
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
