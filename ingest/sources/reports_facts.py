@@ -6,32 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, SourceOptions
-from ingest.sources.reports_traffic import count_differing
+from ingest.sources.reports_traffic import count_differing, traffic_known
 from model.clock import Clock
 from model.errors import InputError, UnknownName, UseError
-from model.tables import TRAFFIC_COLUMNS
 
 _MOST_INTERVALS = 10_000_000
-_FIELDS = (
-    "neighbors",
-    "topics",
-    "roles",
-    *TRAFFIC_COLUMNS,
-    "duplicates",
-    "sent",
-    "received",
-)
-"""What reports may leave out, in all of them or in some."""
+_STATE_AND_EVENTS = ("neighbors", "topics", "roles", "sent", "received")
 _NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
-
-
-def unknown_word(field: str) -> str:
-    """How a description says that no report has a field: 'control.bytes.sent'."""
-    return field.replace("_", ".")
 
 
 def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
@@ -40,7 +25,7 @@ def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Descrip
     run = _the_run({row.name: row.records for row in counted if row.what == "run"}, options.only)
     header = _header(staged["headers"], run)
     counts = _counts(staged["reports"])
-    absent = [name for name in _FIELDS if not counts[name]]
+    absent = [name for name in _fields() if not counts[name]]
     return Description(
         clock=_clock(counts, header, options.interval_us),
         protocol=header.get("protocol"),
@@ -48,14 +33,14 @@ def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Descrip
         seed=header.get("seed"),
         epoch=header.get("epoch"),
         ended="last_interval" in header,
-        unknown=tuple(dict.fromkeys([*map(unknown_word, absent), *header.get("unknown", ())])),
+        unknown=tuple(dict.fromkeys([*absent, *header.get("unknown", ())])),
         notes={
             **{
                 _NOTED[row.what].format(row.name): row.records
                 for row in counted
                 if row.what in _NOTED
             },
-            **_incomplete(counts, set(absent)),
+            **_incomplete(counts, absent),
             **_differing(staged, absent, options.only),
         },
     )
@@ -99,6 +84,11 @@ def _header(headers: DataFrame, run: str | None) -> dict[str, Any]:
     return {**found, "last_interval": max(ends)} if ends else found
 
 
+def _fields() -> dict[str, Column]:
+    """What reports may leave out, each with a column that is null where one does."""
+    return {**{name: F.col(name) for name in _STATE_AND_EVENTS}, **traffic_known()}
+
+
 def _counts(reports: DataFrame) -> Row:
     """How many reports have each field, and the intervals they are of."""
     row = reports.agg(
@@ -106,7 +96,7 @@ def _counts(reports: DataFrame) -> Row:
         F.max("interval").alias("last"),
         F.count(F.lit(1)).alias("all"),
         F.count_if("left").alias("left"),
-        *(F.count(name).alias(name) for name in _FIELDS),
+        *(F.count(told).alias(name) for name, told in _fields().items()),
     ).first()
     assert row is not None  # an aggregate has one row
     return row
@@ -127,18 +117,17 @@ def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Cloc
     return Clock(1, told_us or asked_us, counts["first"], last)
 
 
-def _incomplete(counts: Row, absent: set[str]) -> dict[str, int]:
+def _incomplete(counts: Row, absent: Sequence[str]) -> dict[str, int]:
     """How many reports lack what others of the run have."""
-    missing = {name: counts["all"] - counts[name] for name in _FIELDS if name not in absent}
-    return {f"reports without {unknown_word(name)}": n for name, n in missing.items() if n}
+    missing = {name: counts["all"] - counts[name] for name in _fields() if name not in absent}
+    return {f"reports without {name}": number for name, number in missing.items() if number}
 
 
 def _differing(
     staged: Mapping[str, DataFrame], absent: Sequence[str], only: str | None
 ) -> dict[str, int]:
     """How many reports count other publication traffic than their events tell."""
-    counted = any(name.startswith("publication") for name in set(_FIELDS) - set(absent))
-    if not counted or {"sent", "received"} <= set(absent):
+    if {"sent", "received"} <= set(absent):
         return {}
     word = "reports whose publication counters differ from their events"
     differing = count_differing(staged, only)

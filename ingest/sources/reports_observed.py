@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.reports_traffic import traffic, traffic_fields
+from ingest.sources.reports_traffic import traffic, traffic_known
 from ingest.versions import lives
 from model.clock import OPEN
 
@@ -27,7 +27,7 @@ def observe(
     steps = _steps(reports, options.gap_tolerance)
     peers = reports.select(F.col("peer").alias("key")).distinct()
     told = {name: name not in unknown for name in ("neighbors", "topics", "roles")}
-    counted = any(name not in unknown for name in traffic_fields())
+    counted = traffic_known().keys() - unknown
     arrivals = {"sent", "received"} - unknown
     return Observed(
         peers=peers.withColumn("reports", F.lit(True)),

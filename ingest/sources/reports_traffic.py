@@ -10,11 +10,18 @@ from pyspark.sql import functions as F
 from model.tables import TRAFFIC_COLUMNS
 
 _COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
+_WAYS = ("sent", "received")
 
 
-def traffic_fields() -> tuple[str, ...]:
-    """The fields of a report that tell of its traffic, as facts.unknown_word writes them."""
-    return (*(name.replace("_", ".") for name in _COUNTERS), "sent", "received")
+def traffic_known() -> dict[str, Column]:
+    """What a report may tell of its traffic, each with a column that is null where it does not."""
+    value = {**{name: F.col(name) for name in _COUNTERS}, **_told()}
+    pairs = {
+        f"{kind}.{what}": F.coalesce(*(value[f"{kind}_{what}_{way}"] for way in _WAYS))
+        for kind in ("control", "publication")
+        for what in ("messages", "bytes")
+    }
+    return {**pairs, "duplicates": F.col("duplicates")}
 
 
 def traffic(staged: Mapping[str, DataFrame], only: str | None = None) -> DataFrame:
@@ -24,12 +31,8 @@ def traffic(staged: Mapping[str, DataFrame], only: str | None = None) -> DataFra
     Publication traffic that is not counted is taken from the events.
     """
     counted = _per_interval(staged, only)
-    events = _from_events()
-    columns = [
-        F.coalesce(name, events[name]).alias(name) if name in events else F.col(name)
-        for name in _COUNTERS
-    ]
-    return counted.select("peer", "interval", *columns)
+    columns = {**{name: F.col(name) for name in _COUNTERS}, **_told()}
+    return counted.select("peer", "interval", *(c.alias(name) for name, c in columns.items()))
 
 
 def count_differing(staged: Mapping[str, DataFrame], only: str | None = None) -> int:
@@ -69,6 +72,11 @@ def _added(counter: str) -> Column:
     before = F.last(counter, ignorenulls=True).over(earlier)
     value = F.col(counter)
     return F.when(before.isNull() | (value < before), value).otherwise(value - before)
+
+
+def _told() -> dict[str, Column]:
+    """Publication traffic as counted, else by the events."""
+    return {name: F.coalesce(name, events) for name, events in _from_events().items()}
 
 
 def _from_events() -> dict[str, Column]:
