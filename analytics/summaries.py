@@ -50,7 +50,9 @@ def peers_table(seen: Seen) -> DataFrame:
         return conform(seen.peers.limit(0), METRICS_PEERS)
     rows = join_all(known, ["interval", "peer"])
     own = {
-        "subscriptions": _own_count(rows, ["subscriptions"], seen.subscriptions is not None),
+        "subscriptions": _own_count(rows, ["subscriptions"], True)
+        if seen.subscriptions is not None
+        else F.lit(None),
         "receptions": _own_count(rows, ["receptions"], seen.receptions is not None),
         # What a peer counted itself wins over what we count.
         "duplicates": _own_count(rows, ["duplicates", "repeated"], seen.receptions is not None),
@@ -110,7 +112,7 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
     counts = ["publications", "duplicates"]
     if seen.subscriptions is not None:
-        counts += ["subscribers", "relay_receptions"]
+        counts += ["subscribers", "topic_links", "components", "relay_receptions"]
     return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
 
 
@@ -160,6 +162,7 @@ def overlay_table(metrics: Metrics) -> DataFrame:
     if metrics.dangling_links is not None:
         parts.append(_dangling(metrics.dangling_links, metrics.clock))
         zero += ["dangling_links", "network_size", "links", "weak_components", "strong_components"]
+        zero += ["unknown_reports"]
     if metrics.messages is not None and metrics.publications is not None:
         published = metrics.publications.select("message", "interval")
         parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
