@@ -1,0 +1,250 @@
+"""The command line from a trace to answers: processes of their own, real Spark and Neo4j."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import networkx as nx
+import pytest
+
+from graphstore.connection import Connection, connect
+from ingest.run import Run
+from ingest.views import snapshot
+
+pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
+
+ROOT = Path(__file__).parents[2]
+RUN = f"cli-{uuid4().hex[:8]}"
+VIZPUB = """
+import sys
+from cli.main import app
+try:
+    app(sys.argv[1:], prog_name="vizpub")
+finally:
+    heavy = {"pyspark", "pandas", "numba", "matplotlib", "jgo"} & set(sys.modules)
+    print("imported:", sorted(heavy), file=sys.stderr)
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call gave."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> list[dict[str, object]]:
+        assert self.code == 0, self.err
+        found: list[dict[str, object]] = json.loads(self.out)
+        return found
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Calls of vizpub in a workspace, against the Neo4j of the tests."""
+
+    workspace: Path
+    connection: Connection
+
+    def __call__(self, *words: str, stdin: str | None = None) -> Answer:
+        environment = {
+            **os.environ,
+            "VIZPUB_WORKSPACE": str(self.workspace),
+            "NEO4J_URI": self.connection.uri,
+            "NEO4J_USERNAME": self.connection.username,
+            "NEO4J_PASSWORD": self.connection.password,
+            "NEO4J_DATABASE": self.connection.database,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", VIZPUB, *words], cwd=ROOT, env=environment, input=stdin,
+            capture_output=True, text=True, timeout=500, check=False,
+        )  # fmt: skip
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    @property
+    def run(self) -> Run:
+        return Run.open(self.workspace, RUN)
+
+
+@pytest.fixture(scope="module")
+def vizpub(
+    tmp_path_factory: pytest.TempPathFactory, neo4j_server: Connection, libp2p_small: Path
+) -> Iterator[Shell]:
+    shell = Shell(tmp_path_factory.mktemp("workspace"), neo4j_server)
+    made = shell("ingest", str(libp2p_small / "json"), "--run", RUN, "--strict")
+    assert made.code == 0, made.err
+    assert f"run '{RUN}' is in Neo4j: 30 peers, 3 topics, 64 messages" in made.err
+    assert "30 files" in made.out
+    yield shell
+    removed = shell("runs", "remove", RUN, "--yes")
+    assert removed.code == 0, removed.err
+    assert RUN not in shell("query", "runs").out
+    assert not (shell.workspace / "runs" / RUN).exists()
+
+
+def overlay(shell: Shell, interval: int) -> nx.DiGraph:
+    """The overlay of an interval, from the Parquet tables."""
+    peers, links = snapshot(shell.run, shell.run.clock.sampling_tick(interval))
+    graph = nx.DiGraph()
+    graph.add_nodes_from(peers["peer_name"].to_pylist())
+    graph.add_edges_from(
+        zip(links["src_name"].to_pylist(), links["dst_name"].to_pylist(), strict=True)
+    )
+    return graph
+
+
+def test_the_same_ingest_again_says_so(vizpub: Shell, libp2p_small: Path) -> None:
+    again = vizpub("ingest", str(libp2p_small / "json"), "--run", RUN)
+    assert again.code == 0, again.err
+    assert f"run '{RUN}' is already complete" in again.err
+    assert f"run '{RUN}' was in Neo4j" in again.err
+
+
+def test_a_bad_record_fails_a_strict_ingest_in_the_end(vizpub: Shell, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("interval,src,dst\n0,a,b\n1,b\n1,b,c\n")
+    ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
+    result = vizpub("--workspace", str(tmp_path / "ws"), *ingest)
+    assert result.code == 1, result.err
+    assert "1 records are in the table quarantine" in result.err
+    shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
+    assert [row["links"] for row in shown.json()] == [1, 1]
+
+
+def test_a_path_is_a_shortest_one(vizpub: Shell) -> None:
+    graph = overlay(vizpub, 50)
+    ends = sorted(graph)[0], sorted(graph)[-1]
+    (found,) = vizpub("path", RUN, *ends, "--at", "50", "--format", "json").json()
+    assert found["hops"] == nx.shortest_path_length(graph, *ends)
+    every = vizpub("path", RUN, *ends, "--at", "50", "--all", "--format", "json").json()
+    assert sorted(row["peers"] for row in every) == sorted(nx.all_shortest_paths(graph, *ends))
+    table = vizpub("path", RUN, *ends, "--at", "50").out.splitlines()
+    assert [line.split()[-1] for line in table[2:]] == found["peers"]
+
+
+def test_a_time_and_its_interval_are_the_same_overlay(vizpub: Shell) -> None:
+    query = ("query", "overlay-at", RUN, "--format", "json", "-p")
+    graph = overlay(vizpub, 50)
+    rows = vizpub(*query, "at=50").json()
+    assert {(row["src"], row["dst"]) for row in rows if row["dst"]} == set(graph.edges)
+    assert vizpub(*query, "at=50.999999s").json() == rows
+
+
+def test_a_topic_is_its_subscribers(vizpub: Shell) -> None:
+    rows = vizpub("topic", RUN, "alerts", "--at", "50", "--format", "json").json()
+    peers, links = snapshot(vizpub.run, vizpub.run.clock.sampling_tick(50), "alerts")
+    inside = links.filter(links["inside"])
+    assert {(row["src"], row["dst"]) for row in rows if row["dst"]} == set(
+        zip(inside["src_name"].to_pylist(), inside["dst_name"].to_pylist(), strict=True)
+    )
+    assert {row["src"] for row in rows} <= set(peers["peer_name"].to_pylist())
+
+
+def test_a_tree_has_every_reception(vizpub: Shell) -> None:
+    message = vizpub.run.metrics("messages").to_pylist()[0]
+    name = str(message["message_name"])
+    rows = vizpub("tree", RUN, name, "--format", "jsonl").out.splitlines()
+    assert len(rows) == message["receptions"]
+    drawn = vizpub("tree", RUN, name).out.splitlines()
+    assert len(drawn) == 2 + message["first_receptions"] + 1
+    assert drawn[2].startswith(str(message["publisher_name"]))
+
+
+def test_a_question_of_ones_own(vizpub: Shell) -> None:
+    text = "MATCH (p:Peer {run: $run}) RETURN p.name AS name ORDER BY name"
+    rows = vizpub("cypher", text, "-p", f"run={RUN}", "--format", "json").json()
+    assert [row["name"] for row in rows] == sorted(vizpub.run.peers)
+    some = vizpub("cypher", "-", "-p", f"run={RUN}", "--limit", "3", "--format", "csv", stdin=text)
+    assert len(some.out.splitlines()) == 4
+    assert "more rows than 3" in some.err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("cypher", "CREATE (:Peer)"), "only statements that read"),
+        (("cypher", "MATCH"), "does not understand"),
+        (("cypher", "RETURN $x"), "does not understand"),
+        (("cypher", "UNWIND range(1, 100000000) AS x WITH x ORDER BY -x RETURN count(x)",
+          "--timeout", "100ms"), "did not end in time"),
+        (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
+        (("topic", RUN, "alert", "--at", "50"), "did you mean alerts"),
+        (("topic", RUN, "alerts", "--at", "1000"), "outside the run"),
+        (("tree", RUN, "m"), "no message 'm'"),
+        (("query", "overlay-at", "nosuch", "-p", "at=1"), "no run 'nosuch'"),
+        (("query", "overlay-at", RUN), "at is missing"),
+        (("query", "overlay-at", RUN, "-p", "at=1", "-p", "when=2"), "no parameter when"),
+        (("query", "overlay-at", RUN, "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
+        (("export", "gexf", RUN, "--topic", "alert"), "did you mean alerts"),
+        (("export", "gexf", RUN, "--attributes", "degre"), "did you mean degree"),
+        (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),
+    ],
+)  # fmt: skip
+def test_a_wrong_question_is_wrong_use(vizpub: Shell, words: tuple[str, ...], why: str) -> None:
+    answer = vizpub(*words)
+    assert (answer.code, answer.out) == (2, ""), answer.err
+    assert why in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_gexf_file_is_whole_and_has_the_metrics(vizpub: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "all.gexf"
+    assert vizpub("export", "gexf", RUN, "-o", str(file), "--attributes", "degree").code == 0
+    assert vizpub("export", "check", str(file)).code == 0
+    text = file.read_text("utf-8")
+    assert text.count("<node ") == 30
+    assert 'title="degree"' in text
+    assert 'title="betweenness"' not in text
+
+
+def test_a_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "part.gexf"
+    vizpub("export", "gexf", RUN, "--from", "50", "--to", "52", "-o", str(file))
+    file.write_text(file.read_text("utf-8").replace('version="1.3"', 'version="1.2"'), "utf-8")
+    checked = vizpub("export", "check", str(file), "--format", "csv")
+    assert checked.code == 1
+    assert next(csv.DictReader(checked.out.splitlines()))["rule"] == "version"
+
+
+def test_a_difference_is_found_and_rebuilt(vizpub: Shell) -> None:
+    assert vizpub("verify", RUN).code == 0
+    with connect(vizpub.connection) as driver:
+        driver.execute_query(
+            "MATCH (:Peer {run: $run})-[r:LINK]->() WITH r LIMIT 1 DELETE r",
+            run=RUN, database_=vizpub.connection.database,
+        )  # fmt: skip
+    found = vizpub("verify", RUN, "--format", "json")
+    assert found.code == 1
+    (difference,) = json.loads(found.out)
+    assert difference["table"] == "links"
+    assert difference["in the table"] == difference["in Neo4j"] + 1
+    assert f"vizpub rebuild {RUN}" in found.err
+    assert vizpub("rebuild", RUN).code == 0
+    assert vizpub("verify", RUN).code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "runs"),
+        ("query", "overlay-at", RUN, "-p", "at=50"),
+        ("topic", RUN, "alerts", "--at", "50"),
+        ("cypher", "RETURN 1"),
+        ("verify", RUN),
+        ("load", RUN),
+        ("export", "gexf", RUN, "-o", os.devnull),
+    ],
+)
+def test_a_command_that_asks_imports_nothing_heavy(vizpub: Shell, words: tuple[str, ...]) -> None:
+    answer = vizpub(*words)
+    assert answer.code == 0, answer.err
+    assert answer.err.splitlines()[-1] == "imported: []"
