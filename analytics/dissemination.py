@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.frames import conform, count_if, if_known
-from model.tables import METRICS_MESSAGES
+from model.metrics import METRICS_MESSAGES
 
 Integers = npt.NDArray[np.int64]
 

@@ -18,8 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from model.columns import Column
 from model.errors import UseError
-from model.tables import METRICS, RECEPTIONS, Column
+from model.metrics import METRICS
+from model.tables import RECEPTIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

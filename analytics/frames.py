@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from model.tables import Table
+from model.columns import Table
 
 _SPARK_TYPES = {"int32": "int", "int64": "long", "double": "double", "string": "string"}
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from analytics.frames import conform, count_if, if_known, join_all
 from analytics.intervals import every_interval, per_interval
 from model.clock import Clock
-from model.tables import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 
 
 @dataclass(frozen=True)

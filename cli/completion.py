@@ -71,7 +71,7 @@ def complete_tables(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
-    from model.tables import METRICS
+    from model.metrics import METRICS
 
     return [table.name.removeprefix("metrics/") for table in METRICS]
 
@@ -104,6 +104,6 @@ def complete_parameters(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_plotted(ctx: typer.Context) -> Iterable[str]:
     """Columns of the metrics tables."""
-    from model.tables import METRICS
+    from model.metrics import METRICS
 
     return sorted({name for table in METRICS for name in table.names if name not in table.key})

@@ -109,7 +109,7 @@ def _metric_values(
     """The metrics of the peers, which only the run store has; null without it."""
     from graphstore.gexf_spans import run_lengths
     from ingest.store import open_run, run_names
-    from model.tables import METRICS_PEERS
+    from model.metrics import METRICS_PEERS
 
     if run not in run_names(settings.workspace):
         settings.say(f"(no run '{run}' in {settings.workspace}: metrics of peers are left out)")

@@ -96,6 +96,8 @@ def ingest(
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
     show_summary(outcome.run, output, settings)
+    if refused := outcome.run.rows("quarantine"):
+        settings.say(f"{refused:,} records were refused; see: vizpub runs show {run} quarantine")
     if not handling.no_load:
         load_stored(settings, outcome.run)
     if handling.strict:

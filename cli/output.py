@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -46,6 +47,10 @@ class Rows:
     def of_arrow(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Rows:
         """Rows of Arrow batches, one batch in memory at a time."""
         return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
+
+    def first(self, count: int) -> Rows:
+        """The first so many rows."""
+        return Rows(self.columns, islice(self.values, count))
 
     def upright(self, output: Output) -> Rows:
         """One row as a line per column where people read it; programs get the row as it is."""

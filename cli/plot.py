@@ -131,7 +131,7 @@ def _distribution(
     run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import distribution
-    from model.tables import METRICS_MESSAGES
+    from model.metrics import METRICS_MESSAGES
 
     of = "messages" if set(metrics) <= set(METRICS_MESSAGES.names) else "peers"
     data = run.metrics(of, metrics, _where(run, drawing, window))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import Output, RunName, command
+from cli.completion import complete_tables
+from cli.options import Limit, Output, RunName, command
 from cli.output import Rows, show
 from cli.settings import Settings
 from cli.summary import show_summary
@@ -64,20 +65,36 @@ def _line(run: StoredRun) -> dict[str, Any]:
     return dict(zip(_COLUMNS, (*facts, *rows), strict=True))
 
 
-def show_run(settings: Settings, run: RunName, output: Output) -> None:
-    """Show what a run was made from, how far it is and what its source cannot know.
+def show_run(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    table: Annotated[
+        str | None,
+        typer.Argument(metavar="TABLE", autocompletion=complete_tables, help="Print its rows."),
+    ] = None,
+    limit: Limit = 0,
+) -> None:
+    """Show what a run was made from and what was left out, or the rows of one of its tables.
 
     Examples:
 
     ```
     vizpub runs show monday
     vizpub runs show monday --format json
+    vizpub runs show monday quarantine --limit 20
     ```
     """
     from ingest.store import open_run
+    from model.tables import table as meaning
 
     stored = open_run(settings.workspace, run, complete=False)
-    show_summary(stored, output, settings)
+    if table is None:
+        show_summary(stored, output, settings)
+        return
+    columns = meaning(table).names
+    rows = Rows.of_arrow(columns, stored.scan(table, columns))
+    show(rows.first(limit) if limit else rows, output, settings)
 
 
 def remove(

@@ -12,7 +12,7 @@ from cli.output import Rows, show
 from cli.settings import Settings
 
 if TYPE_CHECKING:
-    from model.tables import Table
+    from model.columns import Table
 
 
 def register(app: typer.Typer) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from model.clock import OPEN, Clock
-from model.tables import METRICS_MESSAGES, METRICS_OVERLAY
+from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 
 Tables = Callable[[str], Iterable[tuple[str, pa.RecordBatch]]]
 """The batches of a table by its name: (label, batch). A label names the same rows for ever."""

@@ -24,8 +24,8 @@ from graphstore.gexf_writer import Head, Written, write_gexf
 from graphstore.runs import LoadedRun
 from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
+from model.metrics import METRICS_PEERS
 from model.progress import Progress, silent
-from model.tables import METRICS_PEERS
 
 METRIC_ATTRIBUTES = tuple(
     column.name

@@ -19,7 +19,7 @@ from graphstore.gexf_spans import MetricRun, Span, common, merged, sets_over, sh
 from graphstore.gexf_writer import Attribute, AttributeType, Edge, Node, Run, Value
 from graphstore.read import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
-from model.tables import METRICS_PEERS
+from model.metrics import METRICS_PEERS
 
 Lives = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from ingest.store import StoredRun, metric_table, open_run
 from model.clock import Clock
+from model.columns import Table
 from model.errors import UnknownName, UseError
 from model.run import RunFacts
-from model.tables import PUBLICATIONS, Table, table
+from model.tables import PUBLICATIONS, table
 
 _NAMED = {
     "peer": "peers",

@@ -23,9 +23,10 @@ import pyarrow.parquet as pq
 from filelock import SoftFileLock, Timeout
 
 from ingest.manifest import FILE, Manifest, TableEntry, read_manifest, write_manifest
+from model.columns import Table
 from model.errors import RunLocked, RunNotComplete, StoreBroken, UnknownName
 from model.run import RunFacts, check_run_name
-from model.tables import TABLES, Table, table
+from model.tables import TABLES, table
 
 _LOCK = ".lock"
 

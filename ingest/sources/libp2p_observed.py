@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from ingest.sources.libp2p_events import CONTROL, Type
 from ingest.versions import lives
 from model.clock import Clock
-from model.tables import TRAFFIC_COLUMNS
+from model.columns import TRAFFIC_COLUMNS
 
 _ARRIVAL = ("message", "topic", "peer", "other AS previous_hop", "time_us", "interval")
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from ingest.report_fields import PLAIN_REPORT
 from ingest.report_records import OVERLAY, Report
 from ingest.reports import parse, unknown_fields
-from model.tables import TRAFFIC_COLUMNS
+from model.columns import TRAFFIC_COLUMNS
 
 HEADER_COLUMNS = (
     "protocol string, parameters string, seed bigint, interval_us bigint, epoch string, "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from model.tables import TRAFFIC_COLUMNS
+from model.columns import TRAFFIC_COLUMNS
 
 _COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
 _WAYS = ("sent", "received")

@@ -15,14 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.dissemination import Arrivals, Messages, chain_hops, measure_messages, with_hops
 from model.clock import OPEN
-from model.tables import (
-    METRICS_MESSAGES,
-    PUBLICATIONS,
-    RECEPTIONS,
-    REJECTIONS,
-    SUBSCRIPTIONS,
-    Table,
-)
+from model.columns import Table
+from model.metrics import METRICS_MESSAGES
+from model.tables import PUBLICATIONS, RECEPTIONS, REJECTIONS, SUBSCRIPTIONS
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
+from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
-from model.tables import QUARANTINE, TRAFFIC_COLUMNS
+from model.tables import QUARANTINE
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.tables import METRICS, Column, Table
+from model.columns import Column, Table
+from model.metrics import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

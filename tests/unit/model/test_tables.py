@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from model.columns import TRAFFIC_COLUMNS, Table
 from model.errors import UnknownName
-from model.tables import METRICS, TABLES, TRAFFIC_COLUMNS, Table, table
+from model.metrics import METRICS
+from model.tables import TABLES, table
 
 SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
 
