@@ -70,6 +70,16 @@ def test_a_run_is_shown_with_what_was_left_out(vizpub: Call) -> None:
     assert "not complete" in vizpub("runs", "show", "half").stdout
 
 
+def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
+    assert "\\x1b[31mred" in vizpub("runs", "show", "monday", "quarantine").stdout
+    (record,) = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
+    assert record == {"file": "a.json", "line": 7, "reason": "not JSON", "text": "\x1b[31mred"}
+    links = data(vizpub("runs", "show", "monday", "links", "--limit", "2", "--format", "json"))
+    assert [row["layer"] for row in links] == ["mesh", "overlay"]
+    assert data(vizpub("runs", "show", "monday", "traffic", "--format", "json")) == []
+    assert vizpub("runs", "show", "monday", "linsk").exit_code == 2
+
+
 def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
     words = "metrics monday --from 1 --to 2.5s --columns diameter --format json"
     assert data(vizpub(*words.split())) == [
