@@ -1,0 +1,256 @@
+"""The shape of the project: what lies where, how large it is, and what imports what."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("model", "cypher", "graphstore", "analytics", "ingest", "cli")
+LONGEST_MODULE, LONGEST_FUNCTION, MEDIAN_FUNCTION = 400, 60, 8
+HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
+"""What a command that only asks or reads must not wait for."""
+SPARK = (
+    "analytics",
+    *("ingest.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.watch"),
+    *("ingest.inventory", "ingest.sources", "ingest.dense", "ingest.versions", "ingest.messages"),
+)
+"""Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
+NO_SPARK = ("analytics.figures",)
+OF_MANY = ("cli/test_docs.py", "cypher/test_statements.py")
+"""Unit tests of all modules or statements of a package at once."""
+
+MODULES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def dotted(path: Path) -> str:
+    return relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def tracked() -> list[Path]:
+    """Files that git knows, and that are there."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: nobody can say which files belong to the project")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    paths = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, Function):
+            yield node
+
+
+def body_lines(function: Function) -> int:
+    """Lines of the body without the docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def imports(path: Path) -> set[str]:
+    """Names of all modules that the file imports, at its top or inside a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def inside(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in packages)
+
+
+class TestSize:
+    @pytest.mark.parametrize("path", MODULES, ids=relative)
+    def test_modules_can_be_read_at_a_sitting(self, path: Path) -> None:
+        assert len(path.read_text("utf-8").splitlines()) <= LONGEST_MODULE
+
+    def test_functions_fit_a_screen(self) -> None:
+        long = {
+            f"{relative(path)}:{function.name}": lines
+            for path in [*MODULES, *TESTS]
+            for function in functions(path)
+            if (lines := body_lines(function)) > LONGEST_FUNCTION
+        }
+        assert not long
+
+    def test_most_functions_are_small(self) -> None:
+        lines = [body_lines(function) for path in MODULES for function in functions(path)]
+        assert median(lines) <= MEDIAN_FUNCTION
+
+
+class TestPlaces:
+    @pytest.mark.parametrize("name", PACKAGES)
+    def test_each_package_is_ours(self, name: str) -> None:
+        """Names as plain as these may be taken by something that is installed."""
+        found = importlib.import_module(name).__file__
+        assert found is not None
+        assert Path(found).resolve() == ROOT / name / "__init__.py"
+
+    def test_all_code_lies_in_a_package(self) -> None:
+        folders = {path.relative_to(ROOT).parts[0] for path in tracked() if path.suffix == ".py"}
+        assert folders <= {*PACKAGES, "tests", "docker", "examples"}
+
+    def test_the_collector_is_imported_part_by_part(self) -> None:
+        assert (ROOT / "ingest/__init__.py").read_text("utf-8") == ""
+
+    def test_tests_are_no_packages(self) -> None:
+        """With tests/graphstore/__init__.py, `import graphstore` would find the tests."""
+        assert [path for path in TESTS if path.name == "__init__.py"] == []
+
+    @pytest.mark.parametrize(
+        "path", [path for path in TESTS if "unit" in path.parts and path.name != "conftest.py"]
+    )
+    def test_a_files_test_is_found_by_its_path(self, path: Path) -> None:
+        """tests/unit/<package>/test_<module>.py; what is of no package is of the project."""
+        inside_unit = path.relative_to(ROOT / "tests/unit")
+        if len(inside_unit.parts) == 1 or str(inside_unit) in OF_MANY:
+            return
+        package, name = ROOT / inside_unit.parent, path.stem.removeprefix("test_")
+        assert inside_unit.parts[0] in PACKAGES
+        assert [*package.rglob(f"{name}.py"), *package.rglob(f"{name}/__init__.py")]
+
+
+class TestImports:
+    def test_spark_stays_in_the_collector_and_the_analytics(self) -> None:
+        outside = [
+            dotted(path)
+            for path in MODULES
+            if any(inside(name, ("pyspark", "graphframes")) for name in imports(path))
+            and (not inside(dotted(path), SPARK) or inside(dotted(path), NO_SPARK))
+        ]
+        assert outside == []
+
+    def test_only_the_graph_store_speaks_to_neo4j(self) -> None:
+        speaking = {
+            dotted(path).split(".")[0]
+            for path in MODULES
+            if any(inside(name, ("neo4j",)) for name in imports(path))
+        }
+        assert speaking == {"graphstore"}
+
+    @staticmethod
+    def loaded_by(*names: str) -> set[str]:
+        """The top-level modules that a fresh Python has after importing those."""
+        code = f"import sys, {', '.join(names)}; print(*{{m.split('.')[0] for m in sys.modules}})"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        return set(done.stdout.split())
+
+    @staticmethod
+    def modules_of(*packages: str) -> list[str]:
+        return [dotted(path) for path in MODULES if inside(dotted(path), packages)]
+
+    def test_reading_the_store_is_light(self) -> None:
+        names = [*self.modules_of("model", "cypher"), "ingest.reports", "ingest.store"]
+        loaded = self.loaded_by(*names, "ingest.run")
+        # pyarrow.dataset imports pandas by itself; the command line keeps it from doing so.
+        assert loaded & {*HEAVY, "neo4j"} <= {"pandas"}
+
+    def test_asking_neo4j_is_light(self) -> None:
+        assert self.loaded_by(*self.modules_of("graphstore")) & set(HEAVY) == set()
+
+    def test_the_command_line_is_light(self) -> None:
+        assert self.loaded_by(*self.modules_of("cli")) & {*HEAVY, "neo4j", "pyarrow"} == set()
+
+    def test_figures_need_no_spark(self) -> None:
+        loaded = self.loaded_by("analytics.figures")
+        assert loaded & {"pyspark", "numba", "networkx"} == set()
+
+    def test_the_contract_needs_the_standard_library_only(self) -> None:
+        ours = self.loaded_by("ingest.reports") - self.loaded_by("os")
+        foreign = ours - set(sys.stdlib_module_names) - {"ingest", "model"}
+        assert {name for name in foreign if not name.startswith("_")} == set()
+
+
+def _host(*labels: str) -> str:
+    return re.escape(".".join(labels))
+
+
+REGISTRIES = "|".join(
+    [
+        *(_host(*labels) for labels in (("pypi", "org"), ("pythonhosted", "org"))),
+        *(_host(*labels) for labels in (("maven", "org"), ("maven", "apache", "org"))),
+        *(_host(*labels) for labels in (("registry", "npmjs", "org"), ("crates", "io"))),
+        *(_host(*labels) for labels in (("docker", "io"), ("ghcr", "io"), ("quay", "io"))),
+        _host("proxy", "golang", "org"),
+    ]
+)
+PLACES = "|".join(rf"(?<![\w.-])/{name}/" for name in ("work", "root", "home", "Users"))
+WORKPLACE = "|".join(
+    [r"\bdesign" + " pages?", r"\bissue" + r" #?\d", r"\bthe" + " brief", r"\bhelper" + r"s?\b"]
+)
+
+
+class TestWords:
+    """What is of the place where the code was written does not belong into it."""
+
+    @pytest.mark.parametrize("pattern", [REGISTRIES, PLACES, WORKPLACE])
+    def test_files_are_of_no_place(self, pattern: str) -> None:
+        found = [
+            f"{relative(path)}:{number}: {line.strip()[:100]}"
+            for path in tracked()
+            for number, line in enumerate(_lines(path), 1)
+            if re.search(pattern, line)
+        ]
+        assert found == []
+
+    def test_data_of_others_is_found_by_the_environment_only(self) -> None:
+        """`.ci` alone knows what lies beside the checkout."""
+        beside = "../" + "shared"
+        paths = [path for path in tracked() if not relative(path).startswith(".ci/")]
+        assert [relative(path) for path in paths if any(beside in ln for ln in _lines(path))] == []
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError:
+        return []
+
+
+class TestLock:
+    @pytest.fixture
+    def lines(self) -> list[str]:
+        return (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+
+    def test_every_requirement_is_pinned_and_hashed(self, lines: list[str]) -> None:
+        starts = [i for i, line in enumerate(lines) if re.match(r"[\w.\[\]-]+ ?==", line)]
+        assert len(starts) > 50
+        for start in starts:
+            rest = lines[start + 1 :]
+            hashes = list(takewhile(lambda line: line.lstrip().startswith("--hash="), rest))
+            assert hashes, lines[start]
+            assert all(re.match(r"\s+--hash=sha256:[0-9a-f]{64}( \\)?$", line) for line in hashes)
+
+    def test_there_is_nothing_else_in_it(self, lines: list[str]) -> None:
+        allowed = r"[\w.\[\]-]+==[\w.!+-]+( ; [^\\]+)? \\$|\s+--hash=|\s*#|$"
+        assert [line for line in lines if not re.match(allowed, line)] == []
+
+    def test_where_packages_come_from_is_the_users_affair(self, lines: list[str]) -> None:
+        text = "\n".join(lines)
+        assert "://" not in text
+        assert not re.search(r"--(extra-)?index-url|--find-links|--trusted-host|^-[if]", text)
