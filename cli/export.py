@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphstore.gexf_spans import MetricRun
     from graphstore.gexf_writer import Written
     from graphstore.runs import LoadedRun
+    from model.columns import Table
 
 
 def register(app: typer.Typer) -> None:
@@ -141,23 +142,26 @@ def _written(
 def csv(
     settings: Settings,
     run: RunName,
-    directory: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Made if it is not there.")
-    ],
     tables: Annotated[
         list[str] | None,
         typer.Argument(metavar="TABLE...", autocompletion=complete_tables, help="Default: all."),
     ] = None,
+    place: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="A folder; for one table also a .csv."),
+    ] = None,
 ) -> None:
-    """Write the tables of a run as CSV files with a header: links.csv, metrics-overlay.csv, …
+    """Write tables of a run as CSV with a header: links.csv, metrics-overlay.csv, …
 
-    A null is an empty field. `vizpub tables` explains the columns.
+    One table alone goes to stdout without -o. A null is an empty field; `vizpub tables`
+    explains the columns.
 
     Examples:
 
     ```
     vizpub export csv monday -o monday-csv
     vizpub export csv monday links metrics/peers -o monday-csv
+    vizpub export csv monday quarantine
     ```
     """
     from ingest.store import open_run
@@ -165,14 +169,23 @@ def csv(
 
     stored = open_run(settings.workspace, run)
     chosen = [table(name) for name in tables] if tables else TABLES
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UseError(f"cannot make {directory}: {error.strerror}") from error
-    for one in chosen:
-        if stored.has(one.name):
+    for one, file in _csv_files(chosen, place).items():
+        if stored.has(one.name) or tables:
             rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
-            show(rows, Output("csv", directory / f"{one.name.replace('/', '-')}.csv"), settings)
+            show(rows, Output("csv", file), settings)
+
+
+def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
+    """Where each table goes; null = stdout. Raises: UseError."""
+    if len(tables) == 1 and (place is None or place.suffix == ".csv"):
+        return {tables[0]: place}
+    if place is None:
+        raise UseError("say where the files shall go: -o DIR")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot make {place}: {error.strerror}") from error
+    return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
 
 
 def check(

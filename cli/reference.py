@@ -1,6 +1,6 @@
-"""The page docs/cli.md and the README's list, made from the help of the commands.
+"""The page docs/cli.md, made from the help of the commands.
 
-`python -m cli.reference` writes both; a test holds them to the commands.
+`python -m cli.reference` writes it; a test holds it to the commands.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import typer
 
 from cli.main import app
 
-_ROOT = Path(__file__).resolve().parent.parent
-PAGE = _ROOT / "docs" / "cli.md"
-README = _ROOT / "README.md"
-_MARKS = ("<!-- commands -->\n", "<!-- end of commands -->\n")
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
 _HEAD = """\
 # The command line
@@ -47,10 +44,11 @@ def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def page() -> str:
     """The page in Markdown."""
-    return "\n".join([_HEAD, *(_section(name, command) for name, command in commands())])
+    sections = [_section(name, command) for name, command in commands()]
+    return "\n".join([_HEAD, _overview(), *sections])
 
 
-def overview() -> str:
+def _overview() -> str:
     """Every command with the first line of its help, as a table in Markdown."""
     rows = [
         f"| `{name}` | {command.help.splitlines()[0]} |"
@@ -58,13 +56,6 @@ def overview() -> str:
         if not hasattr(command, "commands")
     ]
     return "\n".join(["| command | does |", "| --- | --- |", *rows, ""])
-
-
-def with_overview(readme: str) -> str:
-    """The README with the list of commands between its two marks."""
-    before, begin, rest = readme.partition(_MARKS[0])
-    _, end, after = rest.partition(_MARKS[1])
-    return before + begin + overview() + end + after if end else readme
 
 
 def _section(name: str, command: Any) -> str:
@@ -98,4 +89,3 @@ def _value(parameter: Any) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
-    README.write_text(with_overview(README.read_text("utf-8")), "utf-8")

@@ -115,6 +115,7 @@ def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
         ("plot monday -o x.png", "which metrics"),
         ("plot monday diameter --kind pie -o x.png", "no kind of figure 'pie'"),
         ("export csv monday nosuch -o out", "no table 'nosuch'"),
+        ("export csv monday", "-o DIR"),
         ("export gexf monday --topic a --message b", "not both"),
         ("export check nosuch.gexf", "No such file"),
         ("query shortst-path monday", "did you mean shortest-path"),
@@ -163,6 +164,16 @@ def test_every_table_becomes_a_file(vizpub: Call, tmp_path: Path) -> None:
         assert len(list(csv.DictReader(file))) == 5
     assert (tmp_path / "out" / "metrics-peers.csv").exists()
     assert not (tmp_path / "out" / "traffic.csv").exists()  # unknown, not empty
+
+
+def test_one_table_goes_where_it_is_sent(vizpub: Call, tmp_path: Path) -> None:
+    links = vizpub("export", "csv", "monday", "links").stdout
+    assert links.splitlines()[:2] == ["src,dst,layer,topic,vf,vt", f"0,1,mesh,0,0,{2**63 - 1}"]
+    assert vizpub("export", "csv", "monday", "traffic").stdout.startswith("peer,interval")
+    vizpub("export", "csv", "monday", "links", "-o", str(tmp_path / "x.csv"))
+    assert (tmp_path / "x.csv").read_text("utf-8") == links
+    vizpub("export", "csv", "monday", "links", "-o", str(tmp_path / "folder"))
+    assert (tmp_path / "folder" / "links.csv").read_text("utf-8") == links
 
 
 @pytest.mark.parametrize(
