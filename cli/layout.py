@@ -24,7 +24,8 @@ def terminal_width(out: TextIO) -> int | None:
     """Columns of the terminal behind `out` (COLUMNS wins); null where there is none."""
     if given := os.environ.get("COLUMNS", ""):
         return int(given) if given.isdigit() and int(given) else None
-    return os.get_terminal_size(out.fileno()).columns if out.isatty() else None
+    # A terminal that does not know its size says 0.
+    return os.get_terminal_size(out.fileno()).columns or None if out.isatty() else None
 
 
 def shortened(text: str, width: int) -> str:
