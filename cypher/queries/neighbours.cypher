@@ -11,6 +11,7 @@
 // -> topics: that they serve
 MATCH (p:Peer {key: $peer})-[r:LINK]-(n:Peer)
 WHERE r.vf <= $at AND r.vt > $at AND ($layers IS NULL OR r.layer IN $layers)
+WITH p, n, r ORDER BY r.topic_name, r.layer
 WITH n, max(CASE WHEN startNode(r) = p THEN 1 ELSE 0 END) AS to,
      max(CASE WHEN startNode(r) = p THEN 0 ELSE 1 END) AS from,
      collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics

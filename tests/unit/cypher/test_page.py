@@ -1,0 +1,39 @@
+"""The page of the queries says what their headers say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import cypher
+
+PAGE = (Path(__file__).parents[3] / "docs" / "queries.md").read_text("utf-8")
+OURS = ("run", "levels")
+
+
+def rows(section: str, heading: str) -> list[tuple[str, str]]:
+    """(first cell, last cell) of the table under a heading cell."""
+    table = re.search(rf"^\| {heading} \|.*\n\| ---.*\n((?:\|.*\n)*)", section, re.M)
+    lines = table[1].splitlines() if table else []
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
+    return [(c[0].strip().strip("`"), c[-1].strip().replace("\\|", "|")) for c in cells]
+
+
+@pytest.mark.parametrize("name", cypher.names("queries"))
+def test_a_querys_section_is_its_header(name: str) -> None:
+    query = cypher.statement("queries", name)
+    section = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    assert query.purpose in section
+    assert rows(section, "parameter") == [
+        (p.name, p.meaning.replace("$", "") + (f"; {p.default} if left out" if p.default else ""))
+        for p in query.parameters
+        if p.type not in OURS
+    ]
+    assert rows(section, "column") == [(c.name, c.meaning.replace("$", "")) for c in query.columns]
+    assert f"vizpub query {name}" in section
+
+
+def test_no_query_on_the_page_that_is_not_there() -> None:
+    assert sorted(re.findall(r"^## (.+)$", PAGE, re.M)) == cypher.names("queries")
