@@ -11,7 +11,7 @@ import typer
 
 from cli.completion import complete_tables, complete_topics
 from cli.options import Layers, Output, RunName, Window, comma_list, command
-from cli.output import Rows, show
+from cli.output import Rows, opened, show, to_stdout
 from cli.service import connected, to_read
 from cli.settings import Settings
 from model.errors import CheckFailed, UnknownName, UseError
@@ -83,7 +83,8 @@ def gexf(
         loaded = neo4j.open_run(run)
         options = _overlay_export(part, window, loaded, progress)
         values = None if part.message else _metric_values(settings, run, options)
-        with gexf_output(file) as out:
+        # A file through `opened`, which leaves pipes and devices what they are.
+        with gexf_output(None) if to_stdout(file) else opened(file) as out:
             written = _written(loaded, part, options, values, out)
     settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
 

@@ -85,7 +85,7 @@ def output_format(output: Output) -> str:
         if output.format not in FORMATS:
             raise UnknownName("format", output.format, FORMATS)
         return output.format
-    if output.file is None or str(output.file) == "-":
+    if output.file is None or to_stdout(output.file) or _is_no_file(output.file):
         return "table"
     form = _SUFFIXES.get(output.file.suffix.lower())
     if form is None:
@@ -96,13 +96,23 @@ def output_format(output: Output) -> str:
     return form
 
 
+def to_stdout(path: Path | None) -> bool:
+    """Whether `-o` means standard output: it is not given, or it is '-'."""
+    return path is None or str(path) == "-"
+
+
+def _is_no_file(path: Path) -> bool:
+    """A pipe or a device, which has no suffix to go by."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
     """Text to write to a file or stdout; the file appears whole or not at all.
 
     Raises: UseError where it cannot be written.
     """
-    if path is None or str(path) == "-":
+    if path is None or to_stdout(path):
         yield sys.stdout
         return
     with whole_file(path) as place, place.open("w", encoding="utf-8", newline="") as out:
@@ -118,7 +128,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     goal = Path(os.path.realpath(path))
     try:
-        if goal.exists() and not goal.is_file():
+        if _is_no_file(goal):
             yield goal
             return
         part = goal.with_name(f".{goal.stem}.{os.getpid()}.part{goal.suffix}")

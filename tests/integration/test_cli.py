@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -206,6 +207,18 @@ def test_a_gexf_file_is_whole_and_has_the_metrics(vizpub: Shell, tmp_path: Path)
     assert 'title="betweenness"' not in text
 
 
+def test_a_gexf_file_into_a_pipe_leaves_the_pipe(vizpub: Shell, tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.gexf")
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text, "utf-8")
+        written = vizpub("export", "gexf", RUN, "--from", "50", "--to", "50", "-o", str(pipe))
+        assert written.code == 0, written.err
+    assert read.result().endswith("</gexf>\n")
+    assert pipe.is_fifo()
+    window = ("export", "gexf", RUN, "--from", "50", "--to", "50")
+    assert vizpub(*window).out == vizpub(*window, "-o", "-").out == read.result()
+
+
 def test_a_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> None:
     file = tmp_path / "part.gexf"
     vizpub("export", "gexf", RUN, "--from", "50", "--to", "52", "-o", str(file))
@@ -241,7 +254,7 @@ def test_a_difference_is_found_and_rebuilt(vizpub: Shell) -> None:
         ("cypher", "RETURN 1"),
         ("verify", RUN),
         ("load", RUN),
-        ("export", "gexf", RUN, "-o", os.devnull),
+        ("export", "gexf", RUN),
     ],
 )
 def test_a_command_that_asks_imports_nothing_heavy(vizpub: Shell, words: tuple[str, ...]) -> None:

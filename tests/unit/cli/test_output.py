@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -151,10 +152,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_written_as_it_is(tmp_path: Path) -> None:
-    with whole_file(Path(os.devnull)) as place:
-        assert place == Path(os.devnull)
-    show(rows(), Output("csv", Path(os.devnull)), SETTINGS)
-    assert not Path(os.devnull).is_file()
+    os.mkfifo(pipe := tmp_path / "pipe")
+    assert output_format(Output(None, pipe)) == "table"
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text, "utf-8")
+        show(Rows(("a",), [(1,)]), Output("csv", pipe), SETTINGS)
+    assert read.result() == "a\n1\n"
+    assert pipe.is_fifo()
+    with whole_file(pipe) as place:
+        assert place == pipe
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("file", ["no/such/folder/x.csv", "."])
