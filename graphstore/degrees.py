@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,29 @@ from model.clock import OPEN, Clock
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
+_COUNTED = {
+    "peers": "peers",
+    "topics": "topics",
+    "messages": "publications",
+    "links": "links",
+    "receptions": "receptions",
+}
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
 
 def run_summary(tables: Tables) -> dict[str, Any]:
     """Counts of a run, the layers of its links, and the levels of its closed spans."""
-    spans = [batch for name in ("links", "presence") for _, batch in tables(name)]
-    links = [batch for _, batch in tables("links")]
+    layers: set[str] = set()
+    levels: set[int] = set()
+    for _, batch in tables("links"):
+        layers.update(pc.unique(batch["layer"]).to_pylist())
+        levels.update(_closed_levels(batch))
+    for _, batch in tables("presence"):
+        levels.update(_closed_levels(batch))
     return {
-        "peers": _count(tables, "peers"),
-        "topics": _count(tables, "topics"),
-        "messages": _count(tables, "publications"),
-        "receptions": _count(tables, "receptions"),
-        "links": sum(batch.num_rows for batch in links),
-        "link_layers": sorted(
-            {layer for b in links for layer in pc.unique(b["layer"]).to_pylist()}
-        ),
-        "levels": sorted({level for batch in spans for level in _closed_levels(batch)}),
+        **{name: _count(tables, table) for name, table in _COUNTED.items()},
+        "link_layers": sorted(layers),
+        "levels": sorted(levels),
     }
 
 
@@ -39,8 +44,8 @@ def hub_peers(tables: Tables, clock: Clock) -> list[int]:
 
     The degree of an interval is the number of distinct peers linked either way.
     """
-    neighbour_intervals = _neighbour_intervals(tables, clock)
-    ranked = sorted(neighbour_intervals, key=lambda peer: (-neighbour_intervals[peer], peer))
+    degrees = _summed_degrees(tables, clock)
+    ranked: list[int] = np.argsort(-degrees, kind="stable")[: np.count_nonzero(degrees)].tolist()
     return ranked[: max(1, _count(tables, "peers") // 100)]
 
 
@@ -69,21 +74,20 @@ def _tree_roots(tables: Tables) -> set[int]:
     return {peer for _, peer in parents - children}
 
 
-def _neighbour_intervals(tables: Tables, clock: Clock) -> dict[int, int]:
-    """Over all intervals, the neighbours of each peer that has one; {peer: sum of degrees}."""
-    batches = [batch for _, batch in tables("links")]
-    totals: dict[int, int] = defaultdict(int)
+def _summed_degrees(tables: Tables, clock: Clock) -> Ints:
+    """The degree of each peer, summed over the run's intervals."""
+    batches = [batch.select(["src", "dst", "vf", "vt"]) for _, batch in tables("links")]
     if not batches:
-        return totals
+        return np.zeros(0, np.int64)
     links = pa.Table.from_batches(batches)
     src, dst = (links[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
     first, last = sampled_spans(links["vf"].to_numpy(), links["vt"].to_numpy(), clock)
     kept = first <= last
     low, high = np.minimum(src, dst)[kept], np.maximum(src, dst)[kept]
-    for a, b, intervals in zip(*_covered(low, high, first[kept], last[kept]), strict=True):
-        totals[int(a)] += int(intervals)
-        totals[int(b)] += int(intervals)
-    return totals
+    low, high, intervals = _covered(low, high, first[kept], last[kept])
+    ends = np.concatenate((low, high))
+    # Sums of whole numbers, exact in doubles.
+    return np.bincount(ends, np.tile(intervals, 2)).astype(np.int64)
 
 
 def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:

@@ -118,7 +118,7 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
     try:
         session.execute_write(_write_batch, ledger, step, {"run": run, "rows": rows})
     except ConstraintError as error:
-        if "LoadBatch" not in str(error):
+        if "label `LoadBatch`" not in str(error):
             raise CheckFailed(
                 f"run '{run}' was begun from other tables",
                 [error.message or "", f"make it anew with: vizpub rebuild {run}"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -169,6 +170,19 @@ def test_a_replayed_batch_is_a_no_op(graph: Graph, loaded: Load) -> None:
     load_run(graph.driver, graph.database, history.facts, history.tables)
     assert relationships(graph, "replay") == before
     assert run_facts(graph.driver, graph.database, "replay") == history.facts
+
+
+def test_two_loads_of_a_run_at_once(graph: Graph) -> None:
+    history = random_history(15, name="twice")
+    graph.remove("twice")
+    with ThreadPoolExecutor(2) as pool:
+        loads = [
+            pool.submit(load_run, graph.driver, graph.database, history.facts, history.tables)
+            for _ in range(2)
+        ]
+    assert [load.result().links for load in loads] == [len(history.rows["links"])] * 2
+    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+    graph.remove("twice")
 
 
 def test_batches_beyond_the_size_of_a_transaction_are_cut(graph: Graph, loaded: Load) -> None:
