@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator
 from typing import Protocol
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""What compressed files begin with."""
+
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 
@@ -37,9 +39,9 @@ class Content:
     def __iter__(self) -> Iterator[bytes]:
         head = self._stream.read(_BLOCK)
         blocks = self._blocks(head)
-        if head.startswith(_GZIP):
+        if head.startswith(GZIP):
             self.damage = yield from _gunzip(blocks)
-        elif head.startswith(_ZSTD):
+        elif head.startswith(ZSTD):
             self.damage = yield from _unzstd(blocks)
         else:
             yield from blocks

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest.compressed import Content, Readable
+from ingest.compressed import GZIP, ZSTD, Content, Readable
 from ingest.sources.base import InputFile, Source
 from model.errors import InputError, UnknownName
 
@@ -29,6 +29,7 @@ AUTO = "auto"
 HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
+_COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
 _SHOWN = 5
 _EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _LOOKED_AT = (
@@ -160,12 +161,13 @@ def _read_through(content: Content) -> bytes:
 def _unfit(path: str, hashed: _Hashed) -> str | None:
     if hashed.size == 0:
         return "empty"
-    packed, named = hashed.start.startswith(b"\x1f\x8b"), path.endswith(".gz")
     # Spark goes by the name, so a wrong one would make gibberish of the content.
-    if packed and not named:
-        return "gzip content, but a name without .gz: rename it"
-    if named and not packed:
-        return "named .gz, but no gzip content: rename it"
+    for kind, (magic, suffixes) in _COMPRESSED.items():
+        packed, named = hashed.start.startswith(magic), path.endswith(suffixes)
+        if packed and not named:
+            return f"{kind} content, but a name without {suffixes[0]}: rename it"
+        if named and not packed:
+            return f"named {suffixes[0]}, but no {kind} content: rename it"
     return None
 
 

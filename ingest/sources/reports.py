@@ -45,7 +45,7 @@ class Reports:
         sound = _with_run_of_file(records.where("reason IS NULL"))
         every = sound.where("format = 'vizpub.report/1'")
         chosen = every if options.only is None else every.where(F.col("run") == options.only)
-        lost = _lost(chosen)
+        lost = _lost(chosen).persist()
         return {
             "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
             "headers": sound.where("format <> 'vizpub.report/1'").select("run", "header.*"),

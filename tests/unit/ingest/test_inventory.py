@@ -11,6 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest.inventory import inventory
+from ingest.sources.base import Source
+from ingest.sources.deliveries import Deliveries
+from ingest.sources.edges import Edges
+from ingest.sources.libp2p import Libp2p
+from ingest.sources.reports import Reports
 from model.errors import InputError, UnknownName
 
 pytestmark = pytest.mark.spark
@@ -57,6 +62,7 @@ def test_a_folder_is_read_recursively_and_what_is_foreign_is_listed(look) -> Non
     put("in/.unfinished")
     put("in/packed", gzip.compress(b"red text\n"))
     put("in/plain.gz")
+    put("in/plain.zst")
     put("in/lost.gz", gzip.compress(b"red text\n")[:12])
     found = look("in")
     assert found.source == "red"
@@ -74,6 +80,7 @@ def test_a_folder_is_read_recursively_and_what_is_foreign_is_listed(look) -> Non
         ".unfinished": "hidden",
         "packed": "gzip content, but a name without .gz: rename it",
         "plain.gz": "named .gz, but no gzip content: rename it",
+        "plain.zst": "named .zst, but no zstandard content: rename it",
         "lost.gz": "not recognised as red (truncated gzip)",
     }
 
@@ -143,3 +150,20 @@ def test_an_unreadable_file_is_named(look) -> None:  # type: ignore[no-untyped-d
 def test_an_unknown_source_is_refused(look) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
         look(".", source="rde")
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("reports", b'{"format": "vizpub.run/1"}\n'),
+        ("libp2p", b'{"type":9,"peerID":"ACQI","timestamp":9,"join":{"topic":"news"}}\n'),
+        ("edges", b"interval,src,dst\n1,a,b\n"),
+        ("deliveries", b"msg,node,prev_node,t_us\n0,11,11,0\n"),
+        (None, b"# about this folder\n"),
+    ],
+)
+def test_no_two_sources_recognise_one_file(name: str | None, head: bytes) -> None:
+    sources: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
+    assert [source.name for source in sources if source.recognises("x", head)] == [name][
+        : bool(name)
+    ]

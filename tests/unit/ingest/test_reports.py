@@ -412,3 +412,26 @@ def test_every_field_of_the_grammar_is_a_field_of_the_records() -> None:
 
 def test_what_is_exported_is_there() -> None:
     assert all(hasattr(ingest.reports, name) for name in ingest.reports.__all__)
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_records_of_the_page_are_sound() -> None:
+    report, header, end = (json.loads(block) for block in blocks("json"))
+    assert report == FULL
+    assert set(header) == set(report_fields.RUN.fields)
+    assert set(end) == set(report_fields.END.fields)
+    assert problems(header) == problems(end) == []
+
+
+def test_the_pages_example_writes_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (example,) = blocks("python")
+    exec(example, {})
+    reader = ReportReader("reports/ring.ndjson.gz")
+    assert [line.problems for line in reader] == [()] * 14
