@@ -99,7 +99,8 @@ def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
     fresh, old = _new_manifest(request, found), writer.manifest
     if old is not None:
         differences = _differences(old, fresh)
-        if differences and not request.replace:
+        # Without a clock the input was refused as a whole: there is nothing to lose.
+        if differences and old.clock and not request.replace:
             raise InputsDiffer(request.run, differences)
         # Half a run of another version is not gone on with; a whole one is kept unless asked.
         if not differences and (old.versions == fresh.versions or old.complete > request.replace):
