@@ -66,8 +66,9 @@ def series(table: pa.Table, columns: Sequence[str], title: str = "") -> Figure:
         figure, panels = _panels(len(columns), title)
         for panel, column, colour in zip(panels, columns, _colours(), strict=False):
             values, label = _measured(table, column)
-            mark = "o" if table.num_rows <= _MARKED else ""
-            panel.plot(_numbers(table["interval"]), values, color=colour, marker=mark, ms=3, lw=1.2)
+            marked = None if table.num_rows <= _MARKED else list(_alone(values))
+            (line,) = panel.plot(_numbers(table["interval"]), values, color=colour, lw=1.2)
+            line.set(marker="o", markersize=3, markevery=marked)
             panel.set_ylabel(label)
             if pa.types.is_integer(table.schema.field(column).type):
                 _keep_whole(panel.yaxis)
@@ -76,6 +77,12 @@ def series(table: pa.Table, columns: Sequence[str], title: str = "") -> Figure:
         _share_x(panels)
         _keep_whole(panels[-1].xaxis)
     return figure
+
+
+def _alone(values: np.ndarray) -> np.ndarray:
+    """Places of the values between two unknown ones: no line leads to or from them."""
+    known = np.pad(~np.isnan(values), 1)
+    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 def distribution(

@@ -98,60 +98,62 @@ def desk(spark: SparkSession, tmp_path: Path) -> Desk:
     return Desk(spark, tmp_path)
 
 
+EXAMPLE = (
+    header(
+        run="poldercast-1",
+        protocol="poldercast",
+        parameters={"fanout": 2},
+        seed=1,
+        interval_us=1_000_000,
+        epoch="2026-11-20T10:00:00Z",
+        unknown=["control.bytes"],
+    ),
+    report(
+        "17",
+        42,
+        run="poldercast-1",
+        seq=43,
+        neighbors=["3", {"peer": "99", "layer": "rings", "topic": "7"}],
+        topics=["7", "12"],
+        roles=[{"role": "rendezvous", "topic": "7"}, {"role": "seed"}],
+        control={
+            "sent": {"messages": 12, "bytes": 4023},
+            "received": {"messages": 9, "bytes": 3980},
+        },
+        publication={
+            "sent": {"messages": 2, "bytes": 1024},
+            "received": {"messages": 1, "bytes": 512},
+        },
+        duplicates=0,
+        sent=[
+            {
+                "message": "m1",
+                "topic": "7",
+                "publisher": "17",
+                "to": ["3", "99"],
+                "hops": 0,
+                "time_us": 42000100,
+                "bytes": 512,
+            }
+        ],
+        received=[
+            {
+                "message": "m0",
+                "topic": "7",
+                "publisher": "5",
+                "from": "99",
+                "hops": 3,
+                "time_us": 42000050,
+                "bytes": 512,
+            }
+        ],
+    ),
+)
+"""A header and a report with every field."""
+
+
 def test_the_contracts_example_gives_every_table(desk: Desk) -> None:
-    found = desk.take(
-        [
-            header(
-                run="poldercast-1",
-                protocol="poldercast",
-                parameters={"fanout": 2},
-                seed=1,
-                interval_us=1_000_000,
-                epoch="2026-11-20T10:00:00Z",
-                unknown=["control.bytes"],
-            ),
-            report(
-                "17",
-                42,
-                run="poldercast-1",
-                seq=43,
-                neighbors=["3", {"peer": "99", "layer": "rings", "topic": "7"}],
-                topics=["7", "12"],
-                roles=[{"role": "rendezvous", "topic": "7"}, {"role": "seed"}],
-                control={
-                    "sent": {"messages": 12, "bytes": 4023},
-                    "received": {"messages": 9, "bytes": 3980},
-                },
-                publication={
-                    "sent": {"messages": 2, "bytes": 1024},
-                    "received": {"messages": 1, "bytes": 512},
-                },
-                duplicates=0,
-                sent=[
-                    {
-                        "message": "m1",
-                        "topic": "7",
-                        "publisher": "17",
-                        "to": ["3", "99"],
-                        "hops": 0,
-                        "time_us": 42000100,
-                        "bytes": 512,
-                    }
-                ],
-                received=[
-                    {
-                        "message": "m0",
-                        "topic": "7",
-                        "publisher": "5",
-                        "from": "99",
-                        "hops": 3,
-                        "time_us": 42000050,
-                        "bytes": 512,
-                    }
-                ],
-            ),
-        ]
-    )
+    found = desk.take(list(EXAMPLE))
     assert found.told == Description(
         clock=Clock(1, 1_000_000, 42, 42),
         protocol="poldercast",

@@ -26,7 +26,12 @@ SPARK = (
 )
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
 NO_SPARK = ("analytics.figures",)
-OF_MANY = ("cli/test_docs.py", "cypher/test_statements.py")
+OF_MANY = (
+    "cli/test_docs.py",
+    "cli/test_terminal.py",
+    "cypher/test_page.py",
+    "cypher/test_statements.py",
+)
 """Unit tests of all modules or statements of a package at once."""
 
 MODULES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
