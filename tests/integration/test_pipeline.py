@@ -1,0 +1,581 @@
+"""Whole ingests: from the files of a real trace to the tables of a complete run.
+
+The ingests run in one process of their own, one after the other, because each stops its
+Spark session in the end.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from ingest.manifest import FILE
+from ingest.store import StoredRun, open_run
+from model.clock import OPEN
+from model.columns import Table
+from model.tables import TABLES, table
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "tests/data/libp2p_small"
+GEPHI = ROOT / "tests/data/gephi_small"
+SECOND = 1_000_000
+Row = dict[str, Any]
+
+_CHILD = """
+import json, sys
+from pathlib import Path
+from ingest.pipeline import IngestRequest, ingest
+from ingest.sources.base import SourceOptions
+from model.errors import VizpubError
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    asked["paths"] = tuple(asked["paths"])
+    options = SourceOptions(**asked.pop("options", {}))
+    try:
+        outcome = ingest(IngestRequest(**asked, workspace=Path(sys.argv[1]), options=options))
+        told = {"already_complete": outcome.already_complete, "state": outcome.run.manifest.state}
+    except VizpubError as error:
+        told = {"error": type(error).__name__, "message": str(error)}
+    print("told", json.dumps(told), flush=True)
+"""
+
+TINY = "interval,src,dst\n0,a,b\n0,b,c\n1,a,b\n2,c,a\n"
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The workspace after all ingests, and what each of them told."""
+
+    workspace: Path
+    told: Mapping[str, Row]
+
+    def run(self, name: str) -> StoredRun:
+        return open_run(self.workspace, name)
+
+
+def asked(inputs: Path) -> dict[str, Row]:
+    """What is ingested, in order; the names are those of the cases."""
+    (one_node,) = SMALL.glob("one_node.*.pb")
+    tiny = {"run": "tiny", "paths": [str(inputs / "tiny.csv")]}
+    return {
+        "gossipsub": {"run": "gossipsub", "paths": [str(ROOT / "examples/gossipsub")]},
+        "old spelling": {
+            "run": "old",
+            "paths": [str(SMALL / "trace2json_v0.4_spelling.ndjson.gz")],
+        },
+        "one node": {"run": "one", "paths": [str(one_node)]},
+        "gephi": {"run": "gephi", "paths": [str(GEPHI / "versions.csv.gz")]},
+        "tiny": tiny,
+        "again": {**tiny, "paths": [str(inputs / "elsewhere/tiny.csv")]},
+        "other options": {**tiny, "options": {"interval_us": 5}, "layers": ["mesh"]},
+        "other content": {**tiny, "paths": [str(inputs / "other/tiny.csv")]},
+        "replaced": {**tiny, "paths": [str(inputs / "other/tiny.csv")], "replace": True},
+    }
+
+
+@pytest.fixture(scope="session")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Ingested:
+    folder = tmp_path_factory.mktemp("pipeline")
+    inputs = folder / "inputs"
+    for place in ("", "elsewhere", "other"):
+        (inputs / place).mkdir(parents=True, exist_ok=True)
+        (inputs / place / "tiny.csv").write_text(TINY)
+    (inputs / "other/tiny.csv").write_text(TINY + "3,a,b\n")
+    requests = asked(inputs)
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(folder / "ws")],
+        cwd=ROOT,
+        input="".join(json.dumps(request) + "\n" for request in requests.values()),
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    lines = [line.removeprefix("told ") for line in done.stdout.splitlines() if "told" in line]
+    assert len(lines) == len(requests), done.stdout + done.stderr
+    told = dict(zip(requests, map(json.loads, lines), strict=True))
+    assert (folder / "ws/runs/gossipsub" / FILE).exists(), told
+    return Ingested(folder / "ws", told)
+
+
+@pytest.fixture(scope="session")
+def gossipsub(ingested: Ingested) -> StoredRun:
+    return ingested.run("gossipsub")
+
+
+@cache
+def truth() -> Any:
+    return json.loads(gzip.decompress((SMALL / "truth.json.gz").read_bytes()))
+
+
+def rows(run: StoredRun, name: str) -> list[Row]:
+    found: list[Row] = run.read(name).to_pylist()
+    return found
+
+
+def total(found: list[Row], name: str) -> int:
+    return sum(row[name] for row in found if row[name] is not None)
+
+
+def keys(run: StoredRun, name: str) -> list[str]:
+    """Names by dense index."""
+    return [row["key"] for row in rows(run, name)]
+
+
+def ns(time: int) -> int:
+    """Nanoseconds since the run's beginning."""
+    return int(time - truth()["start_ns"])
+
+
+SNAPSHOTS = range(11)
+
+
+class TestEveryRun:
+    """What holds for the tables of any run, whatever was ingested."""
+
+    @pytest.fixture(params=["gossipsub", "old", "one", "gephi", "tiny"])
+    def run(self, ingested: Ingested, request: pytest.FixtureRequest) -> StoredRun:
+        return ingested.run(request.param)
+
+    def test_it_is_complete(self, run: StoredRun) -> None:
+        assert run.manifest.complete
+        assert run.rows("quarantine") == 0
+
+    def test_tables_are_as_described(self, run: StoredRun) -> None:
+        for name in run.manifest.tables:
+            check_table(run, table(name))
+
+    def test_nothing_else_lies_there(self, run: StoredRun) -> None:
+        named = {entry.directory for entry in run.manifest.tables.values()}
+        files = [path for path in run.directory.rglob("*") if path.is_file()]
+        strange = {str(path.parent.relative_to(run.directory)) for path in files} - named - {"."}
+        assert not strange
+        assert [path.name for path in files if path.parent == run.directory] == [FILE]
+        assert not any(name.startswith("staged") for name in run.manifest.tables)
+
+    def test_versions_are_maximal(self, run: StoredRun) -> None:
+        for meant in TABLES:
+            if "vf" not in meant.names:
+                continue
+            thing = [key for key in meant.key if key != "vf"]
+            found = sorted(
+                rows(run, meant.name), key=lambda r: [*(str(r[t]) for t in thing), r["vf"]]
+            )
+            assert all(row["vf"] < row["vt"] for row in found)
+            for before, after in pairwise(found):
+                same = all(before[name] == after[name] for name in thing)
+                assert not same or before["vt"] < after["vf"], (meant.name, before, after)
+
+    def test_links_and_subscriptions_lie_inside_stays(self, run: StoredRun) -> None:
+        stays: dict[int, list[Row]] = {}
+        for row in rows(run, "presence"):
+            stays.setdefault(row["peer"], []).append(row)
+        for name, ends in (("links", ("src", "dst")), ("subscriptions", ("peer",))):
+            for row in rows(run, name):
+                for end in ends:
+                    assert any(
+                        stay["vf"] <= row["vf"] and row["vt"] <= stay["vt"]
+                        for stay in stays.get(row[end], ())
+                    ), (name, row)
+
+    def test_indices_are_dense(self, run: StoredRun) -> None:
+        for name, key in (("peers", "peer"), ("topics", "topic"), ("publications", "message")):
+            assert run.read(name)[key].to_pylist() == list(range(run.rows(name)))
+
+    def test_the_overlay_has_a_row_for_every_interval(self, run: StoredRun) -> None:
+        clock = run.facts.clock
+        intervals = run.read("metrics/overlay")["interval"].to_pylist()
+        assert intervals == list(range(clock.first, clock.last + 1))
+
+
+def check_table(run: StoredRun, meant: Table) -> None:
+    """Schema, counted rows, unique keys, no null where none is allowed."""
+    for path in run.files(meant.name):
+        written = pq.read_schema(path)
+        assert written.names == meant.names
+        assert written.types == meant.arrow.types
+    found = run.read(meant.name)
+    assert found.num_rows == run.rows(meant.name)
+    for column in meant:
+        if not column.nullable:
+            assert found[column.name].null_count == 0, (meant.name, column.name)
+    # The key of arrivals does not tell apart what came twice by one way at one time.
+    if meant.name not in ("receptions", "rejections"):
+        distinct = pa.TableGroupBy(found, list(meant.key)).aggregate([])
+        assert distinct.num_rows == found.num_rows, meant.name
+
+
+class TestGossipsub:
+    """30 files of a real gossipsub network, against what its driver saw from inside."""
+
+    def test_what_is_known_of_the_run(self, gossipsub: StoredRun) -> None:
+        facts = gossipsub.facts
+        assert (facts.source, facts.protocol) == ("libp2p", "gossipsub")
+        assert facts.epoch == "2000-01-01T00:00:00Z"
+        assert facts.clock.ticks_per_interval == facts.clock.interval_us == SECOND
+        assert len(gossipsub.manifest.inputs) == 30
+        assert any("bytes" in what for what in facts.unknown)
+
+    def test_peers_topics_and_messages_are_those_of_the_network(self, gossipsub: StoredRun) -> None:
+        assert set(keys(gossipsub, "peers")) == {node["peer_id"] for node in truth()["nodes"]}
+        assert set(keys(gossipsub, "topics")) == set(truth()["topics"])
+        published = {message["id_hex"] for message in truth()["messages"]}
+        assert set(keys(gossipsub, "publications")) == published
+        assert gossipsub.rows("publications") == 64
+        assert all(row["publication_known"] for row in rows(gossipsub, "publications"))
+
+    def test_the_pooled_hit_ratio(self, gossipsub: StoredRun) -> None:
+        every = rows(gossipsub, "metrics/messages")
+        kept = [row for row in every if not row["rejections"]]
+        assert (total(kept, "delivered"), total(kept, "eligible")) == (782, 819)
+        assert (total(every, "delivered"), total(every, "eligible")) == (782, 851)
+        ratios = [row["hit_ratio"] for row in kept if row["hit_ratio"] is not None]
+        assert fmean(ratios) == pytest.approx(0.951306, abs=5e-7)
+        assert total(every, "late_deliveries") == 2
+
+    def test_hops_of_first_receptions(self, gossipsub: StoredRun) -> None:
+        firsts = [row for row in rows(gossipsub, "receptions") if row["first"]]
+        assert Counter(row["hop"] for row in firsts) == {1: 300, 2: 337, 3: 134, 4: 13}
+        assert gossipsub.rows("receptions") == 784 + 2863
+        assert gossipsub.rows("rejections") == 15
+
+    def test_every_message_fared_as_recorded(self, gossipsub: StoredRun) -> None:
+        names = keys(gossipsub, "publications")
+        measured = {names[r["message"]]: r for r in rows(gossipsub, "metrics/messages")}
+        for message in truth()["messages"]:
+            found = measured[message["id_hex"]]
+            expected = recorded(message)
+            assert {name: found[name] for name in expected} == pytest.approx(expected), message
+
+    def test_traffic(self, gossipsub: StoredRun) -> None:
+        sums = {
+            f"{kind}_{way}": total(rows(gossipsub, "traffic"), f"{kind}_messages_{way}")
+            for kind in ("control", "publication")
+            for way in ("sent", "received")
+        }
+        assert sums == {
+            "control_sent": 2_032,
+            "control_received": 2_585,
+            "publication_sent": 3_662,
+            "publication_received": 3_662,
+        }
+        bytes_known = [row for row in rows(gossipsub, "traffic") if row["control_bytes_sent"]]
+        assert bytes_known == []
+
+    @pytest.mark.parametrize("which", SNAPSHOTS)
+    def test_size_and_links_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+        snapshot = truth()["snapshots"][which]
+        running = [
+            node
+            for node in truth()["nodes"]
+            if node["joined_ns"] <= snapshot["t_ns"] < node.get("left_ns", OPEN)
+        ]
+        found = row_at(gossipsub, "metrics/overlay", snapshot["t_ns"])
+        links = sum(map(len, snapshot["pubsub_peers"].values()))
+        assert (found["network_size"], found["links"]) == (len(running), links)
+        assert found["out_degree_mean"] == pytest.approx(links / len(running))
+        assert found["density"] == pytest.approx(links / (len(running) * (len(running) - 1)))
+
+    @pytest.mark.parametrize("which", SNAPSHOTS)
+    def test_subscribers_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+        snapshot = truth()["snapshots"][which]
+        interval = interval_until(gossipsub, snapshot["t_ns"])
+        topics = keys(gossipsub, "topics")
+        found = {
+            topics[row["topic"]]: row["subscribers"]
+            for row in rows(gossipsub, "metrics/topics")
+            if row["interval"] == interval and row["subscribers"]
+        }
+        assert found == {topic: len(who) for topic, who in snapshot["subscribers"].items() if who}
+
+    @pytest.mark.parametrize("which", SNAPSHOTS)
+    def test_meshes_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+        snapshot = truth()["snapshots"][which]
+        index = {node["idx"]: node["peer_id"] for node in truth()["nodes"]}
+        expected = {
+            (topic, index[int(src)], index[dst])
+            for topic, mesh in snapshot["mesh"].items()
+            for src, neighbours in mesh.items()
+            for dst in neighbours
+        }
+        tick = ns(snapshot["t_ns"]) // 1000 - 1
+        peers, topics = keys(gossipsub, "peers"), keys(gossipsub, "topics")
+        alive = (pc.field("vf") <= tick) & (pc.field("vt") > tick) & (pc.field("layer") == "mesh")
+        links = gossipsub.read("links", where=alive).to_pylist()
+        assert {(topics[r["topic"]], peers[r["src"]], peers[r["dst"]]) for r in links} == expected
+
+    def test_intervals_add_up_to_the_run(self, gossipsub: StoredRun) -> None:
+        overlay, topics = rows(gossipsub, "metrics/overlay"), rows(gossipsub, "metrics/topics")
+        assert total(overlay, "publications") == total(topics, "publications") == 64
+        assert total(overlay, "rejected_publications") == 2
+        assert total(overlay, "receptions") == gossipsub.rows("receptions")
+        assert total(overlay, "duplicates") == total(topics, "duplicates") == 2863
+        peers = rows(gossipsub, "metrics/peers")
+        assert total(peers, "receptions") == gossipsub.rows("receptions")
+        assert total(peers, "control_messages_sent") == 2_032
+        assert total([row for row in peers if row["present"]], "out_degree") == total(
+            overlay, "links"
+        )
+
+    def test_hit_ratios_of_topics(self, gossipsub: StoredRun) -> None:
+        topics = keys(gossipsub, "topics")
+        topic_of = {row["message"]: topics[row["topic"]] for row in rows(gossipsub, "publications")}
+        found: Counter[tuple[str, str]] = Counter()
+        for row in rows(gossipsub, "metrics/messages"):
+            if not row["rejections"]:
+                for name in ("delivered", "eligible"):
+                    found[topic_of[row["message"]], name] += row[name]
+        assert found == {
+            ("alerts", "delivered"): 48,
+            ("alerts", "eligible"): 53,
+            ("news", "delivered"): 495,
+            ("news", "eligible"): 517,
+            ("news/sport", "delivered"): 239,
+            ("news/sport", "eligible"): 249,
+        }
+
+
+def interval_until(run: StoredRun, t_ns: int) -> int:
+    """The interval that ends at a time."""
+    assert run.facts.epoch is not None
+    epoch = datetime.fromisoformat(run.facts.epoch)
+    assert run.facts.clock.interval_us == SECOND
+    return t_ns // 10**9 - int(epoch.timestamp()) - 1
+
+
+def row_at(run: StoredRun, name: str, t_ns: int, **wanted: int) -> Row:
+    """The row of a table in the interval that ends at a time."""
+    interval = interval_until(run, t_ns)
+    (found,) = [
+        row
+        for row in rows(run, name)
+        if row["interval"] == interval and all(row[key] == wanted[key] for key in wanted)
+    ]
+    return found
+
+
+def recorded(message: Row) -> Row:
+    """A row of metrics/messages as the driver of the network recorded it."""
+    deliveries = message["deliveries"]
+    eligible = set(message["subscribers_at_publish"]) - {message["publisher"]}
+    reached = {arrival["node"] for arrival in deliveries}
+    # The trace has microseconds; both times are cut off, the epoch is a whole second.
+    published = ns(message["t_ns"]) // 1000
+    delays = [ns(arrival["t_ns"]) // 1000 - published for arrival in deliveries]
+    hops = [arrival["hops"] for arrival in deliveries]
+    duplicates = sum(message["duplicates_per_node"].values())
+    receptions = len(deliveries) + duplicates
+    return {
+        "eligible": len(eligible),
+        "delivered": len(eligible & reached),
+        "hit_ratio": len(eligible & reached) / len(eligible) if eligible else None,
+        "first_receptions": len(deliveries),
+        "receptions": receptions,
+        "duplicates": duplicates,
+        "rejections": sum(sum(n.values()) for n in message.get("rejects_per_node", {}).values()),
+        "hops_mean": fmean(hops) if hops else None,
+        "hops_max": max(hops, default=None),
+        "delay_us_mean": fmean(delays) if delays else None,
+        "delay_us_p50": float(np.percentile(delays, 50)) if delays else None,
+        "delay_us_p99": float(np.percentile(delays, 99)) if delays else None,
+        "delay_us_max": max(delays, default=None),
+        "redundancy": receptions / len(deliveries) - 1 if deliveries else None,
+        "causality_violations": 0 if receptions else None,
+    }
+
+
+class TestOldSpelling:
+    """What the official converter leaves of the same trace: whom a delivery came from is gone."""
+
+    @pytest.fixture
+    def old(self, ingested: Ingested) -> StoredRun:
+        return ingested.run("old")
+
+    def test_hops_cannot_be_known_and_the_summary_says_so(self, old: StoredRun) -> None:
+        firsts = [row for row in rows(old, "receptions") if row["first"]]
+        assert {row["previous_hop"] for row in firsts} == {row["hop"] for row in firsts} == {None}
+        assert {row["hops_mean"] for row in rows(old, "metrics/messages")} == {None}
+        assert any("hops" in what for what in old.facts.unknown)
+
+    def test_the_hit_ratio_stays(self, old: StoredRun, gossipsub: StoredRun) -> None:
+        kept = [row for row in rows(old, "metrics/messages") if not row["rejections"]]
+        assert (total(kept, "delivered"), total(kept, "eligible")) == (782, 819)
+        assert len([row for row in rows(old, "receptions") if row["first"]]) == 784
+        assert old.rows("receptions") == gossipsub.rows("receptions")
+
+    @pytest.mark.parametrize("name", ["peers", "presence", "links", "subscriptions", "topics"])
+    def test_the_structure_is_the_same(
+        self, old: StoredRun, gossipsub: StoredRun, name: str
+    ) -> None:
+        assert rows(old, name) == rows(gossipsub, name)
+
+
+class TestOneNode:
+    """The trace of one peer alone gives what it can."""
+
+    @pytest.fixture
+    def one(self, ingested: Ingested) -> StoredRun:
+        return ingested.run("one")
+
+    @pytest.fixture
+    def me(self, one: StoredRun) -> int:
+        (reporting,) = [row for row in rows(one, "peers") if row["reports"]]
+        return int(reporting["peer"])
+
+    def test_the_others_are_named_only(self, one: StoredRun, me: int) -> None:
+        assert keys(one, "peers")[me] == truth()["nodes"][8]["peer_id"]
+        assert one.rows("peers") > 10
+
+    @pytest.mark.parametrize("which", SNAPSHOTS[:3])  # then it left
+    def test_its_neighbours_are_the_overlay(self, one: StoredRun, me: int, which: int) -> None:
+        snapshot = truth()["snapshots"][which]
+        neighbours = snapshot["pubsub_peers"]["8"]
+        found = row_at(one, "metrics/overlay", snapshot["t_ns"])
+        assert (found["network_size"], found["links"]) == (len(neighbours) + 1, len(neighbours))
+        mine = row_at(one, "metrics/peers", snapshot["t_ns"], peer=me)
+        assert mine["subscriptions"] == sum(8 in who for who in snapshot["subscribers"].values())
+
+    def test_what_only_a_peer_itself_can_tell_is_unknown_of_others(
+        self, one: StoredRun, me: int
+    ) -> None:
+        others = [row for row in rows(one, "metrics/peers") if row["peer"] != me]
+        assert others
+        for name in ("subscriptions", "control_messages_sent", "receptions", "duplicates"):
+            assert {row[name] for row in others} == {None}
+
+    def test_its_own_receptions_are_all_there(self, one: StoredRun, me: int) -> None:
+        index = keys(one, "publications")
+        found = {index[row["message"]] for row in rows(one, "receptions") if row["first"]}
+        assert found == {
+            message["id_hex"]
+            for message in truth()["messages"]
+            if 8 in [arrival["node"] for arrival in message["deliveries"]]
+        }
+        assert {row["peer"] for row in rows(one, "receptions")} == {me}
+
+    def test_messages_of_others_are_known_by_their_arrival(self, one: StoredRun, me: int) -> None:
+        for row in rows(one, "publications"):
+            assert row["publication_known"] == (row["publisher"] == me)
+            assert (row["time_us"] is not None) == row["publication_known"]
+
+
+class TestGephi:
+    """An edge list through the whole pipeline against the figures of Gephi's own toolkit."""
+
+    @pytest.fixture
+    def expected(self) -> list[Row]:
+        text = gzip.decompress((GEPHI / "gephi_metrics.json.gz").read_bytes())
+        intervals: list[Row] = json.loads(text)["intervals"]
+        return intervals
+
+    @pytest.fixture
+    def run(self, ingested: Ingested) -> StoredRun:
+        return ingested.run("gephi")
+
+    def test_every_interval(self, run: StoredRun, expected: list[Row]) -> None:
+        found = rows(run, "metrics/overlay")
+        assert len(found) == len(expected) == 50
+        for row, gephi in zip(found, expected, strict=True):
+            n = row["network_size"]
+            assert {
+                "t": row["interval"],
+                "nodes": n,
+                "edges": row["links"],
+                "diameter": row["diameter"],
+                "path_length": row["path_length"],
+                "avg_degree": row["out_degree_mean"],
+                "density": row["density"],
+                "wcc": row["weak_components"],
+                "scc": row["strong_components"],
+                "giant": round(row["largest_weak_component_share"] * n),
+                "avg_clustering_undirected": row["clustering_mean"],
+                "sum_betweenness": row["betweenness_mean"] * n,
+                "sum_eccentricity": row["eccentricity_mean"] * n,
+                # All are reached here, so Gephi's closeness is ours.
+                "sum_closeness": row["closeness_mean"] * n,
+            } == pytest.approx(
+                {name: gephi[name] for name in gephi if name in _OVERLAY_FIGURES}, rel=1e-9
+            )
+
+    @pytest.mark.parametrize("interval", [0, 25, 49])
+    def test_every_peer(self, run: StoredRun, expected: list[Row], interval: int) -> None:
+        names = [int(key) for key in keys(run, "peers")]
+        found = run.read("metrics/peers", where=pc.field("interval") == interval).to_pylist()
+        gephi = expected[interval]
+        assert [names[row["peer"]] for row in found] == gephi["peer"]
+        for name, theirs in _PEER_FIGURES.items():
+            mine = [row[name] for row in found]
+            np.testing.assert_allclose(mine, gephi[theirs], rtol=1e-9, err_msg=name)
+
+    def test_what_an_edge_list_cannot_tell_is_unknown(self, run: StoredRun) -> None:
+        for name in ("hit_ratio", "publications", "receptions", "control_messages_sent_mean"):
+            assert run.read("metrics/overlay")[name].null_count == 50
+        assert run.read("metrics/peers")["subscriptions"].null_count == 10_000
+        assert not run.has("receptions")
+        assert set(run.facts.unknown) >= {"topics", "traffic", "messages"}
+
+
+_OVERLAY_FIGURES = {
+    *("t", "nodes", "edges", "diameter", "path_length", "avg_degree", "density", "wcc", "scc"),
+    *("giant", "avg_clustering_undirected", "sum_betweenness", "sum_eccentricity", "sum_closeness"),
+}
+_PEER_FIGURES = {
+    "in_degree": "in_degree",
+    "out_degree": "out_degree",
+    "betweenness": "betweenness",
+    "closeness": "closeness",
+    "eccentricity": "eccentricity",
+    "clustering": "clustering_undirected",
+}
+
+
+class TestAgain:
+    """A run of that name is there already."""
+
+    def test_the_first_time_it_is_made(self, ingested: Ingested) -> None:
+        assert ingested.told["tiny"] == {"already_complete": False, "state": "complete"}
+
+    def test_the_same_input_is_seen_to_be_done_wherever_it_lies(self, ingested: Ingested) -> None:
+        assert ingested.told["again"] == {"already_complete": True, "state": "complete"}
+
+    @pytest.mark.parametrize(
+        ("case", "words"),
+        [
+            ("other options", ["interval_us: None then, 5 now", "layers: None then, ['mesh'] now"]),
+            ("other content", ["1 files new or changed, 1 gone"]),
+        ],
+    )
+    def test_another_input_is_refused_with_the_difference(
+        self, ingested: Ingested, case: str, words: list[str]
+    ) -> None:
+        told = ingested.told[case]
+        assert told["error"] == "InputsDiffer"
+        assert all(word in told["message"] for word in [*words, "--replace"])
+
+    def test_replaced_it_is_the_new_one(self, ingested: Ingested) -> None:
+        assert ingested.told["replaced"] == {"already_complete": False, "state": "complete"}
+        assert ingested.run("tiny").facts.clock.last == 3
+
+    def test_nothing_is_left_in_the_workspace(self, ingested: Ingested) -> None:
+        scratch = ingested.workspace / ".spark"
+        assert not scratch.exists() or [path for path in scratch.rglob("*") if path.is_file()] == []
