@@ -39,6 +39,8 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
     for name, entry in manifest.tables.items():
         yield f"rows of {name}", entry.rows
+    if manifest.complete:
+        yield from _messages(run)
     for note, count in manifest.notes.items():
         yield note.replace("_", " "), count
     for name, engine in manifest.engines.items():
@@ -46,6 +48,28 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield from (("cannot be known", what) for what in manifest.unknown)
     yield from (("read in part", what) for what in damaged(run))
     yield from (("skipped", what) for what in manifest.skipped)
+
+
+def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
+    """What became of the messages, those left out that somebody refused."""
+    from ingest.pooled import pooled
+
+    found = pooled(run)
+    if found is None:
+        return
+    if found.hit_ratio is not None:
+        of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
+        yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
+    if found.refused:
+        yield "left out of it", f"{found.refused} messages that somebody refused"
+    if found.late:
+        yield "late deliveries", found.late
+    if found.unreported:
+        yield "publication not reported", f"{found.unreported} messages"
+    if found.hops:
+        names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
+        hops = (f"{hop}: {count:,}" for hop, count in names)
+        yield "first receptions by hops", ", ".join(hops)
 
 
 def _total_size(run: StoredRun) -> int:

@@ -1,0 +1,26 @@
+"""Figures pooled over the messages of a run, against the run made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ingest.pooled import Pooled, pooled
+from ingest.store import open_run
+
+
+def test_figures_of_a_run_known_by_heart(workspace: Path) -> None:
+    """Of two messages to two subscribers the first reached both, the second nobody."""
+    assert pooled(open_run(workspace, "monday")) == Pooled(
+        messages=2,
+        unreported=0,
+        refused=0,
+        eligible=4,
+        delivered=2,
+        hit_ratio_mean=0.5,
+        late=None,
+        hops={1: 2, 2: 1},
+    )
+
+
+def test_nothing_is_said_where_nothing_is_known(workspace: Path) -> None:
+    assert pooled(open_run(workspace, "half", complete=False)) is None
