@@ -23,8 +23,9 @@ def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
 
 
 def damaged(run: StoredRun) -> list[str]:
-    """The files of the input that could be read in part only, with the reason."""
-    return [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
+    """The files of the input that could be read in part only or not at all, with the reason."""
+    in_part = [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
+    return in_part + [file for file in run.manifest.skipped if ": cannot be read" in file]
 
 
 def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
@@ -46,8 +47,8 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
     for name, engine in manifest.engines.items():
         yield f"{name} by", engine
     yield from (("cannot be known", what) for what in manifest.unknown)
-    yield from (("read in part", what) for what in damaged(run))
-    yield from (("skipped", what) for what in manifest.skipped)
+    yield from (("damaged", what) for what in damaged(run))
+    yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
 
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
