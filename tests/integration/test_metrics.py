@@ -23,7 +23,9 @@ from analytics.dissemination import Messages, measure_messages
 from analytics.structure import Versions, chosen_layers, measure
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from model.clock import OPEN, Clock
-from model.tables import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS, TRAFFIC_COLUMNS, table
+from model.columns import TRAFFIC_COLUMNS
+from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.tables import table
 
 pytestmark = pytest.mark.spark
 
