@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.dissemination import Arrivals, Messages, chain_hops, measure_messages, with_hops
+from ingest.dense import Indices, message_index, peer_index, topic_index
+from ingest.messages import publications, receptions
 from model.clock import OPEN
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
@@ -375,3 +377,89 @@ def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
 
 def test_where_nothing_was_published(spark: SparkSession) -> None:
     assert measured(spark, World([], [], [], [])) == []
+
+
+class TestTables:
+    """publications and receptions, from what was observed under the source's own names."""
+
+    @pytest.fixture
+    def observed(self, spark: SparkSession) -> dict[str, DataFrame]:
+        claim = "message string, topic string, publisher string, interval int, tick long"
+        arrival = f"{claim}, peer string, previous_hop string, time_us long, arrival long"
+        return {
+            "peers": spark.createDataFrame(
+                [("a", True), ("b", True)], "key string, reports boolean"
+            ),
+            "publications": spark.createDataFrame(
+                [
+                    ("told", "news", "a", 0, 5, 5),
+                    ("twice", "news", "a", 0, 9, 9),
+                    ("twice", "news", "b", 0, 7, 7),
+                ],
+                f"{claim}, time_us long",
+            ),
+            "receptions": spark.createDataFrame(
+                [
+                    ("told", "news", "a", 1, 10, "b", "a", 10, 0, None, None),
+                    ("told", "news", "a", 0, 6, "b", "c", 6, 1, None, None),
+                    ("told", "news", "a", 0, 6, "c", "b", 6, 2, None, None),
+                    ("heard", None, None, 3, 30, "b", "c", 30, 3, True, None),
+                    ("heard", "news", "c", 2, 20, "a", "c", 20, 4, True, 4),
+                    ("mute", None, None, 1, 11, "b", None, None, 5, True, None),
+                ],
+                f"{arrival}, first boolean, hop int",
+            ),
+            "rejections": spark.createDataFrame(
+                [("refused", "news", 4, 40, "b", "a", 40, "bad")],
+                "message string, topic string, interval int, tick long, peer string,"
+                "previous_hop string, time_us long, reason string",
+            ),
+        }
+
+    @pytest.fixture
+    def indices(self, observed: dict[str, DataFrame]) -> Indices:
+        return Indices(peer_index(observed, None), topic_index(observed), message_index(observed))
+
+    def test_a_publication_nobody_reported_is_known_by_its_arrivals(
+        self, observed: dict[str, DataFrame], indices: Indices
+    ) -> None:
+        found = publications(observed, indices).orderBy("message").toArrow().to_pylist()
+        a, b, c, news = 0, 1, 2, 0
+        names = ("key", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
+        assert [tuple(row[name] for name in names) for row in found] == [
+            ("told", news, a, 0, 5, 5, True),
+            ("twice", news, b, 0, 7, 7, True),
+            ("mute", None, None, 1, 11, None, False),
+            ("heard", news, c, 2, 20, None, False),
+            ("refused", news, None, 4, 40, None, False),
+        ]
+        assert [row["message"] for row in found] == [0, 1, 2, 3, 4]
+
+    def test_arrivals_are_told_first_hop_and_interest(
+        self, spark: SparkSession, observed: dict[str, DataFrame], indices: Indices
+    ) -> None:
+        published = publications(observed, indices)
+        taken = [
+            {"peer": 1, "topic": 0, "vf": 6, "vt": 10},
+            {"peer": 2, "topic": 0, "vf": 7, "vt": 9},
+        ]
+        subscriptions = frame(spark, SUBSCRIPTIONS, taken)
+        rows = receptions(observed, indices, published, subscriptions)
+        a, b, c = 0, 1, 2
+        told, mute, heard = 0, 2, 3
+        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "interested")
+        found = rows.select(*names).orderBy("message", "peer", "tick").collect()
+        assert [tuple(row) for row in found] == [
+            (told, b, c, 6, True, None, True),  # b and c name each other: a circle
+            (told, b, a, 10, False, 1, False),
+            (told, c, b, 6, True, None, False),
+            (mute, b, None, 11, True, None, None),
+            (heard, a, c, 20, True, 4, False),
+            (heard, b, c, 30, True, 1, False),
+        ]
+
+    def test_where_nobody_told_of_subscriptions(
+        self, observed: dict[str, DataFrame], indices: Indices
+    ) -> None:
+        rows = receptions(observed, indices, publications(observed, indices), None)
+        assert {row["interested"] for row in rows.collect()} == {None}
