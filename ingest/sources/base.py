@@ -84,9 +84,10 @@ class Observed:
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
 
     Publications, receptions and rejections are known together or not at all (an empty
-    table where there were none). All names are strings; vf, vt, tick, time_us and arrival int64, interval int32, hop int32,
-    first bool. `?` marks what may be null in a row. `peer_key` turns a peer's name in these
-    tables into its key, where the two differ (an encoding that is dear to undo for every row).
+    table where there were none). All names are strings; vf, vt, tick, time_us and arrival
+    int64, interval and hop int32, first bool. `?` marks what may be null in a row.
+    `peer_key` turns a peer's name in these tables into its key, where the two differ (an
+    encoding that is dear to undo for every row).
     """
 
     peers: DataFrame

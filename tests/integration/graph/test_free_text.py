@@ -34,8 +34,16 @@ def test_an_answer_with_parameters(graph: Graph) -> None:
 
 @pytest.mark.parametrize(
     ("given", "value"),
-    [("7", 7), ('"7"', "7"), ("abc", "abc"), ('["a", 1]', ["a", 1]), (7, 7), ("", ""), ("null", None)],
-)  # fmt: skip
+    [
+        ("7", 7),
+        ('"7"', "7"),
+        ("abc", "abc"),
+        ('["a", 1]', ["a", 1]),
+        (7, 7),
+        ("", ""),
+        ("null", None),
+    ],
+)
 def test_parameters_are_json_where_they_are(graph: Graph, given: object, value: object) -> None:
     assert ask(graph, "RETURN $x AS x", x=given).rows == [[value]]
 
@@ -68,8 +76,12 @@ def test_what_writes_is_refused(graph: Graph, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("MATCH (n RETURN n", "Invalid input"), ("RETURN $missing AS x", "missing"), ("", "empty|Unexpected")],
-)  # fmt: skip
+    [
+        ("MATCH (n RETURN n", "Invalid input"),
+        ("RETURN $missing AS x", "missing"),
+        ("", "empty|Unexpected"),
+    ],
+)
 def test_what_is_no_cypher_is_said_so(graph: Graph, text: str, words: str) -> None:
     with pytest.raises(UseError, match=words):
         ask(graph, text)
