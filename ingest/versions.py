@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from model.clock import OPEN
@@ -80,20 +80,12 @@ def without(spans: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFra
     marked = spans.select(*keys, "vf", "vt", F.lit(True).alias("whole")).unionByName(
         pieces.select(*keys, "vf", "vt", F.lit(False).alias("whole"))
     )
-    edges = F.array_sort(F.collect_list(F.when(~F.col("whole"), F.struct("vf", "vt"))))
-    wholes = F.array_sort(F.collect_list(F.when(F.col("whole"), F.struct("vf", "vt"))))
-    grouped = marked.groupBy(*keys).agg(edges.alias("pieces"), wholes.alias("wholes"))
-    gaps = grouped.select(*keys, "pieces", F.explode("wholes").alias("span")).select(
-        *keys, F.explode(_gaps(F.col("span"), F.col("pieces"))).alias("gap")
-    )
-    return gaps.select(*keys, "gap.vf", "gap.vt").where("vf < vt")
-
-
-def _gaps(span: Column, pieces: Column) -> Column:
-    inside = F.filter(pieces, lambda p: (p.vf >= span.vf) & (p.vt <= span.vt))
-    starts = F.concat(F.array(span.vf), F.transform(inside, lambda p: p.vt))
-    ends = F.concat(F.transform(inside, lambda p: p.vf), F.array(span.vt))
-    return F.zip_with(starts, ends, lambda s, e: F.struct(s.alias("vf"), e.alias("vt")))
+    in_time = Window.partitionBy(*keys).orderBy("vf", F.desc("whole"))
+    end = F.last(F.when(F.col("whole"), F.col("vt")), ignorenulls=True).over(in_time)
+    next_one = F.coalesce(F.lead("vf").over(in_time), F.lit(OPEN))
+    start = F.when(F.col("whole"), F.col("vf")).otherwise(F.col("vt"))
+    gaps = marked.select(*keys, start.alias("vf"), F.least(end, next_one).alias("vt"))
+    return gaps.where("vf < vt")
 
 
 def close_at(spans: DataFrame, end: int) -> DataFrame:
