@@ -82,9 +82,10 @@ class Observed:
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders the arrivals at one peer), first?, hop?
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
+    untold         peer, interval, receptions, subscriptions     (true = left open by its report)
 
-    Publications, receptions and rejections are known together or not at all (an empty
-    table where there were none). All names are strings; vf, vt, tick, time_us and arrival
+    Where publications are known so are rejections (an empty table where there were none).
+    All names are strings; vf, vt, tick, time_us and arrival
     int64, interval and hop int32, first bool. `?` marks what may be null in a row.
     `peer_key` turns a peer's name in these tables into its key, where the two differ (an
     encoding that is dear to undo for every row).
@@ -99,6 +100,7 @@ class Observed:
     publications: DataFrame | None = None
     receptions: DataFrame | None = None
     rejections: DataFrame | None = None
+    untold: DataFrame | None = None
     peer_key: Callable[[Column], Column] | None = None
 
 
