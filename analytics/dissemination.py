@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.frames import conform, count_if, if_known
@@ -24,10 +24,10 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Messages:
-    """The tables about messages. `subscriptions` is null where nobody told of any."""
+    """The tables about messages; null where nobody told of any."""
 
     publications: DataFrame
-    receptions: DataFrame
+    receptions: DataFrame | None
     rejections: DataFrame
     subscriptions: DataFrame | None
 
@@ -100,31 +100,32 @@ def _parents(arrivals: Arrivals) -> Integers:
 
 
 def measure_messages(tables: Messages) -> DataFrame:
-    """The table metrics/messages (see model.tables)."""
-    parts = (_arrivals(tables), _refusals(tables), _hits(tables), _violations(tables))
+    """The table metrics/messages (see model.metrics)."""
+    parts = [_refusals(tables), _hits(tables)]
+    zero = ["rejections"]
+    if tables.receptions is not None:
+        parts += [_arrivals(tables, tables.receptions), _violations(tables, tables.receptions)]
+        zero += ["receptions", "first_receptions", "duplicates"]
     rows = tables.publications.select("message", "topic")
     for part in parts:
         rows = rows.join(part, "message", "left")
-    known = rows.fillna(0, ["receptions", "first_receptions", "duplicates", "rejections"])
-    known = _where_interest_is_known(known, tables, ["relay_receptions"])
+    rows = conform(rows.fillna(0, zero), METRICS_MESSAGES, "topic")
+    if tables.receptions is not None:
+        rows = _where_interest_is_known(rows, tables, ["relay_receptions"])
     redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
-    return conform(known.withColumn("redundancy", redundancy), METRICS_MESSAGES)
+    return conform(rows.withColumn("redundancy", redundancy), METRICS_MESSAGES)
 
 
-def _arrivals(tables: Messages) -> DataFrame:
-    publisher = tables.publications.select(
-        "message", "publisher", F.col("time_us").alias("published_us")
-    )
-    rows = tables.receptions.join(publisher, "message")
-    own = F.col("peer") == F.col("publisher")
-    away = F.col("first") & F.coalesce(~own, F.lit(True))
-    rows = rows.withColumns(
+def _arrivals(tables: Messages, receptions: DataFrame) -> DataFrame:
+    published = tables.publications.select("message", F.col("time_us").alias("published_us"))
+    rows = receptions.join(published, "message").withColumns(
         {
-            "hops": F.when(away, F.col("hop")),
-            "delay": F.when(away, F.col("time_us") - F.col("published_us")),
+            "hops": F.when(F.col("first"), F.col("hop")),
+            "delay": F.when(F.col("first"), F.col("time_us") - F.col("published_us")),
         }
     )
-    return rows.groupBy("message").agg(
+    shares = F.percentile("delay", F.array(*(F.lit(share) for share in (0.5, 0.95, 0.99))))
+    counted = rows.groupBy("message").agg(
         F.count("*").alias("receptions"),
         count_if(F.col("first")).alias("first_receptions"),
         count_if(~F.col("first")).alias("duplicates"),
@@ -132,12 +133,11 @@ def _arrivals(tables: Messages) -> DataFrame:
         F.mean("hops").alias("hops_mean"),
         F.max("hops").alias("hops_max"),
         F.mean("delay").alias("delay_us_mean"),
-        *(
-            F.percentile("delay", F.lit(share / 100)).alias(f"delay_us_p{share}")
-            for share in (50, 95, 99)
-        ),
         F.max("delay").cast("double").alias("delay_us_max"),
+        shares.alias("shares"),
     )
+    names = ("delay_us_p50", "delay_us_p95", "delay_us_p99")
+    return counted.withColumns({name: F.col("shares")[i] for i, name in enumerate(names)})
 
 
 def _refusals(tables: Messages) -> DataFrame:
@@ -146,42 +146,43 @@ def _refusals(tables: Messages) -> DataFrame:
 
 def _hits(tables: Messages) -> DataFrame:
     """message, eligible, delivered, delivered_in_interval, hit_ratio, late_deliveries."""
-    firsts = tables.receptions.where("first").select(
-        "message", "peer", F.col("interval").alias("arrived"), "interested"
-    )
+    names = ["eligible", "delivered", "delivered_in_interval", "late_deliveries"]
     if tables.subscriptions is None:
-        return tables.publications.select("message", *_unknown_hits())
+        unknown = (F.lit(None).cast("long").alias(name) for name in names)
+        return tables.publications.select("message", *unknown, F.lit(None).alias("hit_ratio"))
     eligible = _eligible(tables.publications, tables.subscriptions)
-    rows = eligible.join(firsts, ["message", "peer"], "full").join(
-        tables.publications.select("message", "interval", "publisher"), "message"
+    rows = eligible.join(_firsts(tables), ["message", "peer"], "full").join(
+        tables.publications.select("message", "interval"), "message"
     )
-    chosen = F.col("eligible")
-    late = F.col("arrived").isNotNull() & chosen.isNull() & F.col("interested")
-    own = F.col("peer").eqNullSafe(F.col("publisher"))
+    chosen, arrived = F.col("eligible"), F.col("arrived").isNotNull()
     counts = rows.groupBy("message").agg(
         count_if(chosen).alias("eligible"),
-        count_if(chosen & F.col("arrived").isNotNull()).alias("delivered"),
+        count_if(chosen & arrived).alias("delivered"),
         count_if(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
-        count_if(late & ~own).alias("late_deliveries"),
+        count_if(arrived & chosen.isNull() & F.col("interested")).alias("late_deliveries"),
     )
     all_messages = tables.publications.select("message", "topic").join(counts, "message", "left")
-    known = _where_interest_is_known(all_messages, tables, counts.columns[1:]).drop("topic")
+    known = _where_interest_is_known(all_messages, tables, names).drop("topic")
+    if tables.receptions is None:
+        known = known.withColumns({name: F.lit(None) for name in names[1:]})
     ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
     return known.withColumn("hit_ratio", ratio)
+
+
+def _firsts(tables: Messages) -> DataFrame:
+    """message, peer, arrived (its interval), interested of first receptions."""
+    if tables.receptions is None:
+        nobody = tables.publications.selectExpr("message", "publisher AS peer").limit(0)
+        return nobody.withColumns({"arrived": F.lit(0), "interested": F.lit(None).cast("boolean")})
+    return tables.receptions.where("first").select(
+        "message", "peer", F.col("interval").alias("arrived"), "interested"
+    )
 
 
 def _where_interest_is_known(rows: DataFrame, tables: Messages, counts: list[str]) -> DataFrame:
     """A count that is missing is 0, and unknown where nobody told of subscriptions or topic."""
     told = F.col("topic").isNotNull() & F.lit(tables.subscriptions is not None)
     return rows.withColumns({c: F.when(told, F.coalesce(c, F.lit(0))) for c in counts})
-
-
-def _unknown_hits() -> list[Column]:
-    counts = ("eligible", "delivered", "delivered_in_interval", "late_deliveries")
-    return [
-        *(F.lit(None).cast("long").alias(name) for name in counts),
-        F.lit(None).cast("double").alias("hit_ratio"),
-    ]
 
 
 def _eligible(publications: DataFrame, subscriptions: DataFrame) -> DataFrame:
@@ -191,15 +192,13 @@ def _eligible(publications: DataFrame, subscriptions: DataFrame) -> DataFrame:
     return others.select("message", "peer", F.lit(True).alias("eligible"))
 
 
-def _violations(tables: Messages) -> DataFrame:
+def _violations(tables: Messages, receptions: DataFrame) -> DataFrame:
     """message, causality_violations: null where no times are known."""
-    firsts = tables.receptions.where("first").select(
+    firsts = receptions.where("first").select(
         "message", F.col("peer").alias("previous_hop"), F.col("time_us").alias("previous_us")
     )
     published = tables.publications.select("message", F.col("time_us").alias("published_us"))
-    rows = tables.receptions.join(firsts, ["message", "previous_hop"], "left").join(
-        published, "message"
-    )
+    rows = receptions.join(firsts, ["message", "previous_hop"], "left").join(published, "message")
     before = (F.col("time_us") < F.col("published_us")) | (F.col("time_us") < F.col("previous_us"))
     return rows.groupBy("message").agg(
         if_known("time_us", count_if(before)).alias("causality_violations")

@@ -13,15 +13,19 @@ from model.columns import Table
 _SPARK_TYPES = {"int32": "int", "int64": "long", "double": "double", "string": "string"}
 
 
-def conform(frame: DataFrame, table: Table) -> DataFrame:
-    """The table's columns, in its order and types; one that the frame lacks is null (unknown)."""
+def conform(frame: DataFrame, table: Table, *more: str) -> DataFrame:
+    """The table's columns, in its order and types; one that the frame lacks is null (unknown).
+
+    `more` names columns of the frame that stay beside them.
+    """
     return frame.select(
+        *more,
         *(
             (F.col(c.name) if c.name in frame.columns else F.lit(None))
             .cast(_SPARK_TYPES.get(c.type, "boolean"))
             .alias(c.name)
             for c in table
-        )
+        ),
     )
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+_ROWS_PER_BLOCK = 1_000_000
+"""Rows of peers that one task holds at once."""
+
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 
 _STRUCTURE = {
@@ -65,6 +68,8 @@ class Versions:
     presence: DataFrame
     links: DataFrame
     subscriptions: DataFrame
+    peers: int = 0
+    """How many peers there are: bounds what a task gives back at once."""
 
 
 Engine = Callable[[Versions, Clock], DataFrame]
@@ -86,6 +91,8 @@ def by_kernels(versions: Versions, clock: Clock) -> DataFrame:
     spark = versions.presence.sparkSession
     tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
     size = max(1, -(-clock.intervals // (2 * tasks)))
+    if versions.peers:
+        size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
     blocks = -(-clock.intervals // size)
     rows = _cut_into_blocks(_together(versions, clock), clock, size)
     # An explicit number of partitions: left to itself, Spark folds small groups into one task.
@@ -164,9 +171,6 @@ def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
 
 def _arrow_rows(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Kernel columns as rows of `STRUCTURE_SCHEMA`; its -1 and NaN become null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     length = len(columns["interval"])
     arrays = []
     for field in STRUCTURE_SCHEMA:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from analytics.frames import conform, count_if, if_known, join_all
 from analytics.intervals import every_interval, per_interval
 from model.clock import Clock
+from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 
 
@@ -28,6 +29,10 @@ class Seen:
     traffic: DataFrame | None
     publications: DataFrame | None
     receptions: DataFrame | None
+    untold: DataFrame | None = None
+    """What reports leave open: peer, interval, receptions, subscriptions (true = not told)."""
+    links_known: bool = True
+    """Without links `structure` tells who was present and who subscribed, and no more."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Metrics:
     messages: DataFrame | None
     publications: DataFrame | None
     dangling_links: DataFrame | None
+    presence_known: bool
+    receptions_known: bool
 
 
 def peers_table(seen: Seen) -> DataFrame:
@@ -48,33 +55,50 @@ def peers_table(seen: Seen) -> DataFrame:
     known = [part for part in parts if part is not None]
     if not known:
         return conform(seen.peers.limit(0), METRICS_PEERS)
-    rows = join_all(known, ["interval", "peer"])
+    rows = _with_tellers(join_all(known, ["interval", "peer"]), seen)
+    repeated = F.when(F.col("tells_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
     own = {
-        "subscriptions": _own_count(rows, ["subscriptions"], True)
-        if seen.subscriptions is not None
-        else F.lit(None),
-        "receptions": _own_count(rows, ["receptions"], seen.receptions is not None),
+        "present": F.when(F.lit(seen.structure is not None), _column(rows, "present").isNotNull()),
+        "subscriptions": _told(rows, "subscriptions"),
+        "receptions": _told(rows, "receptions"),
         # What a peer counted itself wins over what we count.
-        "duplicates": _own_count(rows, ["duplicates", "repeated"], seen.receptions is not None),
+        "duplicates": F.coalesce(_column(rows, "duplicates"), repeated),
     }
-    present = F.coalesce("present", F.lit(False)) if seen.structure is not None else F.lit(None)
-    reports = F.broadcast(seen.peers.select("peer", "reports"))
-    return conform(
-        rows.join(reports, "peer").withColumns({"present": present, **own}), METRICS_PEERS
+    return conform(rows.withColumns(own), METRICS_PEERS)
+
+
+def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
+    """Adds whether the peer tells of its subscriptions and of its receptions in the interval."""
+    rows = rows.join(F.broadcast(seen.peers.select("peer", "reports")), "peer")
+    sources = {"subscriptions": seen.subscriptions, "receptions": seen.receptions}
+    left_open = {name: F.lit(False) for name in sources}
+    if seen.untold is not None:
+        untold = seen.untold.withColumnsRenamed({name: f"untold_{name}" for name in sources})
+        rows = rows.join(untold, ["interval", "peer"], "left")
+        left_open = {name: F.coalesce(f"untold_{name}", F.lit(False)) for name in sources}
+    return rows.withColumns(
+        {
+            f"tells_{name}": F.col("reports") & F.lit(source is not None) & ~left_open[name]
+            for name, source in sources.items()
+        }
     )
 
 
-def _own_count(rows: DataFrame, columns: list[str], known: bool) -> Column:
-    """What only a peer itself can tell: 0 if it reports and told of none, else null."""
-    told = [F.col(name) for name in columns if name in rows.columns]
-    zero = F.lit(0) if known else F.lit(None)
-    return F.when(F.col("reports"), F.coalesce(*told, zero))
+def _told(rows: DataFrame, name: str) -> Column:
+    """A count that only the peer itself can tell: null where it does not, 0 if it told of none."""
+    return F.when(F.col(f"tells_{name}"), F.coalesce(_column(rows, name), F.lit(0)))
+
+
+def _column(rows: DataFrame, name: str) -> Column:
+    return F.col(name) if name in rows.columns else F.lit(None)
 
 
 def _graph_of_peers(seen: Seen) -> DataFrame | None:
     if seen.structure is None:
         return None
     rows = seen.structure.where("peer IS NOT NULL")
+    if not seen.links_known:
+        return rows.select("interval", "peer", F.lit(True).alias("present"), "subscriptions")
     n = F.count("*").over(Window.partitionBy("interval"))
     mean_distance = F.col("distance_sum") / F.nullif("reach", F.lit(0))
     closeness = F.col("reach") / (n - 1) / mean_distance
@@ -102,31 +126,35 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     """
     parts = []
     if seen.structure is not None and seen.subscriptions is not None:
-        parts.append(_graph_of_topics(seen.structure))
+        parts.append(_graph_of_topics(seen.structure, seen.links_known))
     if seen.publications is not None and messages is not None:
         of_message = seen.publications.select("message", "topic", "interval")
         parts.append(_hits(messages.join(of_message, "message"), "interval", "topic"))
-        parts.append(_arrivals_of_topics(seen, of_message))
+        if seen.receptions is not None:
+            parts.append(_arrivals_of_topics(seen.receptions, of_message))
     if not parts:
         return conform(seen.peers.limit(0), METRICS_TOPICS)
     rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
     counts = ["publications", "duplicates"]
     if seen.subscriptions is not None:
-        counts += ["subscribers", "topic_links", "components", "relay_receptions"]
+        counts += ["subscribers", "relay_receptions"]
+        counts += ["topic_links", "components"] if seen.links_known else []
     return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
 
 
-def _graph_of_topics(structure: DataFrame) -> DataFrame:
+def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
+    rows = structure.where("topic IS NOT NULL")
+    if not links_known:
+        return rows.select("interval", "topic", "subscribers")
     length = F.col("distance_sum") / F.nullif("pairs", F.lit(0))
-    return structure.where("topic IS NOT NULL").select(
+    return rows.select(
         *(name for name in METRICS_TOPICS.names if name in structure.columns),
         length.alias("topic_path_length"),
     )
 
 
-def _arrivals_of_topics(seen: Seen, of_message: DataFrame) -> DataFrame:
-    assert seen.receptions is not None  # publications are known where receptions are
-    rows = seen.receptions.join(of_message.drop("interval"), "message")
+def _arrivals_of_topics(receptions: DataFrame, of_message: DataFrame) -> DataFrame:
+    rows = receptions.join(of_message.drop("interval"), "message")
     return rows.groupBy("interval", "topic").agg(
         count_if(~F.col("first")).alias("duplicates"),
         if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
@@ -158,15 +186,18 @@ def overlay_table(metrics: Metrics) -> DataFrame:
             F.mean("topic_diameter").alias("topic_diameter_mean")
         ),
     ]
-    zero = []
+    zero: list[str] = []
+    if metrics.presence_known:
+        zero += ["network_size", "unknown_reports"]
     if metrics.dangling_links is not None:
         parts.append(_dangling(metrics.dangling_links, metrics.clock))
-        zero += ["dangling_links", "network_size", "links", "weak_components", "strong_components"]
-        zero += ["unknown_reports"]
+        zero += ["dangling_links", "links", "weak_components", "strong_components"]
     if metrics.messages is not None and metrics.publications is not None:
         published = metrics.publications.select("message", "interval")
         parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
-        zero += ["publications", "rejected_publications", "receptions", "duplicates"]
+        zero += ["publications", "rejected_publications"]
+    if metrics.receptions_known:
+        zero += ["receptions", "duplicates"]
     rows = join_all(parts, ["interval"], "left")
     return conform(rows.fillna(0, zero), METRICS_OVERLAY)
 
@@ -197,14 +228,17 @@ def _graph_of_overlay(peers: DataFrame) -> DataFrame:
             ).alias("path_length"),
             (reached / pairs).alias("reachable_pairs_share"),
             # A component is named after its smallest peer, which is in it.
-            count_if(F.col("component") == F.col("peer")).alias("weak_components"),
-            count_if(F.col("strong_component") == F.col("peer")).alias("strong_components"),
+            *(
+                if_known(name, count_if(F.col(name) == F.col("peer"))).alias(f"{kind}_components")
+                for kind, name in (("weak", "component"), ("strong", "strong_component"))
+            ),
         )
     )
 
 
 def _largest_component(peers: DataFrame) -> DataFrame:
-    sizes = peers.where("present").groupBy("interval", "component").agg(F.count("*").alias("size"))
+    placed = peers.where("present AND component IS NOT NULL")
+    sizes = placed.groupBy("interval", "component").agg(F.count("*").alias("size"))
     share = F.max("size") / F.sum("size")
     return sizes.groupBy("interval").agg(share.alias("largest_weak_component_share"))
 
@@ -212,16 +246,17 @@ def _largest_component(peers: DataFrame) -> DataFrame:
 def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     """Means per peer present, sums of arrivals over all peers heard of."""
     here = F.coalesce("present", F.lit(True))
+    # Without presence nobody can say whose report is missing.
+    untold = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
     control = [(f"control_messages_{way}", 1) for way in ("sent", "received")]
     control += [(f"control_bytes_{way}", 1000) for way in ("sent", "received")]
     means = [
         F.mean(F.when(here, F.col(name) / unit)).alias(f"{name.replace('bytes', 'kilobytes')}_mean")
         for name, unit in control
     ]
-    untold = here & F.coalesce("control_messages_sent", "publication_messages_received").isNull()
     return peers.groupBy("interval").agg(
         *means,
-        count_if(untold).alias("unknown_reports"),
+        if_known("present", count_if(untold)).alias("unknown_reports"),
         F.sum("receptions").alias("receptions"),
         F.sum("duplicates").alias("duplicates"),
     )

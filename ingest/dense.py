@@ -56,6 +56,7 @@ def message_index(observed: Mapping[str, DataFrame]) -> DataFrame:
     parts = [
         observed[name].select(F.col("message").alias("name"), "tick")
         for name in ("publications", "receptions", "rejections")
+        if name in observed
     ]
     rows = reduce(DataFrame.unionAll, parts).groupBy("name").agg(F.min("tick").alias("tick"))
     return _numbered(rows, F.asc("tick"), F.asc("name")).select("name", "index")

@@ -51,6 +51,11 @@ class Job:
         """The source of the run."""
         return next(source for source in SOURCES if source.name == self.manifest.source)
 
+    @property
+    def parallelism(self) -> int:
+        """Into how many parts Spark cuts what it shuffles."""
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
     def table(self, name: str) -> DataFrame | None:
         """A committed table; null if it is not known."""
         if name not in self.manifest.tables:

@@ -19,16 +19,8 @@ def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFra
 
     One whose publisher did not report it takes what its arrivals say.
     """
-    reported = (
-        observed["publications"]
-        .groupBy("message")
-        .agg(
-            F.min_by("topic", "tick").alias("topic"),
-            F.min_by("publisher", "tick").alias("publisher"),
-            *(F.min(name).alias(name) for name in ("interval", "tick", "time_us")),
-            F.lit(True).alias("publication_known"),
-        )
-    )
+    reported = observed["publications"].groupBy("message").agg(_earliest_claim())
+    reported = reported.select("message", "claim.*", F.lit(True).alias("publication_known"))
     rows = reported.join(_heard_of(observed), "message", "full").withColumns(
         {name: F.coalesce(name, f"heard_{name}") for name in _CLAIMS}
     )
@@ -38,15 +30,20 @@ def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFra
     )
 
 
+def _earliest_claim() -> Column:
+    """Of several publications of one message the first; the same one at every reading."""
+    order = F.struct("tick", F.col("time_us").isNull(), "time_us", "publisher", "topic")
+    claim = F.struct("topic", "publisher", "interval", "tick", "time_us")
+    return F.min_by(claim, order).alias("claim")
+
+
 def _heard_of(observed: Mapping[str, DataFrame]) -> DataFrame:
     """message and heard_… of every message that arrived somewhere."""
     nobody = F.lit(None).cast("string").alias("publisher")
-    parts = (
-        observed["receptions"].select("message", *_CLAIMS),
-        observed["rejections"].select("message", "topic", nobody, "interval", "tick"),
-    )
-    claims = parts[0].unionAll(parts[1]).groupBy("message")
-    return claims.agg(
+    claims = observed["rejections"].select("message", "topic", nobody, "interval", "tick")
+    if "receptions" in observed:
+        claims = claims.unionAll(observed["receptions"].select("message", *_CLAIMS))
+    return claims.groupBy("message").agg(
         F.max("topic").alias("heard_topic"),
         F.max("publisher").alias("heard_publisher"),
         F.min("interval").alias("heard_interval"),
@@ -59,15 +56,17 @@ def receptions(
     indices: Indices,
     published: DataFrame,
     subscriptions: DataFrame | None,
+    buckets: int = 1,
 ) -> DataFrame:
     """The table receptions. `published` is the table publications, `subscriptions` the table
-    or null where unknown.
+    or null where unknown; the messages are walked in so many `buckets`.
     """
     rows = observed["receptions"].drop("topic", "publisher")
     rows = with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
-    rows = rows.withColumn("first", F.coalesce("first", _is_earliest()))
     rows = rows.join(published.select("message", "topic", "publisher"), "message")
-    buckets = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    # What comes back to its publisher is a copy of what it had.
+    elsewhere = ~F.col("peer").eqNullSafe(F.col("publisher"))
+    rows = rows.withColumn("first", F.coalesce("first", _is_earliest()) & elsewhere)
     return with_hops(_with_interest(rows, subscriptions), buckets)
 
 

@@ -20,6 +20,8 @@ from ingest.sources.base import Description, Observed
 from ingest.versions import clip, close_at, coalesce, without
 
 _ENGINE = "kernels"
+_ARRIVALS_PER_BUCKET = 1_000_000
+"""Receptions that one task holds at once to follow their chains."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,11 @@ def _parse(job: Job) -> None:
     parsed = job.source.parse(job.spark, job.files, job.options)
     quarantine = parsed.pop("quarantine")
     staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
-    job.commit("parse", {**staged, "quarantine": quarantine})
+    try:
+        job.commit("parse", {**staged, "quarantine": quarantine})
+    finally:
+        # What a source kept in memory to write several tables from is not needed again.
+        job.spark.catalog.clearCache()
 
 
 def _describe(job: Job) -> None:
@@ -81,7 +87,7 @@ def _index(job: Job) -> None:
     observed = job.staged("observed")
     peers = dense.peer_index(observed, _observed(job).peer_key)
     topics = dense.topic_index(observed)
-    has_messages = "receptions" in observed
+    has_messages = "publications" in observed
     job.commit(
         "index",
         {
@@ -119,6 +125,7 @@ def _versions(job: Job) -> None:
     links = _maximal(job, observed.get("links"), ("src", "dst", "layer", "topic"))
     kept = dangling = None
     if links is not None:
+        links = links.persist()  # what is kept and what is not are made from the same
         kept = links if presence is None else clip(clip(links, presence, "src"), presence, "dst")
         dangling = without(links, kept, ["src", "dst", "layer", "topic"])
     spans = {
@@ -127,7 +134,10 @@ def _versions(job: Job) -> None:
     }
     if presence is not None:
         spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
-    job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
+    try:
+        job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
+    finally:
+        job.spark.catalog.clearCache()
 
 
 def _maximal(job: Job, rows: DataFrame | None, keys: tuple[str, ...]) -> DataFrame | None:
@@ -143,11 +153,14 @@ def _maximal(job: Job, rows: DataFrame | None, keys: tuple[str, ...]) -> DataFra
 
 def _messages(job: Job) -> None:
     observed, indices = job.staged("observed"), _indices(job)
-    traffic = observed.get("traffic")
     tables: dict[str, DataFrame | None] = {
-        "traffic": None if traffic is None else dense.with_peers(traffic, indices, "peer")
+        name: frame and dense.with_peers(frame, indices, "peer")
+        for name, frame in (
+            ("traffic", observed.get("traffic")),
+            ("staged/untold", observed.get("untold")),
+        )
     }
-    if "receptions" in observed:
+    if "publications" in observed:
         tables["publications"] = messages.publications(observed, indices)
         tables["rejections"] = messages.rejections(observed, indices)
     job.commit("messages", tables)
@@ -157,22 +170,30 @@ def _receptions(job: Job) -> None:
     observed = job.staged("observed")
     rows = None
     if "receptions" in observed:
+        arrivals = job.manifest.tables["staged/observed.receptions"].rows
         rows = messages.receptions(
-            observed, _indices(job), job.known("publications"), job.table("subscriptions")
+            observed,
+            _indices(job),
+            job.known("publications"),
+            job.table("subscriptions"),
+            buckets=job.parallelism + arrivals // _ARRIVALS_PER_BUCKET,
         )
     job.commit("receptions", {"receptions": rows})
 
 
 def _structure(job: Job) -> None:
-    presence, links = job.table("presence"), job.table("links")
-    rows = None
-    if presence is not None and links is not None:
-        subscriptions = job.table("subscriptions")
-        nobody = links.selectExpr("src AS peer", "topic", "vf", "vt").limit(0)
-        taken = nobody if subscriptions is None else subscriptions
-        versions = Versions(presence, chosen_layers(links, job.layers), taken)
-        rows = measure(versions, job.clock, _ENGINE)
-    job.commit("structure", {"staged/structure": rows})
+    presence = job.table("presence")
+    if presence is None:
+        return job.commit("structure", {})
+    nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
+    links, subscriptions = job.table("links"), job.table("subscriptions")
+    versions = Versions(
+        presence,
+        nothing.limit(0) if links is None else chosen_layers(links, job.layers),
+        nothing.limit(0) if subscriptions is None else subscriptions,
+        peers=job.manifest.tables["peers"].rows,
+    )
+    return job.commit("structure", {"staged/structure": measure(versions, job.clock, _ENGINE)})
 
 
 def _message_metrics(job: Job) -> None:
@@ -181,7 +202,7 @@ def _message_metrics(job: Job) -> None:
         rows = measure_messages(
             Messages(
                 job.known("publications"),
-                job.known("receptions"),
+                job.table("receptions"),
                 job.known("rejections"),
                 job.table("subscriptions"),
             )
@@ -190,12 +211,16 @@ def _message_metrics(job: Job) -> None:
 
 
 def _peer_and_topic_metrics(job: Job) -> None:
-    names = ("subscriptions", "traffic", "publications", "receptions")
     seen = Seen(
         job.clock,
         job.known("peers"),
-        job.table("staged/structure"),
-        *(job.table(name) for name in names),
+        structure=job.table("staged/structure"),
+        subscriptions=job.table("subscriptions"),
+        traffic=job.table("traffic"),
+        publications=job.table("publications"),
+        receptions=job.table("receptions"),
+        untold=job.table("staged/untold"),
+        links_known=job.table("links") is not None,
     )
     tables: dict[str, DataFrame | None] = {
         "metrics/peers": peers_table(seen),
@@ -205,13 +230,16 @@ def _peer_and_topic_metrics(job: Job) -> None:
 
 
 def _overlay_metrics(job: Job) -> None:
+    dangling = job.table("dangling_links")
     metrics = Metrics(
         job.clock,
         job.known("metrics/peers"),
         job.known("metrics/topics"),
         job.table("metrics/messages"),
         job.table("publications"),
-        job.table("dangling_links"),
+        None if dangling is None else chosen_layers(dangling, job.layers),
+        presence_known=job.table("presence") is not None,
+        receptions_known=job.table("receptions") is not None,
     )
     job.commit("overlay metrics", {"metrics/overlay": overlay_table(metrics)})
 
@@ -220,8 +248,8 @@ def _finish(job: Job) -> None:
     """The run is complete, and what was only staged is let go."""
     kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
     engines = {"structure": _ENGINE} if "staged/structure" in job.manifest.tables else {}
-    job.commit("finish", {}, state="complete", engines=engines)
-    job.writer.commit(replace(job.manifest, tables=kept))
+    done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
+    job.writer.commit(replace(done, tables=kept))
     job.writer.sweep()
 
 

@@ -265,9 +265,9 @@ METRICS_MESSAGES = Table(
         maybe("delivered", "int64", "eligible peers that received it at any later time"),
         maybe("delivered_in_interval", "int64", "those it reached in the interval of publication"),
         maybe("hit_ratio", "double", "delivered / eligible; null where eligible = 0", "share"),
-        known("receptions", "int64", "arrivals"),
-        known("first_receptions", "int64", "peers it arrived at"),
-        known("duplicates", "int64", "arrivals that were not the first"),
+        maybe("receptions", "int64", "arrivals"),
+        maybe("first_receptions", "int64", "peers it arrived at"),
+        maybe("duplicates", "int64", "arrivals that were not the first"),
         maybe("relay_receptions", "int64", "arrivals at peers that did not subscribe"),
         known("rejections", "int64", "arrivals that were refused"),
         maybe(

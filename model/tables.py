@@ -108,7 +108,11 @@ RECEPTIONS = Table(
     (
         *_ARRIVAL,
         known("tick", "int64", "tick of the arrival", "ticks"),
-        known("first", "bool", "the first arrival at this peer; the others are duplicates"),
+        known(
+            "first",
+            "bool",
+            "the first at this peer; others are duplicates, as all at the publisher",
+        ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
         maybe("interested", "bool", "the peer subscribed to the topic then"),
     ),

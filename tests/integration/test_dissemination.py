@@ -212,6 +212,7 @@ def random_world(seed: int, messages: int) -> World:
     for published in publications:
         timed = rng.random() < 0.9
         for row in random_arrivals(rng, published["message"], published["publisher"]):
+            row["first"] &= row["peer"] != published["publisher"]
             tick = max(0, published["tick"] + int(rng.integers(-20, 300)))
             interested = naive_interest(subscriptions, row["peer"], published["topic"], tick)
             times = {
@@ -270,10 +271,10 @@ def naive_violations(published: Row, arrived: list[Row]) -> int | None:
     )
 
 
-def naive_delays(published: Row, away: list[Row]) -> Row:
+def naive_delays(published: Row, firsts: list[Row]) -> Row:
     delays = [
         row["time_us"] - published["time_us"]
-        for row in away
+        for row in firsts
         if row["time_us"] is not None and published["time_us"] is not None
     ]
     shares = {f"delay_us_p{share}": share for share in (50, 95, 99)}
@@ -288,8 +289,7 @@ def naive_message(published: Row, world: World) -> Row:
     message = published["message"]
     arrived = [row for row in world.receptions if row["message"] == message]
     firsts = [row for row in arrived if row["first"]]
-    away = [row for row in firsts if row["peer"] != published["publisher"]]
-    hops = [row["hop"] for row in away if row["hop"] is not None]
+    hops = [row["hop"] for row in firsts if row["hop"] is not None]
     interest_known = world.subscriptions is not None and published["topic"] is not None
     return {
         "message": message,
@@ -305,7 +305,7 @@ def naive_message(published: Row, world: World) -> Row:
         "redundancy": len(arrived) / len(firsts) - 1 if firsts else None,
         "causality_violations": naive_violations(published, arrived),
         **naive_hits(published, firsts, world.subscriptions),
-        **naive_delays(published, away),
+        **naive_delays(published, firsts),
     }
 
 
@@ -403,6 +403,7 @@ class TestTables:
                     ("told", "news", "a", 1, 10, "b", "a", 10, 0, None, None),
                     ("told", "news", "a", 0, 6, "b", "c", 6, 1, None, None),
                     ("told", "news", "a", 0, 6, "c", "b", 6, 2, None, None),
+                    ("told", "news", "a", 1, 12, "a", "c", 12, 6, None, None),
                     ("heard", None, None, 3, 30, "b", "c", 30, 3, True, None),
                     ("heard", "news", "c", 2, 20, "a", "c", 20, 4, True, 4),
                     ("mute", None, None, 1, 11, "b", None, None, 5, True, None),
@@ -450,6 +451,7 @@ class TestTables:
         names = ("message", "peer", "previous_hop", "tick", "first", "hop", "interested")
         found = rows.select(*names).orderBy("message", "peer", "tick").collect()
         assert [tuple(row) for row in found] == [
+            (told, a, c, 12, False, None, False),  # back at its publisher
             (told, b, c, 6, True, None, True),  # b and c name each other: a circle
             (told, b, a, 10, False, 1, False),
             (told, c, b, 6, True, None, False),

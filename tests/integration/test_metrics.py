@@ -359,7 +359,9 @@ def expected_overlay(world: World, interval: int, graph: Any, messages: Mapping[
         row[f"control_messages_{way}_mean"] = mean(p[f"control_messages_{way}"] for p in here)
         size = mean(p[f"control_bytes_{way}"] for p in here)
         row[f"control_kilobytes_{way}_mean"] = None if size is None else size / 1000
-    row["unknown_reports"] = sum(all(p[name] is None for name in TRAFFIC_COLUMNS) for p in here)
+    if structure_known:
+        silent = (all(p[name] is None for name in TRAFFIC_COLUMNS) for p in here)
+        row["unknown_reports"] = sum(silent)
     if "publications" in world.tables:
         row |= hits(of_interval(world, interval, messages))
         row["receptions"] = len(world.rows("receptions", interval))
@@ -426,7 +428,16 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     seen = Seen(world.clock, frames["peers"], structure, *others)
     peers, topics = peers_table(seen).cache(), topics_table(seen, messages).cache()
     dangling = get("dangling_links")
-    metrics = Metrics(world.clock, peers, topics, messages, get("publications"), dangling)
+    metrics = Metrics(
+        world.clock,
+        peers,
+        topics,
+        messages,
+        get("publications"),
+        dangling,
+        presence_known=structure is not None,
+        receptions_known=get("receptions") is not None,
+    )
     return Measured(
         collected(peers, "metrics/peers"),
         collected(topics, "metrics/topics"),

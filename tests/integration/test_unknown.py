@@ -1,0 +1,97 @@
+"""What nobody told is null in every metrics table, never 0; runs made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics.dissemination import Messages, measure_messages
+from analytics.structure import Versions, measure
+from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from model.clock import OPEN, Clock
+from model.tables import table
+
+pytestmark = pytest.mark.spark
+
+CLOCK = Clock(1, None, 0, 1)
+Row = dict[str, Any]
+
+
+def frame(spark: SparkSession, name: str, *rows: tuple[Any, ...]) -> DataFrame:
+    meant = table(name)
+    records = [dict(zip(meant.names, row, strict=True)) for row in rows]
+    return spark.createDataFrame(pa.Table.from_pylist(records, meant.arrow))
+
+
+def rows_of(found: DataFrame, *key: str) -> dict[Any, Row]:
+    """The rows by their key, without what is null."""
+    rows = (row.asDict() for row in found.collect())
+    return {
+        tuple(row.pop(k) for k in key): {n: v for n, v in row.items() if v is not None}
+        for row in rows
+    }
+
+
+@pytest.fixture
+def peers(spark: SparkSession) -> DataFrame:
+    return frame(spark, "peers", (0, "a", True), (1, "b", True), (2, "c", False))
+
+
+def test_presence_and_subscriptions_without_links(spark: SparkSession, peers: DataFrame) -> None:
+    presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, 1), (2, 0, OPEN))
+    taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, 1))
+    links = frame(spark, "links")
+    structure = measure(Versions(presence, links, taken), CLOCK)
+    seen = Seen(CLOCK, peers, structure, taken, None, None, None, links_known=False)
+    of_peers, of_topics = peers_table(seen), topics_table(seen, None)
+    assert rows_of(of_peers, "interval", "peer") == {
+        (0, 0): {"present": True, "subscriptions": 1},
+        (0, 1): {"present": True, "subscriptions": 1},
+        (0, 2): {"present": True},
+        (1, 0): {"present": True, "subscriptions": 1},
+        (1, 2): {"present": True},
+    }
+    assert rows_of(of_topics, "interval", "topic") == {
+        (0, 0): {"subscribers": 2},
+        (1, 0): {"subscribers": 1},
+    }
+    metrics = Metrics(
+        CLOCK, of_peers, of_topics, None, None, None, presence_known=True, receptions_known=False
+    )
+    assert rows_of(overlay_table(metrics), "interval") == {
+        (0,): {"network_size": 3, "unknown_reports": 3},
+        (1,): {"network_size": 2, "unknown_reports": 2},
+    }
+
+
+def test_publications_without_receptions(spark: SparkSession) -> None:
+    published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
+    taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, OPEN))
+    told = Messages(published, None, frame(spark, "rejections"), taken)
+    assert rows_of(measure_messages(told), "message") == {(0,): {"eligible": 1, "rejections": 0}}
+
+
+def test_a_report_that_leaves_something_open(spark: SparkSession, peers: DataFrame) -> None:
+    """a left its receptions of interval 1 open and b its subscriptions of interval 0."""
+    presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
+    taken = frame(spark, "subscriptions", (0, 0, 0, OPEN))
+    links = frame(spark, "links", (0, 1, "overlay", None, 0, OPEN))
+    structure = measure(Versions(presence, links, taken), CLOCK)
+    arrived = (0, 1, 0, None, 0, 0, True, 1, False)
+    untold = spark.createDataFrame(
+        [(0, 1, True, False), (1, 0, False, True)],
+        "peer int, interval int, receptions boolean, subscriptions boolean",
+    )
+    receptions = frame(spark, "receptions", arrived)
+    seen = Seen(CLOCK, peers, structure, taken, None, None, receptions, untold)
+    found = rows_of(peers_table(seen), "interval", "peer")
+    names = ("subscriptions", "receptions", "duplicates")
+    assert {key: tuple(row.get(name) for name in names) for key, row in found.items()} == {
+        (0, 0): (1, 0, 0),
+        (0, 1): (None, 1, 0),
+        (1, 0): (1, None, None),
+        (1, 1): (0, 0, 0),
+    }
