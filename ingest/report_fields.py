@@ -16,6 +16,8 @@ from datetime import datetime
 from typing import Protocol
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
+LAST_INTERVAL = INT32 - 1
+"""The greatest number of an interval: that of the one after it is still 32 bits wide."""
 
 _SPACE = r"[ \t\r]*+"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -249,7 +251,7 @@ REPORT = Object(
         "format": OneOf(("vizpub.report/1",)),
         "run": Key(),
         "peer": Key(),
-        "interval": Whole(INT32),
+        "interval": Whole(LAST_INTERVAL),
         "seq": Whole(),
         "neighbors": Array(
             KeyOr(Object({"peer": Key(), "layer": Key(), "topic": Key()}, required=("peer",)))
@@ -280,7 +282,7 @@ RUN = Object(
     required=("format",),
 )
 END = Object(
-    {"format": OneOf(("vizpub.end/1",)), "run": Key(), "last_interval": Whole(INT32)},
+    {"format": OneOf(("vizpub.end/1",)), "run": Key(), "last_interval": Whole(LAST_INTERVAL)},
     required=("format", "last_interval"),
 )
 FORMATS = {"vizpub.report/1": REPORT, "vizpub.run/1": RUN, "vizpub.end/1": END}

@@ -195,7 +195,7 @@ WRONG = [
     ("interval", 42.0, "'interval' is not an integer"),
     ("interval", True, "'interval' is not an integer"),
     ("interval", -1, "'interval' is negative"),
-    ("interval", 2**31, "'interval' is too large"),
+    ("interval", 2**31 - 1, "'interval' is too large"),
     ("seq", -1, "'seq' is negative"),
     ("neighbors", "3", "'neighbors' is not an array"),
     ("neighbors.0", 3, "'neighbors[]' is not a string"),
@@ -225,6 +225,14 @@ def test_what_is_refused(path: str, value: object, reason: str) -> None:
     assert not PLAIN.fullmatch(json.dumps(record)) or value is ...
     with pytest.raises(InputError, match=re.escape(reason)):
         from_json(record)
+
+
+def test_the_last_interval_has_one_after_it() -> None:
+    last = 2**31 - 2
+    assert problems({"format": "vizpub.report/1", "peer": "a", "interval": last}) == []
+    assert problems({"format": "vizpub.end/1", "last_interval": last}) == []
+    beyond = {"format": "vizpub.end/1", "last_interval": last + 1}
+    assert problems(beyond) == ["'last_interval' is too large"]
 
 
 @pytest.mark.parametrize(
