@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.reports_facts import lacking
 from ingest.sources.reports_traffic import traffic, traffic_known
 from ingest.versions import lives
 from model.clock import OPEN
@@ -37,8 +38,9 @@ def observe(
         roles=_lives(steps, "roles", last, "item.role", "item.topic") if told["roles"] else None,
         traffic=traffic(staged, options.only) if counted else None,
         publications=_publications(reports) if arrivals else None,
-        receptions=_receptions(reports) if arrivals else None,
+        receptions=_receptions(reports) if "received" in arrivals else None,
         rejections=_rejections(reports) if arrivals else None,
+        untold=_untold(steps, description, options),
     )
 
 
@@ -117,19 +119,52 @@ def _lives(steps: DataFrame, state: str, last: int, *columns: str) -> DataFrame:
     return lives(changes, ["peer", "item"]).selectExpr("peer", *columns, "vf", "vt")
 
 
-def _kept(steps: DataFrame, state: str) -> DataFrame:
-    """peer, interval, joined, state: as reported, or as last reported in this stay."""
+def _untold(steps: DataFrame, description: Description, options: SourceOptions) -> DataFrame | None:
+    """peer, interval, receptions, subscriptions: what is left open there, but told elsewhere.
+
+    A missing report that is bridged leaves open what arrived, and what the one before it does.
+    Null where every report tells all that any does.
+    """
+    known = {"received", "topics"} - set(description.unknown)
+    complete = all(lacking(name) not in description.notes for name in known)
+    if complete and not (known and options.gap_tolerance):
+        return None
+    arrivals = F.lit("received" in known)
+    silent = steps.withColumn("silent", arrivals & F.col("received").isNull())
+    told = _kept(silent, "topics", "bridges", "silent")
+    until = F.when(F.lead("bridges").over(_by_time()), F.lead("interval").over(_by_time()) - 1)
+    covered = F.sequence(F.col("interval"), F.coalesce(until, F.col("interval")))
+    never = F.lit("topics" in known) & F.col("state").isNull() & ~F.col("left")
+    return (
+        told.withColumns({"covered": covered, "subscriptions": never})
+        .withColumn("at", F.explode("covered"))
+        .select(
+            "peer",
+            F.col("at").alias("interval"),
+            F.when(F.col("at") > F.col("interval"), arrivals)
+            .otherwise(F.col("silent"))
+            .alias("receptions"),
+            "subscriptions",
+        )
+        .where("receptions OR subscriptions")
+    )
+
+
+def _kept(steps: DataFrame, state: str, *more: str) -> DataFrame:
+    """peer, interval, joined, left, more; state: as reported, or as last reported in this stay."""
     stay = F.count_if(~F.col("joined")).over(_by_time())
     told = F.when(~F.col("left") & F.col(state).isNotNull(), F.struct("stay", state))
     latest = F.last("told", ignorenulls=True).over(_by_time())
     return (
-        steps.select("peer", "interval", "joined", "left", state, stay.alias("stay"))
+        steps.select("peer", "interval", "joined", "left", *more, state, stay.alias("stay"))
         .withColumn("told", told)
         .withColumn("latest", latest)
         .select(
             "peer",
             "interval",
             "joined",
+            "left",
+            *more,
             F.when(
                 ~F.col("left") & (F.col("latest.stay") == F.col("stay")), F.col(f"latest.{state}")
             ).alias("state"),
