@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ingest.reports import parse
+from ingest.reports import Report, RunHeader, parse
 from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
@@ -19,6 +19,7 @@ _LOOK_AT = 50
 """Lines at the beginning of a file that are looked at to recognise it."""
 _KEY = ("run", "peer", "interval")
 _PLACE = ("file", "position")
+_IS_REPORT = f"(format = '{Report.format}')"
 
 
 class Reports:
@@ -42,14 +43,14 @@ class Reports:
         lines = read_lines(spark, files)
         # Every staged table is made from the records, and reading them is the dear part.
         records = read_records(lines).persist()
-        sound = _with_run_of_file(records.where("reason IS NULL"))
-        every = sound.where("format = 'vizpub.report/1'")
+        sound = _with_run(records.where("reason IS NULL"))
+        every = sound.where(_IS_REPORT)
         chosen = every if options.only is None else every.where(F.col("run") == options.only)
         lost = _lost(chosen).persist()
         return {
             "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
-            "headers": sound.where("format <> 'vizpub.report/1'").select("run", "header.*"),
-            "counts": _counts(every, lost, records),
+            "headers": sound.where(f"NOT {_IS_REPORT}").select("run", "header.*"),
+            "counts": _counts(sound, lost, records),
             "quarantine": quarantine(_refused(records, lost, lines), lines),
         }
 
@@ -69,15 +70,20 @@ class Reports:
         return observed.observe(staged, description, options)
 
 
-def _with_run_of_file(records: DataFrame) -> DataFrame:
-    """A record that names no run is of the run that a header in its file names."""
+def _with_run(records: DataFrame) -> DataFrame:
+    """A record that names no run is of the one that a header in its file names, else of the
+    only one that the input names.
+    """
     named = (
-        records.where("format = 'vizpub.run/1' AND run IS NOT NULL")
+        records.where(f"format = '{RunHeader.format}' AND run IS NOT NULL")
         .groupBy("file")
         .agg(F.min("run").alias("run_of_file"))
     )
-    return records.join(F.broadcast(named), "file", "left").withColumn(
-        "run", F.coalesce("run", "run_of_file")
+    only = records.agg(F.when(F.min("run") == F.max("run"), F.min("run")).alias("only_run"))
+    return (
+        records.join(F.broadcast(named), "file", "left")
+        .crossJoin(F.broadcast(only))
+        .withColumn("run", F.coalesce("run", "run_of_file", "only_run"))
     )
 
 
@@ -88,7 +94,8 @@ def _lost(reports: DataFrame) -> DataFrame:
     `conflicting_records`: it came first. Only reports that share their peer and interval are moved.
     """
     key = [F.coalesce(name, F.lit("")).alias(name) if name == "run" else name for name in _KEY]
-    says = F.xxhash64(*(name for name in REPORT_COLUMNS))
+    # As JSON, which has what is absent, empty or of another field differ; a hash alone skips nulls.
+    says = F.xxhash64(F.to_json(F.struct(*REPORT_COLUMNS)))
     slim = reports.select(
         *_PLACE, *key, F.coalesce("seq", F.lit(-1)).alias("seq"), says.alias("says")
     )
@@ -106,16 +113,20 @@ def _lost(reports: DataFrame) -> DataFrame:
     )
 
 
-def _counts(reports: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
-    """what, name, records: reports of each `run`, what was `lost`, each `unknown field`."""
+def _counts(sound: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
+    """what, name, records: reports of each `run`, what was `lost`, each `unknown field`.
+
+    A run that has a header alone has 0 reports.
+    """
+    one = F.lit(1)
     named = {
-        "run": reports.select(F.col("run").alias("name")),
-        "lost": lost.select(F.col("what").alias("name")),
-        "unknown field": records.select(F.explode("unknown_fields").alias("name")),
+        "run": sound.select(F.col("run").alias("name"), F.expr(f"INT({_IS_REPORT})").alias("n")),
+        "lost": lost.select(F.col("what").alias("name"), one),
+        "unknown field": records.select(F.explode("unknown_fields").alias("name"), one),
     }
-    parts = [frame.select(F.lit(what).alias("what"), "name") for what, frame in named.items()]
+    parts = [frame.select(F.lit(what).alias("what"), "*") for what, frame in named.items()]
     every = reduce(DataFrame.unionAll, parts)
-    return every.groupBy("what", "name").agg(F.count(F.lit(1)).alias("records"))
+    return every.groupBy("what", "name").agg(F.sum("n").alias("records"))
 
 
 def _refused(records: DataFrame, lost: DataFrame, lines: DataFrame) -> DataFrame:

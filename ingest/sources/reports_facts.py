@@ -16,6 +16,7 @@ from model.errors import InputError, UnknownName, UseError
 
 _MOST_INTERVALS = 10_000_000
 _STATE_AND_EVENTS = ("neighbors", "topics", "roles", "sent", "received")
+_NAMELESS = "reports left out as they name no run"
 _NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
 
 
@@ -35,11 +36,7 @@ def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Descrip
         ended="last_interval" in header,
         unknown=tuple(dict.fromkeys([*absent, *header.get("unknown", ())])),
         notes={
-            **{
-                _NOTED[row.what].format(row.name): row.records
-                for row in counted
-                if row.what in _NOTED
-            },
+            **_noted(counted, options.only),
             **_incomplete(counts, absent),
             **_differing(staged, absent, options.only),
         },
@@ -48,19 +45,36 @@ def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Descrip
 
 def _the_run(found: Mapping[str | None, int], only: str | None) -> str | None:
     """The one run of the input; null if it has no name. `found` is how many reports each has."""
-    if not found:
-        raise InputError("no report could be read", "every record was refused; see the quarantine")
+    if not any(found.values()):
+        raise InputError(
+            "no report could be read",
+            "all that could be read are run headers and ends"
+            if found
+            else "every record was refused; see the quarantine",
+        )
     named = sorted(run for run in found if run is not None)
     if only is not None:
         if only not in named:
             raise UnknownName("run", only, named)
+        if not found[only]:
+            raise InputError(f"the input has a header of run '{only}', but no report")
         return only
     if len(named) > 1:
         told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
+        example = max(named, key=lambda run: found[run] > 0)
         raise UseError(
-            f"the input holds several runs: {told}; pick one, for example: --only {named[0]}"
+            f"the input holds several runs: {told}; pick one, for example: --only {example}"
         )
     return named[0] if named else None
+
+
+def _noted(counted: Sequence[Row], only: str | None) -> dict[str, int]:
+    """What became of records: given way to others, with unknown fields, of no run."""
+    found = {
+        _NOTED[row.what].format(row.name): row.records for row in counted if row.what in _NOTED
+    }
+    nameless = sum(row.records for row in counted if row.what == "run" and row.name is None)
+    return {**found, _NAMELESS: nameless} if nameless and only is not None else found
 
 
 def _header(headers: DataFrame, run: str | None) -> dict[str, Any]:
@@ -120,7 +134,12 @@ def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Cloc
 def _incomplete(counts: Row, absent: Sequence[str]) -> dict[str, int]:
     """How many reports lack what others of the run have."""
     missing = {name: counts["all"] - counts[name] for name in _fields() if name not in absent}
-    return {f"reports without {name}": number for name, number in missing.items() if number}
+    return {lacking(name): number for name, number in missing.items() if number}
+
+
+def lacking(name: str) -> str:
+    """The note on how many reports lack what others of the run have."""
+    return f"reports without {name}"
 
 
 def _differing(

@@ -187,7 +187,8 @@ def test_what_no_report_has_is_unknown(desk: Desk) -> None:
     assert found.seen.links is not None
     assert found.rows("links") == {("b", "a", "overlay", None, 4, OPEN)}
     assert found.rows("presence") == {("a", 3, 4), ("b", 4, OPEN)}
-    for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
+    tables = ("subscriptions", "roles", "traffic", "publications", "receptions", "rejections")
+    for table in (*tables, "untold"):
         assert getattr(found.seen, table) is None
     assert set(found.told.unknown) == {
         "topics",
@@ -231,6 +232,49 @@ def test_dissemination_alone(desk: Desk) -> None:
         ("c", 2, None, None),
     }
     assert found.told.notes["reports without received"] == 2
+
+
+def test_publications_without_a_word_on_what_arrived(desk: Desk) -> None:
+    found = desk.take([report("a", 0, sent=[{"message": "m", "hops": 0}]), report("b", 0)])
+    assert found.rows("publications") == {("m", None, "a", 0, None, 0)}
+    assert found.rows("rejections") == set()
+    assert found.seen.receptions is None
+    assert found.seen.untold is None
+
+
+def test_what_single_reports_leave_open(desk: Desk) -> None:
+    told: Record = {"topics": ["t"], "received": []}
+    records = [
+        *(report("all", interval, **told) for interval in range(4)),
+        report("late", 0, received=[]),
+        report("late", 1, topics=[]),
+        report("late", 2, received=[]),
+        report("away", 0, **told),
+        report("away", 2, received=[]),
+        report("never", 0),
+        report("never", 3, received=[], left=True),
+    ]
+    found = desk.take(records)
+    assert found.rows("untold") == {
+        ("late", 0, False, True),
+        ("late", 1, True, False),
+        ("away", 2, False, True),
+        ("never", 0, True, True),
+    }
+    bridged = desk.take(records, gap_tolerance=2)
+    assert bridged.rows("untold") == {
+        ("late", 0, False, True),
+        ("late", 1, True, False),
+        ("away", 1, True, False),
+        *(("never", interval, True, True) for interval in range(3)),
+    }
+    structure = [{k: v for k, v in record.items() if k != "received"} for record in records]
+    assert desk.take(structure).rows("untold") == {
+        ("late", 0, False, True),
+        ("away", 2, False, True),
+        ("never", 0, False, True),
+    }
+    assert desk.take([report("a", 0, **told), report("b", 3, **told)]).seen.untold is None
 
 
 def test_leaving_end_and_the_last_interval(desk: Desk) -> None:
@@ -382,6 +426,21 @@ def test_the_same_interval_twice(desk: Desk) -> None:
     assert (notes["superseded_records"], notes["repeated_records"]) == (2, 2)
 
 
+def test_absent_and_empty_are_not_the_same(desk: Desk) -> None:
+    copy = {"message": "m"}
+    differing: list[tuple[Record, Record]] = [
+        ({"neighbors": []}, {"topics": []}),
+        ({"sent": [{**copy, "topic": "x"}]}, {"sent": [{**copy, "publisher": "x"}]}),
+        ({"control": {"sent": {"bytes": 5}}}, {"control": {"sent": {"messages": 5}}}),
+    ]
+    pairs = [[report(str(n), 0, **said) for said in pair] for n, pair in enumerate(differing)]
+    same = [report("same", 0, topics=None, neighbors=["a"]) for _ in range(2)]
+    same[1] = report("same", 0, neighbors=[{"peer": "a", "layer": "overlay"}])
+    found = desk.take([record for pair in pairs for record in pair], same)
+    assert {row[3] for row in found.quarantine()} == {json.dumps(pair[1]) for pair in pairs}
+    assert found.told.notes["repeated_records"] == 1
+
+
 def test_unknown_fields_are_counted_once_a_record(desk: Desk) -> None:
     found = desk.take(
         [
@@ -410,6 +469,38 @@ def test_one_run_of_several(desk: Desk) -> None:
         Reports().describe(staged, options)
 
 
+def test_records_without_a_run_are_of_the_only_one(desk: Desk) -> None:
+    found = desk.take(
+        [header(run="x", protocol="ring", interval_us=500)],
+        [report("a", 0, run="x", topics=["t"]), report("b", 0, run="x")],
+        [report("a", 0, topics=["t"]), report("b", 0, topics=["u"]), end(1)],
+    )
+    assert (found.told.protocol, found.told.clock) == ("ring", Clock(1, 500, 0, 1))
+    assert found.told.ended
+    assert found.told.notes["repeated_records"] == 1
+    assert [reason for _, _, reason, _ in found.quarantine()] == ["conflicting report"]
+    assert {row[:2] for row in found.rows("presence")} == {("a", 0), ("b", 0)}
+    assert len(found.rows("presence")) == found.staged["reports"].count() == 2
+    assert {row.run for row in found.staged["reports"].collect()} == {"x"}
+
+
+def test_records_without_a_run_among_several_are_left_out_and_counted(desk: Desk) -> None:
+    files = (
+        [report("1", 0, run="a"), report("1", 0), report("2", 0), end(7)],
+        [header(run="b"), report("1", 5)],
+        [header(run="empty")],
+    )
+    chosen = desk.take(*files, only="b")
+    assert chosen.rows("presence") == {("1", 5, 6)}
+    assert chosen.told.clock == Clock(1, None, 5, 7)
+    assert chosen.told.notes["reports left out as they name no run"] == 2
+    staged, _ = desk.stage(*files)
+    with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --only a"):
+        Reports().describe(staged, SourceOptions())
+    with pytest.raises(InputError, match="a header of run 'empty', but no report"):
+        Reports().describe(staged, SourceOptions(only="empty"))
+
+
 def test_what_the_input_as_a_whole_may_not_be(desk: Desk) -> None:
     timed = [header(interval_us=1_000_000), report("a", 0)]
     staged, options = desk.stage(timed, interval_us=2_000_000)
@@ -421,7 +512,10 @@ def test_what_the_input_as_a_whole_may_not_be(desk: Desk) -> None:
     with pytest.raises(InputError, match="'interval_us' is 5 and 1000000"):
         Reports().describe(staged, options)
     staged, options = desk.stage(["nonsense"])
-    with pytest.raises(InputError, match="no report could be read"):
+    with pytest.raises(InputError, match=r"no report could be read\n.*every record was refused"):
+        Reports().describe(staged, options)
+    staged, options = desk.stage([header(run="a"), end(3)])
+    with pytest.raises(InputError, match=r"no report could be read\n.*are run headers and ends"):
         Reports().describe(staged, options)
     staged, options = desk.stage([report("a", 0), report("a", 2_000_000_000)])
     with pytest.raises(InputError, match="from interval 0 to 2000000000"):
