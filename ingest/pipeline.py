@@ -17,6 +17,7 @@ anybody could take for a result, and the next one goes on with the stage that wa
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -24,7 +25,7 @@ from pathlib import Path
 from ingest.inventory import Inventory, check_source, expand, inventory
 from ingest.job import Job
 from ingest.manifest import Manifest
-from ingest.session import spark_session
+from ingest.session import failures_told, spark_session
 from ingest.sources import SOURCES
 from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES
@@ -66,8 +67,13 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     """Make the run, or go on with making it, or see that it is made.
 
     Raises: InputError and UseError for what cannot be taken, InputsDiffer if the run exists
-    and was made from something else, RunLocked, StoreBroken, JavaMissing.
+    and was made from something else, RunLocked, StoreBroken, JavaMissing, DiskFull, SparkFailed.
     """
+    with failures_told(request.workspace):
+        return _ingest(request, progress)
+
+
+def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     scratch, quick = request.workspace / ".spark", _looked_over(request) < _SMALL
     with (
         writing(request.workspace, request.run) as writer,
@@ -99,10 +105,9 @@ def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
     fresh, old = _new_manifest(request, found), writer.manifest
     if old is not None:
         differences = _differences(old, fresh)
-        # Without a clock the input was refused as a whole: there is nothing to lose.
-        if differences and old.clock and not request.replace:
+        if differences and old.complete and not request.replace:
             raise InputsDiffer(request.run, differences)
-        # Half a run of another version is not gone on with; a whole one is kept unless asked.
+        # Half a run of something else, or of another version, is not gone on with.
         if not differences and (old.versions == fresh.versions or old.complete > request.replace):
             return old.complete
     writer.begin(fresh)
@@ -130,7 +135,10 @@ def _differences(old: Manifest, new: Manifest) -> list[str]:
     ]
     if old.source != new.source:
         found.append(f"source: {old.source} then, {new.source} now")
-    before, now = ({(Path(f["path"]).name, f["sha256"]) for f in m.inputs} for m in (old, new))
+    before, now = (
+        Counter((Path(f["path"]).name, f["sha256"]) for f in m.inputs) for m in (old, new)
+    )
     if before != now:
-        found.append(f"{len(now - before)} files new or changed, {len(before - now)} gone")
+        added, gone = (now - before).total(), (before - now).total()
+        found.append(f"{added} files new or changed, {gone} gone")
     return found

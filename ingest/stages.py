@@ -18,6 +18,7 @@ from ingest import dense, messages
 from ingest.job import Job
 from ingest.sources.base import Description, Observed
 from ingest.versions import clip, close_at, coalesce, without
+from model.errors import UnknownName
 
 _ENGINE = "kernels"
 _ARRIVALS_PER_BUCKET = 1_000_000
@@ -187,6 +188,8 @@ def _structure(job: Job) -> None:
         return job.commit("structure", {})
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
     links, subscriptions = job.table("links"), job.table("subscriptions")
+    if links is not None and job.layers:
+        _check_layers(links, job.layers)
     versions = Versions(
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, job.layers),
@@ -194,6 +197,13 @@ def _structure(job: Job) -> None:
         peers=job.manifest.tables["peers"].rows,
     )
     return job.commit("structure", {"staged/structure": measure(versions, job.clock, _ENGINE)})
+
+
+def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
+    known = sorted(row.layer for row in links.select("layer").distinct().collect())
+    for layer in layers:
+        if layer not in known:
+            raise UnknownName("layer", layer, known, "--layers")
 
 
 def _message_metrics(job: Job) -> None:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,7 +25,14 @@ from filelock import SoftFileLock, Timeout
 
 from ingest.manifest import FILE, Manifest, TableEntry, read_manifest, write_manifest
 from model.columns import Table
-from model.errors import RunLocked, RunNotComplete, StoreBroken, UnknownName
+from model.errors import (
+    DiskFull,
+    RunLocked,
+    RunNotComplete,
+    StoreBroken,
+    UnknownName,
+    UseError,
+)
 from model.run import RunFacts, check_run_name
 from model.tables import TABLES, table
 
@@ -182,10 +190,10 @@ class RunWriter:
 def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     """The run's writer, for the length of the block. Raises: RunLocked, StoreBroken.
 
-    The lock names its holder's process and host; that of a dead process is taken over.
+    The lock names its holder's process and host; that of a dead process of this host is
+    taken over. Raises UseError too where the workspace cannot be written.
     """
     directory = workspace / "runs" / check_run_name(name)
-    directory.mkdir(parents=True, exist_ok=True)
     with _locked(directory):
         manifest = read_manifest(directory) if (directory / FILE).is_file() else None
         writer = RunWriter(directory, manifest)
@@ -197,13 +205,25 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
 def _locked(directory: Path) -> Iterator[None]:
     lock = SoftFileLock(directory / _LOCK, timeout=0)
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout as error:
-        raise RunLocked(directory.name, f"process {lock.pid}") from error
+        raise RunLocked(directory.name, _holder(directory / _LOCK)) from error
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise DiskFull(str(directory)) from error
+        raise UseError(f"cannot write {directory}: {error.strerror}") from error
     try:
         yield
     finally:
         lock.release()
+
+
+def _holder(lock: Path) -> str:
+    """Who holds the lock, in words; the file has its process and host."""
+    told = lock.read_text(errors="replace").split() if lock.is_file() else []
+    process, host = (*told, "?", "?")[:2]
+    return f"process {process} on {host} (if that is gone, remove {lock})"
 
 
 def remove_run(workspace: Path, name: str) -> None:
@@ -214,7 +234,7 @@ def remove_run(workspace: Path, name: str) -> None:
     with _locked(directory):
         # First the manifest: from here on the run is gone for every reader.
         (directory / FILE).unlink(missing_ok=True)
-    shutil.rmtree(directory)
+        shutil.rmtree(directory)
 
 
 def metric_table(name: str) -> Table:

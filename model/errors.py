@@ -4,6 +4,7 @@
     ├── CheckFailed                     a check did not hold (verify, --strict)
     ├── RunNotComplete                  the run is still loading or was never finished
     ├── StoreBroken                     a run directory cannot be read
+    ├── DiskFull                        no space left where the run is written
     ├── UseError                        exit 2: asked for something that cannot be had
     │   ├── InputError                  input that is not there or not understood
     │   ├── InputsDiffer                a run of that name was made from something else
@@ -14,7 +15,8 @@
         ├── Neo4jUnavailable
         ├── Neo4jAnswer                 it answered, with an error
         ├── JavaMissing
-        └── ArtifactsMissing            JVM artifacts that could not be had
+        ├── ArtifactsMissing            JVM artifacts that could not be had
+        └── SparkFailed                 Spark could not do what it was told
 
 An error carries its facts as fields and builds its message from them; it is raised
 with the facts alone, and it survives pickling, so it can cross from a Spark executor.
@@ -84,6 +86,16 @@ class StoreBroken(VizpubError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+@dataclass(eq=False)
+class DiskFull(VizpubError):
+    """No space is left where the run is written."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: no space left; make room, and the same command goes on"
 
 
 @dataclass(eq=False)
@@ -203,3 +215,13 @@ class ArtifactsMissing(ServiceError):
             f"{self.what}: {self.why}; "
             "where the network is closed, set VIZPUB_JARS to a folder of the jars"
         )
+
+
+@dataclass(eq=False)
+class SparkFailed(ServiceError):
+    """Spark could not do what it was told."""
+
+    cause: str
+
+    def __str__(self) -> str:
+        return f"Spark failed: {self.cause}\n  --debug and VIZPUB_SPARK_LOG=ERROR show more"
