@@ -38,6 +38,8 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
         yield "time", manifest.clock.describe_range()
     yield "epoch", manifest.epoch
     yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
+    if manifest.options.get("layers"):
+        yield "layers that count", ", ".join(manifest.options["layers"])
     for name, entry in manifest.tables.items():
         yield f"rows of {name}", entry.rows
     if manifest.complete:
@@ -53,8 +55,12 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     """What became of the messages, those left out that somebody refused."""
-    from ingest.pooled import pooled
+    from ingest.pooled import pooled, reporting
 
+    told, peers = reporting(run), run.rows("peers")
+    yield "peers that report", f"{told:,} of {peers:,}"
+    if told < peers:
+        yield "figures below", "of subscriptions, hits and traffic are of the peers that report"
     found = pooled(run)
     if found is None:
         return

@@ -56,8 +56,14 @@ def pooled(run: StoredRun) -> Pooled | None:
     )
 
 
+def reporting(run: StoredRun) -> int:
+    """How many of the peers reported themselves; the others are only named by them."""
+    return pc.sum(run.read("peers", ["reports"])["reports"]).as_py() or 0
+
+
 def _hops(run: StoredRun) -> dict[int | None, int]:
     counts: Counter[int | None] = Counter()
     for batch in run.scan("receptions", ["hop"], pc.field("first")):
-        counts.update(batch["hop"].to_pylist())
+        for told in pc.value_counts(batch["hop"]).to_pylist():
+            counts[told["values"]] += told["counts"]
     return dict(sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or 0)))

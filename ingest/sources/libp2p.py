@@ -46,6 +46,7 @@ class Libp2p:
     """
 
     name = "libp2p"
+    options = frozenset({"interval_us", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' or 'protobuf', by content alone."""
@@ -225,6 +226,8 @@ def _unknown(facts: Row) -> tuple[str, ...]:
             bytes_unknown,
             "previous hop of first receptions, so hops and dissemination trees "
             "(the trace does not say whom a delivery came from)",
+            "IDONTWANT entries, so control traffic is a lower bound "
+            "(the tools that write this format leave them out)",
         )
     return (bytes_unknown,)
 

@@ -66,7 +66,9 @@ def test_the_old_spelling_is_read(old_spelling: Any, as_json: Any, table: str) -
 
 
 def test_the_old_spelling_does_not_know_previous_hops(old_spelling: Any, as_json: Any) -> None:
-    assert any("hops" in words and "tree" in words for words in old_spelling.description.unknown)
+    unknown = old_spelling.description.unknown
+    assert any("hops" in words and "tree" in words for words in unknown)
+    assert any("IDONTWANT" in words and "lower bound" in words for words in unknown)
     firsts = [row for row in old_spelling.receptions if row["first"]]
     assert len(firsts) == 784
     assert {row["previous_hop"] for row in firsts} == {None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ingest.pooled import Pooled, pooled
+from ingest.pooled import Pooled, pooled, reporting
 from ingest.store import open_run
 
 
@@ -24,3 +24,7 @@ def test_figures_of_a_run_known_by_heart(workspace: Path) -> None:
 
 def test_nothing_is_said_where_nothing_is_known(workspace: Path) -> None:
     assert pooled(open_run(workspace, "half", complete=False)) is None
+
+
+def test_peers_that_only_others_name_do_not_report(workspace: Path) -> None:
+    assert reporting(open_run(workspace, "monday")) == 3
