@@ -66,7 +66,8 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
     of the eligible peers are reached: those that subscribe at the tick of the publication,
     but the publisher (as in metrics/messages). Left out are messages that no one is
-    eligible for, or whose time is not known.
+    eligible for, or whose time is not known, and, unless they are named, those that
+    somebody refused, as in every pooled figure.
 
         message  message_name  delay_us  delivered  eligible  share
         0        m0            0         0          18        0
@@ -75,7 +76,7 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     Raises: UnknownName.
     """
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
-    published = _named(published, messages)
+    published = _named(published, messages) if messages else _accepted(run, published)
     eligible = _eligible(run, published)
     counts = eligible.group_by("message").aggregate([([], "count_all")])
     counts = counts.rename_columns(["message", "eligible"])
@@ -117,12 +118,18 @@ def _marked(rows: pa.Table, arrival: int) -> pa.Table:
     return rows.append_column("arrival", pa.array([arrival] * len(rows), pa.int8()))
 
 
+def _accepted(run: Run, published: pa.Table) -> pa.Table:
+    nobody_refused = pc.field("rejections") == 0
+    accepted = run.stored.read("metrics/messages", ["message"], nobody_refused)["message"]
+    return published.filter(pc.field("message").isin(accepted))
+
+
 def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
     known = set(published["key"].to_pylist())
     for name in messages:
         if name not in known:
             raise UnknownName("message with a known time", name, sorted(known))
-    return published.filter(pc.field("key").isin(messages)) if messages else published
+    return published.filter(pc.field("key").isin(messages))
 
 
 def _eligible(run: Run, published: pa.Table) -> pa.Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ingest.run import Run
@@ -60,6 +62,17 @@ def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
         ("m0", 90_000, 2, 2, 1.0),
         ("m1", 0, 0, 2, 0.0),  # reached nobody, and says so
     ]
+
+
+def test_a_message_somebody_refused_is_drawn_only_when_named(workspace: Path) -> None:
+    (part,) = (workspace / "runs" / "monday").rglob("metrics/messages*/**/*.parquet")
+    measured = pq.read_table(part)
+    place = measured.column_names.index("rejections")
+    refused = pa.array([1, 0], measured.schema.field(place).type)
+    pq.write_table(measured.set_column(place, measured.schema.field(place), refused), part)
+    run = Run.open(workspace, "monday")
+    assert set(coverage(run)["message_name"].to_pylist()) == {"m1"}
+    assert set(coverage(run, ["m0"])["message_name"].to_pylist()) == {"m0"}
 
 
 def test_coverage_of_some_messages(run: Run) -> None:
