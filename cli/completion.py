@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import typer
 
+FORMATS = ("table", "json", "jsonl", "csv", "md")
+"""How rows are written."""
+KINDS = ("series", "ecdf", "ccdf", "coverage", "overlay")
+"""The kinds of figures."""
+SOURCES = ("auto", "reports", "libp2p", "edges", "deliveries")
+"""What an input may be."""
 _MOST = 200
 """More than this no one reads; a run may have 100,000 peers."""
 
@@ -34,6 +40,24 @@ def _workspace(ctx: typer.Context) -> Path:
 
 
 @_offering
+def complete_formats(ctx: typer.Context) -> Iterable[str]:
+    """How rows are written."""
+    return FORMATS
+
+
+@_offering
+def complete_kinds(ctx: typer.Context) -> Iterable[str]:
+    """The kinds of figures."""
+    return KINDS
+
+
+@_offering
+def complete_sources(ctx: typer.Context) -> Iterable[str]:
+    """What an input may be."""
+    return SOURCES
+
+
+@_offering
 def complete_runs(ctx: typer.Context) -> Iterable[str]:
     """Names of the runs of the workspace."""
     from ingest.store import run_names
@@ -53,11 +77,22 @@ def complete_peers(ctx: typer.Context) -> Iterable[str]:
     return _keys(ctx, "peers")
 
 
+@_offering
+def complete_layers(ctx: typer.Context) -> Iterable[str]:
+    """Layers of the links of the run already typed."""
+    return sorted(set(_column(ctx, "links", "layer")))
+
+
 def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
+    return sorted(_column(ctx, table, "key"))
+
+
+def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
     from ingest.store import open_run
 
     run = open_run(_workspace(ctx), _typed(ctx, "run", 0))
-    return sorted(run.read(table, ["key"])["key"].to_pylist())
+    for batch in run.scan(table, [column]):
+        yield from batch[column].unique().to_pylist()
 
 
 @_offering

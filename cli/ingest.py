@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.completion import SOURCES, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
 from cli.settings import Settings
@@ -31,7 +32,11 @@ class Reading:
 
     source: Annotated[
         str,
-        typer.Option(metavar="auto|reports|libp2p|edges|deliveries", help="What the input is."),
+        typer.Option(
+            metavar="|".join(SOURCES),
+            help="What the input is.",
+            autocompletion=complete_sources,
+        ),
     ] = "auto"
     interval: Annotated[
         str | None,

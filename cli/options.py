@@ -11,18 +11,21 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from cli.completion import complete_runs
+from cli.completion import FORMATS, complete_formats, complete_layers, complete_runs
 from cli.settings import Settings
 from model.clock import Clock
 from model.errors import UseError
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", autocompletion=complete_runs)]
-Layers = Annotated[str | None, typer.Option(metavar="A,B,…", help="Only links of these layers.")]
+Layers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,…", help="Only links of these layers.", autocompletion=complete_layers
+    ),
+]
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most so many rows; 0 = all.")
 ]
-
-FORMATS = ("table", "json", "jsonl", "csv", "md")
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Output:
             "-f",
             metavar="|".join(FORMATS),
             help="How to write it; without it by the suffix of -o, else a table.",
-            autocompletion=lambda: list(FORMATS),
+            autocompletion=complete_formats,
         ),
     ] = None
     file: Annotated[

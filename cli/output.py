@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.cells import cell_text, json_value, plain_text
-from cli.options import FORMATS, Output
+from cli.completion import FORMATS
+from cli.options import Output
 from cli.settings import Settings
 from cli.text import json_safe, printable
 from model.errors import UnknownName, UseError

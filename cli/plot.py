@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import complete_plotted, complete_topics
+from cli.completion import KINDS, complete_kinds, complete_peers, complete_plotted, complete_topics
 from cli.options import Output, RunName, Window, command
 from cli.output import Rows, show, whole_file
 from cli.settings import Settings
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ingest.run import Run, Where
-
-KINDS = ("series", "ecdf", "ccdf", "coverage", "overlay")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +36,13 @@ class Drawing:
         typer.Option(
             metavar="|".join(KINDS),
             help="Over time; distributions; reach of messages; peers on a circle.",
-            autocompletion=lambda: list(KINDS),
+            autocompletion=complete_kinds,
         ),
     ] = "series"
-    peer: Annotated[str | None, typer.Option(help="Series of this peer's metrics.")] = None
+    peer: Annotated[
+        str | None,
+        typer.Option(help="Series of this peer's metrics.", autocompletion=complete_peers),
+    ] = None
     topic: Annotated[
         str | None,
         typer.Option(help="Of this topic's metrics, or its part.", autocompletion=complete_topics),

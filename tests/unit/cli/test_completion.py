@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.completion import SOURCES
+from ingest.sources import SOURCES as INGESTED
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -38,6 +41,11 @@ def offered(line: str, workspace: Path) -> list[str]:
         ("vizpub query shortest", ["shortest-path"]),
         ("vizpub query shortest-path m", ["monday"]),
         ("vizpub query shortest-path monday -p f", ["from="]),
+        ("vizpub metrics monday --format js", ["json", "jsonl"]),
+        ("vizpub plot monday --kind e", ["ecdf"]),
+        ("vizpub plot monday --peer d", ["dave"]),
+        ("vizpub ingest x --source l", ["libp2p"]),
+        ("vizpub topic monday news --layers m", ["mesh"]),
         ("vizpub metrics nosuch --topic n", []),
     ],
 )
@@ -47,3 +55,7 @@ def test_names_are_offered(workspace: Path, line: str, names: list[str]) -> None
 
 def test_an_empty_workspace_offers_nothing(tmp_path: Path) -> None:
     assert offered("vizpub metrics ", tmp_path) == []
+
+
+def test_every_source_is_offered() -> None:
+    assert set(SOURCES) == {"auto", *(source.name for source in INGESTED)}

@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cli.options import FORMATS, Output
+from cli.completion import FORMATS
+from cli.options import Output
 from cli.output import Rows, output_format, show, whole_file
 from cli.settings import Settings
 from model.clock import OPEN
