@@ -6,20 +6,24 @@ what it is recognised as: `csv(src,dst,vf,vt)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial, reduce
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.report_fields import INT64
 from ingest.sources.base import InputFile
-from ingest.sources.lines import CUT_OFF, INVALID_UTF8, quarantine, read_lines
+from ingest.sources.lines import CUT_OFF, INVALID_UTF8, file_uri, quarantine, read_each, read_lines
 
 _PARQUET = b"PAR1"
+_ROW = "file string, row bigint, unread string"
 _CSV_OPTIONS = {"columnNameOfCorruptRecord": "malformed", "escape": '"'}
+
+NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
 Rule = Callable[[str], Column]
 """What is wrong with a column's text, in words; null where nothing is."""
@@ -37,9 +41,12 @@ def recognised(path: str, head: bytes, headers: Collection[tuple[str, ...]]) -> 
 
 def _parquet_columns(path: str) -> tuple[str, ...]:
     try:
-        return tuple(pq.read_schema(path).names)
-    except (OSError, pa.ArrowInvalid):
+        schema = pq.read_schema(path)
+        for field in schema:
+            _as_text(pa.nulls(0, field.type))
+    except (OSError, pa.ArrowException):
         return ()
+    return tuple(schema.names)
 
 
 def columns_of(encoding: str) -> tuple[str, ...]:
@@ -88,18 +95,67 @@ def _read_csv(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
 
 
 def _read_parquet(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
-    """file, position, text, fault and the columns."""
+    """file, position, text, fault and the columns.
+
+    Read in Python: Spark takes names for patterns, hides some, and wants one schema for all.
+    """
     columns = columns_of(files[0].encoding)
-    rows = spark.read.parquet(*(file.path for file in files))
-    return rows.select(
-        F.col("_metadata.file_path").alias("file"),
-        F.struct(
-            F.lit(0).cast("bigint").alias("block"), F.col("_metadata.row_index").alias("row")
-        ).alias("position"),
-        F.to_json(F.struct(*columns)).alias("text"),
-        F.lit(None).cast("string").alias("fault"),
-        *(F.col(name).cast("string").alias(name) for name in columns),
+    schema = ", ".join((_ROW, *(f"{name} binary" for name in columns)))
+    paths = [file.path for file in files]
+    rows = read_each(spark, paths, partial(_read_rows, columns=columns), schema)
+    texts = rows.withColumns({name: F.col(name).cast("string") for name in columns})
+    sound = [F.coalesce(F.is_valid_utf8(name), F.lit(True)) for name in columns]
+    invalid = F.when(~reduce(Column.__and__, sound), F.lit(INVALID_UTF8))
+    return texts.select(
+        "file",
+        F.struct(F.lit(0).cast("bigint").alias("block"), "row").alias("position"),
+        F.to_json(F.struct(*(F.make_valid_utf8(name).alias(name) for name in columns))).alias(
+            "text"
+        ),
+        F.coalesce("unread", invalid).alias("fault"),
+        *columns,
     )
+
+
+def _read_rows(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file; one that says why, where the rest of it cannot be read."""
+    filesystem, inside = fs.FileSystem.from_uri(path)
+    row = 0
+    with filesystem.open_input_file(inside) as file:
+        try:
+            for batch in _batches(pq.ParquetFile(file), columns):
+                texts = {name: _as_text(batch[name]) for name in columns}
+                yield _row_batch(path, row, batch.num_rows, texts)
+                row += batch.num_rows
+        except (OSError, pa.ArrowException) as error:
+            nothing = dict.fromkeys(columns, pa.nulls(1, pa.binary()))
+            yield _row_batch(path, row, 1, nothing, f"cannot be read from here on: {error}")
+
+
+def _batches(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Batches that keep to one row group each, so that a damaged one spoils no other."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(row_groups=[group], columns=list(columns))
+
+
+def _row_batch(
+    path: str, first: int, rows: int, texts: Mapping[str, pa.Array], unread: str | None = None
+) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "file": pa.array([file_uri(path)] * rows, pa.string()),
+            "row": pa.array(range(first, first + rows), pa.int64()),
+            "unread": pa.array([unread] * rows, pa.string()),
+            **texts,
+        }
+    )
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    """As bytes, which need not be UTF-8. Raises: ArrowException for lists and the like."""
+    kind = values.type
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
 
 
 def _judged(rows: DataFrame, columns: Sequence[str], rules: Mapping[str, Rule]) -> DataFrame:

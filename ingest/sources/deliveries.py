@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.delimited import key, read_table, recognised, whole
+from ingest.sources.delimited import NO_ROWS, key, read_table, recognised, whole
 from model.clock import Clock
 from model.errors import InputError
 
@@ -27,6 +27,7 @@ class Deliveries:
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "deliveries"
+    options = frozenset({"interval_us"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'csv(…)' or 'parquet(…)' with the columns."""
@@ -56,9 +57,7 @@ class Deliveries:
         interval_us = options.interval_us or _INTERVAL_US
         row = staged["deliveries"].agg(F.max("time_us").alias("latest")).first()
         if row is None or row["latest"] is None:
-            raise InputError(
-                "no delivery could be read", "every row was refused; see the quarantine"
-            )
+            raise InputError("no delivery could be read", NO_ROWS)
         last = row["latest"] // interval_us
         if last >= _MOST_INTERVALS:
             raise InputError(

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingest.report_fields import INT32
+from ingest.report_fields import INT32, LAST_INTERVAL
 from ingest.report_records import OVERLAY
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.delimited import key, optional_key, read_table, recognised, whole
+from ingest.sources.delimited import NO_ROWS, key, optional_key, read_table, recognised, whole
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
@@ -30,6 +30,7 @@ class Edges:
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "edges"
+    options = frozenset({"interval_us"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'csv(…)' or 'parquet(…)' with the columns."""
@@ -55,8 +56,8 @@ class Edges:
             {
                 "src": key,
                 "dst": key,
-                "interval": whole(INT32),
-                "vf": whole(INT32),
+                "interval": whole(LAST_INTERVAL),
+                "vf": whole(LAST_INTERVAL),
                 "vt": _end,
                 "layer": optional_key,
                 "topic": optional_key,
@@ -78,7 +79,7 @@ class Edges:
         ).first()
         assert row is not None  # an aggregate has one row
         if row["first"] is None:
-            raise InputError("no link could be read", "every row was refused; see the quarantine")
+            raise InputError("no link could be read", NO_ROWS)
         if row["last"] - row["first"] >= _MOST_INTERVALS:
             raise InputError(
                 f"the links reach from interval {row['first']} to {row['last']}",

@@ -7,6 +7,7 @@ the few that it cannot open, are read by Python on the executors, up to the dama
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import PurePosixPath
@@ -125,9 +126,7 @@ def _read_in_spark(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 def _read_in_python(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    found = spark.createDataFrame([(path,) for path in paths], "path string")
-    read = found.repartition(len(paths)).mapInArrow(_read, _READ_IN_PYTHON)
-    return read.select(
+    return read_each(spark, paths, _read_file, _READ_IN_PYTHON).select(
         "file",
         F.struct(F.lit(0).cast("bigint").alias("block"), "row").alias("position"),
         F.col("text").cast("string").alias("text"),
@@ -135,22 +134,44 @@ def _read_in_python(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
-def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    paths = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-    for path in paths:
-        yield from _read_file(path)
+def read_each(
+    spark: SparkSession,
+    paths: Sequence[str],
+    read_file: Callable[[str], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """What `read_file` makes of each file, in Python on the executors: a task a file."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for path in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
+            yield from read_file(path)
+
+    found = spark.createDataFrame([(path,) for path in paths], "path string")
+    return found.repartition(len(paths)).mapInArrow(read, schema)
+
+
+def file_uri(path: str) -> str:
+    """What `file` of `read_lines` is for a path."""
+    return path if "://" in path else f"file:{quote(path)}"
 
 
 def _read_file(path: str) -> Iterator[pa.RecordBatch]:
     from pyarrow import fs
 
     filesystem, inside = fs.FileSystem.from_uri(path)
-    uri = path if "://" in path else f"file:{quote(path)}"
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
-        numbered = enumerate(lines(content))
+        numbered = _without_mark(enumerate(lines(content)))
         while batch := list(islice(numbered, _BATCH)):
-            yield _record_batch(uri, batch, lambda: content.damage is not None)
+            yield _record_batch(file_uri(path), batch, lambda: content.damage is not None)
+
+
+def _without_mark(
+    numbered: Iterable[tuple[int, tuple[bytes, bool]]],
+) -> Iterator[tuple[int, tuple[bytes, bool]]]:
+    """Without the byte order mark that a file may begin with; Spark's reader skips it, too."""
+    for number, (text, ended) in numbered:
+        yield number, (text if number else text.removeprefix(BOM_UTF8), ended)
 
 
 def _record_batch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,9 @@ def test_links_by_interval(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_parquet_says_the_same_as_csv(spark: SparkSession, tmp_path: Path) -> None:
     table = {"src": ["a", "b", None], "dst": [1, 2, 3], "vf": [0, 2, -1], "vt": [3, None, 4]}
-    pq.write_table(pa.table(table), tmp_path / "edges.parquet")
-    quarantine, told, seen = take(spark, found_file(tmp_path / "edges.parquet"))
+    # Spark itself would hide this name, and take it for a pattern.
+    pq.write_table(pa.table(table), tmp_path / "_e[1].parquet")
+    quarantine, told, seen = take(spark, found_file(tmp_path / "_e[1].parquet"))
     assert links(seen) == {
         ("a", "1", "overlay", None, 0, 3),
         ("b", "2", "overlay", None, 2, OPEN),
@@ -105,8 +107,52 @@ def test_parquet_says_the_same_as_csv(spark: SparkSession, tmp_path: Path) -> No
     assert told.clock == Clock(1, None, 0, 2)
     assert not told.ended
     assert presence(seen) == {(peer, 0, OPEN) for peer in "ab12"}
-    text = '{"dst":3,"vf":-1,"vt":4}'
+    text = '{"dst":"3","vf":"-1","vt":"4"}'
     assert refused(quarantine) == [(3, "no 'src'; 'vf' is negative", text)]
+
+
+def test_parquet_of_any_types(spark: SparkSession, tmp_path: Path) -> None:
+    tables = [
+        {"interval": [0, 1], "src": [1, 2], "dst": [2, 1]},
+        {"interval": ["2"], "src": pa.array(["a"]).dictionary_encode(), "dst": ["b"]},
+        {"interval": [3.0, None, 1.5], "src": [b"a", b"a", b"a"], "dst": [b"b", b"\xff", b"b"]},
+        {"interval": [4], "src": pa.array(["c"], pa.large_string()), "dst": ["d"]},
+    ]
+    for number, table in enumerate(tables):
+        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet", row_group_size=1)
+    files = [found_file(tmp_path / f"{number}.parquet") for number in range(len(tables))]
+    quarantine, told, seen = take(spark, *files)
+    assert {row[:2] + row[4:] for row in links(seen)} == {
+        ("1", "2", 0, 1),
+        ("2", "1", 1, 2),
+        ("a", "b", 2, 3),
+        ("a", "b", 3, 4),
+        ("c", "d", 4, OPEN),
+    }
+    assert told.clock == Clock(1, None, 0, 4)
+    assert refused(quarantine) == [
+        (2, "not UTF-8", '{"src":"a","dst":"\ufffd"}'),
+        (3, "'interval' is not an integer", '{"interval":"1.5","src":"a","dst":"b"}'),
+    ]
+    nested = tmp_path / "nested.parquet"
+    pq.write_table(pa.table({"interval": [0], "src": [["a"]], "dst": ["b"]}), nested)
+    assert SOURCE.recognises(str(nested), nested.read_bytes()) is None
+
+
+def test_damaged_parquet_is_read_up_to_the_damage(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "edges.parquet"
+    names = [f"peer {n}" for n in range(6)]
+    table = pa.table({"interval": list(range(6)), "src": names, "dst": names[::-1]})
+    pq.write_table(table, path, row_group_size=2, compression="gzip", use_dictionary=False)
+    second = pq.read_metadata(path).row_group(1).column(1).data_page_offset
+    content = bytearray(path.read_bytes())
+    content[second : second + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    quarantine, _, seen = take(spark, found_file(path))
+    assert {row[0] for row in links(seen)} == {"peer 0", "peer 1"}
+    ((line, reason, _),) = refused(quarantine)
+    assert line == 3
+    assert reason.startswith("cannot be read from here on: ")
 
 
 BAD = [
@@ -120,6 +166,7 @@ BAD = [
     ("a,b,5,5", "'vt' is not after 'vf'"),
     ("a,b,99999999999999999999,1", "'vf' is too large"),
     ("a,b,0,3000000000", "'vt' is too large"),
+    ("a,b,2147483647,", "'vf' is too large"),
     ("a\tx,b,0,1", "'src' has a control character"),
     ("a,,-1,1", "no 'dst'; 'vf' is negative"),
 ]
@@ -130,10 +177,10 @@ def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
         f"{bad}\na,b,{n},{n + 1}\n" for n, (bad, _) in enumerate(BAD)
     )
     path = tmp_path / "edges.csv"
-    path.write_bytes(text.encode() + b"\xff,b,0,1\n\n")
+    path.write_bytes(BOM_UTF8 + text.encode() + b"\xff,b,0,1\n\n")
     other = tmp_path / "cut.csv.gz"
     packer = zlib.compressobj(wbits=31)
-    packed = packer.compress(b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
+    packed = packer.compress(BOM_UTF8 + b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
     quarantine, _, seen = take(spark, found_file(path), found_file(other, "truncated gzip"))
     expected = [(2 * n + 2, why, bad) for n, (bad, why) in enumerate(BAD)]
@@ -149,7 +196,7 @@ def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
     spans.write_text("src,dst,vf,vt\na,b,0,2147483647\n")
     with pytest.raises(InputError, match="some files list links by interval, others by span"):
         take(spark, found_file(by_interval), found_file(spans))
-    with pytest.raises(InputError, match="no link could be read"):
+    with pytest.raises(InputError, match=r"no link could be read\n.*have no rows, or all were"):
         take(spark, found_file(by_interval))
     with pytest.raises(InputError, match="from interval 0 to 2147483646"):
         take(spark, found_file(spans))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ def content(name: str) -> bytes:
 
 
 def write(path: Path) -> InputFile:
-    data, damage = content(path.name), None
+    data, damage = BOM_UTF8 + content(path.name), None
     if path.suffix == ".gz":
         packed = gzip.compress(data)
         if path.name.startswith("broken"):
