@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from glob import glob, has_magic
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
 
 from ingest.compressed import GZIP, ZSTD, Content, Readable
-from ingest.sources.base import InputFile, Source
-from model.errors import InputError, UnknownName
+from ingest.sources.base import InputFile, Source, SourceOptions
+from model.errors import InputError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -73,6 +72,15 @@ def check_source(name: str, sources: Sequence[Source]) -> None:
     known = [AUTO, *(source.name for source in sources)]
     if name not in known:
         raise UnknownName("source", name, known)
+
+
+def check_options(source: Source, options: SourceOptions) -> None:
+    """Raises: UseError for an option that was given and says nothing to the source."""
+    given = (f.name for f in fields(options) if getattr(options, f.name) != f.default)
+    for name in given:
+        if name not in source.options:
+            option = "--" + name.removesuffix("_us").replace("_", "-")
+            raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
 
 
 def expand(path: str) -> list[str]:
@@ -257,17 +265,33 @@ def _is_folder(path: str) -> bool:
 
 def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
     """The same trace, twice, would count double."""
-    by_encoding = sorted(files, key=lambda file: file.encoding)
-    groups = {
-        encoding: [file.path for file in group]
-        for encoding, group in groupby(by_encoding, key=lambda file: file.encoding)
-    }
+    groups: dict[str, list[str]] = {}
+    for file in sorted(files, key=lambda file: file.path):
+        # Tables of more and of fewer columns are of one kind.
+        groups.setdefault(file.encoding.partition("(")[0], []).append(file.path)
     if len(groups) > 1:
-        told = "; ".join(f"{name}: {_listed(paths)}" for name, paths in groups.items())
+        top = os.path.commonpath([os.path.dirname(file.path) for file in files])
+        short = {kind: [os.path.relpath(p, top) for p in paths] for kind, paths in groups.items()}
+        told = "; ".join(f"{kind}: {_listed(paths)}" for kind, paths in sorted(short.items()))
         raise InputError(
-            f"{path} holds {' and '.join(groups)}, which may be one trace twice: {told}",
-            f"name the files of one, for example: vizpub ingest {next(iter(groups.values()))[0]}",
+            f"{path} holds {' and '.join(sorted(groups))}, which may be one trace twice: {told}",
+            f"name the files of one, for example: vizpub ingest {_of_one_kind(groups)}",
         )
+
+
+def _of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
+    """A path with files of one kind alone: a folder if there is one, else a file."""
+    for kind, paths in sorted(groups.items()):
+        folder = os.path.commonpath([os.path.dirname(path) for path in paths])
+        others = [path for other, found in groups.items() if other != kind for path in found]
+        if not any(path.startswith(folder + os.sep) for path in others):
+            return _shorter(folder)
+    return _shorter(groups[min(groups)][0])
+
+
+def _shorter(path: str) -> str:
+    """A path from where we are, if that is shorter."""
+    return min(path, os.path.relpath(path), key=len)
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ class Reports:
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "reports"
+    options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'ndjson', where one of the first lines is a record of the contract."""

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.inventory import inventory
-from ingest.sources.base import Source
+from ingest.inventory import check_options, inventory
+from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
-from model.errors import InputError, UnknownName
+from model.errors import InputError, UnknownName, UseError
 
 pytestmark = pytest.mark.spark
 
@@ -32,6 +32,7 @@ class Words:
         return rest.split(b"\n")[0].decode() if first.decode() in (self.name, "both") else None
 
 
+ALL: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
 SOURCES = (Words("red"), Words("blue"))
 EXAMPLE = "for example: vizpub ingest"
 
@@ -105,11 +106,62 @@ def test_one_encoding_a_folder_but_any_when_named(look) -> None:  # type: ignore
     put("in/a.txt")
     put("in/a.bin", b"red binary\n")
     with pytest.raises(
-        InputError, match=r"in holds binary and text.*twice.*a\.bin.*a\.txt"
+        InputError, match=r"in holds binary and text.*twice: binary: a\.bin; text: a\.txt"
     ) as told:
         look("in")
-    assert f"{EXAMPLE} {Path('in/a.bin').absolute()}" in told.value.hint
+    assert told.value.hint.endswith(f"{EXAMPLE} in/a.bin")
     assert len(look("in/a.txt", "in/a.bin").files) == 2
+
+
+def test_a_folder_of_one_encoding_is_suggested(look) -> None:  # type: ignore[no-untyped-def]
+    for peer in "abc":
+        put(f"in/plain/{peer}.txt")
+        put(f"in/packed/deep/{peer}.bin", b"red binary\n")
+    with pytest.raises(
+        InputError, match=r"binary: packed/deep/a\.bin, .*text: plain/a\.txt"
+    ) as told:
+        look("in")
+    assert told.value.hint.endswith(f"{EXAMPLE} in/packed/deep")
+    put("in/packed/deep/d.txt")
+    with pytest.raises(InputError) as told:
+        look(str(Path("in").absolute()))
+    assert told.value.hint.endswith(f"{EXAMPLE} in/packed/deep/a.bin")
+
+
+def test_tables_of_more_and_of_fewer_columns_are_of_one_kind(look) -> None:  # type: ignore[no-untyped-def]
+    put("in/a.csv", b"red csv(src,dst)\n")
+    put("in/b.csv", b"red csv(src,dst,layer)\n")
+    assert len(look("in").files) == 2
+    put("in/c.parquet", b"red parquet(src,dst)\n")
+    with pytest.raises(InputError, match=r"holds csv and parquet.*csv: a\.csv, b\.csv; parquet"):
+        look("in")
+
+
+@pytest.mark.parametrize(
+    ("options", "refused_by"),
+    [
+        (SourceOptions(), []),
+        (SourceOptions(interval_us=5), []),
+        (SourceOptions(gap_tolerance=1), ["libp2p", "deliveries", "edges"]),
+        (SourceOptions(only="x"), ["libp2p", "deliveries", "edges"]),
+        (SourceOptions(reporters_only=True), ["deliveries", "edges"]),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused(
+    options: SourceOptions, refused_by: list[str]
+) -> None:
+    refused = []
+    for source in ALL:
+        try:
+            check_options(source, options)
+        except UseError:
+            refused.append(source.name)
+    assert refused == refused_by
+
+
+def test_the_option_is_named_as_it_is_given() -> None:
+    with pytest.raises(UseError, match="--gap-tolerance means nothing for source 'edges'"):
+        check_options(Edges(), SourceOptions(gap_tolerance=2))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +215,4 @@ def test_an_unknown_source_is_refused(look) -> None:  # type: ignore[no-untyped-
     ],
 )
 def test_no_two_sources_recognise_one_file(name: str | None, head: bytes) -> None:
-    sources: list[Source] = [Reports(), Libp2p(), Deliveries(), Edges()]
-    assert [source.name for source in sources if source.recognises("x", head)] == [name][
-        : bool(name)
-    ]
+    assert [source.name for source in ALL if source.recognises("x", head)] == [name][: bool(name)]
