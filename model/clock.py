@@ -18,7 +18,7 @@ OPEN = 2**63 - 1
 """The end of what has not ended: never null, so that it can be compared and indexed."""
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
 
 
 def parse_duration_us(text: str) -> int:
@@ -26,13 +26,17 @@ def parse_duration_us(text: str) -> int:
 
     Raises: UseError for anything else.
     """
-    match = _DURATION.fullmatch(text.strip())
-    if not match:
+    microseconds = _microseconds(text)
+    if microseconds is None:
         raise UseError(f"'{text}' is not a duration; write for example 500ms, 1s or 2m")
-    microseconds = round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")])
     if microseconds < 1:
         raise UseError(f"'{text}' is shorter than a microsecond")
     return microseconds
+
+
+def _microseconds(text: str) -> int | None:
+    match = _DURATION.fullmatch(text.strip())
+    return round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")]) if match else None
 
 
 @dataclass(frozen=True)
@@ -80,22 +84,29 @@ class Clock:
     def parse_at(self, text: str) -> int:
         """An interval number ('137'), 'first', 'last', or a time from the epoch ('12.5s') → tick.
 
-        Raises: UseError for a time where the interval's length is unknown, OutOfRange.
+        Raises: UseError for what is none of these, and for a time where the interval's length
+        is unknown; OutOfRange.
         """
         text = text.strip()
         if text in ("first", "last"):
             return self.sampling_tick(self.first if text == "first" else self.last)
-        if re.fullmatch(r"\d+", text):
+        if re.fullmatch(r"\d{1,18}", text):
             interval = int(text)
             if not self.first <= interval <= self.last:
                 raise OutOfRange("interval", text, self.describe_range())
             return self.sampling_tick(interval)
+        since_epoch_us = _microseconds(text)
+        if since_epoch_us is None:
+            raise UseError(
+                f"'{text}' is not a time; give an interval number ({self.first} to {self.last}), "
+                "first, last, or a time from the start as 12.5s"
+            )
         if self.tick_us is None:
             raise UseError(
                 f"'{text}': this run does not know how long an interval is; "
                 f"give an interval number ({self.first} to {self.last})"
             )
-        return self.check_tick(parse_duration_us(text) // self.tick_us)
+        return self.check_tick(since_epoch_us // self.tick_us)
 
     def describe(self, tick: int) -> str:
         """A tick for people: 'interval 7', with the time where it is known."""

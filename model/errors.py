@@ -30,6 +30,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
+_LISTED = 8
+"""So many of the names that there are, where none is like the one asked for."""
+
 
 class VizpubError(Exception):
     """The root; catch it to catch everything vizpub raises on purpose."""
@@ -139,7 +142,9 @@ class UnknownName(UseError):
         if near:
             text += f"; did you mean {' or '.join(near)}?"
         elif self.known:
-            text += f"; there are: {', '.join(list(self.known)[:8])}"
+            text += f"; there are: {', '.join(self.known[:_LISTED])}"
+            if more := len(self.known[_LISTED:]):
+                text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
 
 

@@ -75,6 +75,8 @@ def test_what_is_no_duration(text: str) -> None:
         (EVENTS, "119", 119_999_999),
         (EVENTS, " last ", 119_999_999),
         (EVENTS, "12.5s", 12_500_000),
+        (EVENTS, "0s", 0),
+        (EVENTS, "0.1us", 0),
         (EVENTS, "119999999us", 119_999_999),
         (REPORTS, "3", 3),
         (REPORTS, "last", 9),
@@ -97,10 +99,12 @@ def test_a_time_needs_the_length_of_an_interval() -> None:
         REPORTS.parse_at("5s")
 
 
-@pytest.mark.parametrize("text", ["", "now", "-1", "1.5", "0x10"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(UseError):
-        EVENTS.parse_at(text)
+@pytest.mark.parametrize("clock", [EVENTS, REPORTS])
+@pytest.mark.parametrize("text", ["", "now", "-1", "1.5", "0x10", "9" * 5000, "9" * 400 + "s"])
+def test_what_is_no_time(clock: Clock, text: str) -> None:
+    words = rf"not a time; give an interval number \({clock.first} to {clock.last}\), first, last, "
+    with pytest.raises(UseError, match=words + r"or a time from the start as 12\.5s"):
+        clock.parse_at(text)
 
 
 @given(clocks(), st.integers(-5, 100))

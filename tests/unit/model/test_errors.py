@@ -94,8 +94,9 @@ def test_an_unknown_name_like_no_other_lists_some() -> None:
     many = [f"r{i}" for i in range(20)]
     assert (
         str(UnknownName("run", "zzzzz", many))
-        == f"no run 'zzzzz'; there are: {', '.join(many[:8])}"
+        == f"no run 'zzzzz'; there are: {', '.join(many[:8])}, … and 12 more"
     )
+    assert str(UnknownName("run", "zzzzz", many[:8])).endswith(", r6, r7")
     assert str(UnknownName("run", "zzzzz")) == "no run 'zzzzz'"
 
 
