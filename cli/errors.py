@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -26,8 +28,12 @@ class CommandGroup(TyperGroup):
         """Run the command. Raises: typer.Exit with the code of what went wrong."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
-        except (typer.Exit, typer.Abort, typer.TyperException):
+            with standard_output() as out:
+                out.flush()
+        except (typer.Exit, typer.Abort):
+            raise
+        except typer.TyperException as error:
+            error.message += _misplaced(error, ctx)
             raise
         except KeyboardInterrupt:
             _tell("interrupted")
@@ -38,6 +44,31 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
         return result
+
+
+def _misplaced(error: typer.TyperException, ctx: Any) -> str:
+    """Where an option stands that the command lacks and `vizpub` has."""
+    name = getattr(error, "option_name", None)
+    for option in ctx.command.params:
+        if name in option.opts:
+            words = filter(None, ["vizpub", name, option.metavar, ctx.invoked_subcommand, "…"])
+            return f"\nGlobal options stand before the command: {' '.join(words)}"
+    return ""
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Where data goes that no file was named for.
+
+    Raises: VizpubError where it cannot be written.
+    """
+    try:
+        yield sys.stdout
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _forget_stdout()
+        raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def report(error: Exception, *, debug: bool = False) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.cells import cell_text, json_value, plain_text
 from cli.completion import FORMATS
+from cli.errors import standard_output
 from cli.options import Output
 from cli.settings import Settings
 from cli.text import json_safe, printable
@@ -111,10 +111,11 @@ def _is_no_file(path: Path) -> bool:
 def opened(path: Path | None) -> Iterator[TextIO]:
     """Text to write to a file or stdout; the file appears whole or not at all.
 
-    Raises: UseError where it cannot be written.
+    Raises: UseError where the file cannot be written, VizpubError where stdout cannot.
     """
     if path is None or to_stdout(path):
-        yield sys.stdout
+        with standard_output() as out:
+            yield out
         return
     with whole_file(path) as place, place.open("w", encoding="utf-8", newline="") as out:
         yield out

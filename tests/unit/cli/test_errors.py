@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import model.errors
 from cli.errors import CommandGroup, report
+from cli.main import app
 from model.errors import CheckFailed, InputError, Neo4jUnavailable, VizpubError
 
 ROOT = Path(__file__).parents[3]
@@ -58,14 +59,14 @@ def test_debug_shows_where_it_came_from(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def raising(error: BaseException) -> typer.Typer:
-    app = typer.Typer(cls=CommandGroup)
+    failing = typer.Typer(cls=CommandGroup)
 
-    @app.command()
+    @failing.command()
     def fail() -> None:
         raise error
 
-    app.callback()(lambda: None)
-    return app
+    failing.callback()(lambda: None)
+    return failing
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,34 @@ def test_an_interrupt_is_told_and_has_its_code(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         told = process.stderr.read()
     assert (process.returncode, told) == (130, b"interrupted\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("words", ["tables", "tables --columns --format csv"])
+def test_a_full_disk_behind_stdout_is_told(words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*VIZPUB, *words.split()], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    told = b"error: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("metrics monday --quiet", "vizpub --quiet metrics"),
+        ("metrics monday -q", "vizpub -q metrics"),
+        ("runs list --workspace x", "vizpub --workspace DIR runs"),
+    ],
+)
+def test_a_global_option_is_shown_its_place(words: str, hint: str) -> None:
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code == 2
+    assert f"Global options stand before the command: {hint} …" in result.stderr
+
+
+def test_an_option_nobody_has_gets_no_such_hint() -> None:
+    result = CliRunner().invoke(app, ["metrics", "monday", "--nosuch"])
+    assert result.exit_code == 2
+    assert "Global options" not in result.stderr
