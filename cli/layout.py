@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
@@ -19,6 +20,10 @@ _LEAST = 12
 _HEAD = 4
 """Cells kept before the ellipsis: ids of one kind often begin alike and end apart."""
 
+_LEAST_NAME = 6
+"""Cells of a name behind a branch: two of the head, the ellipsis, three of the tail."""
+_BRANCH = re.compile(r"^[│ ]*[├└]─ ")
+
 
 def terminal_width(out: TextIO) -> int | None:
     """Columns of the terminal behind `out` (COLUMNS wins); null where there is none."""
@@ -29,12 +34,18 @@ def terminal_width(out: TextIO) -> int | None:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` cells: the head, an ellipsis and the tail."""
+    """At most `width` cells: the head, an ellipsis and the tail.
+
+    The branch that a tree has before a name stays whole, as long as there is room for both.
+    """
     if cell_len(text) <= width:
         return text
-    head = min(_HEAD, width // 3)
-    tail = width - head - 1
-    return f"{set_cell_size(text, head)}…{set_cell_size(text[::-1], tail)[::-1]}"
+    found = _BRANCH.match(text)
+    branch = found[0] if found and width - len(found[0]) >= _LEAST_NAME else ""
+    name, room = text.removeprefix(branch), width - len(branch)
+    head = min(_HEAD, room // 3)
+    tail = room - head - 1
+    return f"{branch}{set_cell_size(name, head)}…{set_cell_size(name[::-1], tail)[::-1]}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cli.layout import Grid, shortened, terminal_width
+from cli.tree import Reception, drawn
 
 PEERS = [f"12D3KooW{i:044}" for i in range(5)]
 cells = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=80))
@@ -75,6 +76,21 @@ def test_shortened_text_fits_and_keeps_its_ends(text: str, width: int) -> None:
         assert short == text
     else:
         assert "…" in short
+
+
+def test_a_tree_keeps_its_branches_and_shortens_the_names() -> None:
+    receptions = [Reception(i + 1, 10, PEERS[i], PEERS[i + 1], True, True) for i in range(4)]
+    grid = Grid.of(("peer", "hop", "time", "duplicates", "subscribed"), list(drawn(receptions)))
+    fitted = grid.fitted(60)
+    assert fitted.width <= 60
+    for depth, (cell, *_) in enumerate(fitted.rows):
+        branch = "   " * (depth - 1) + "└─ " if depth else ""
+        assert cell.startswith(f"{branch}12D3…")
+        assert cell.endswith(PEERS[depth][-8:])
+
+
+def test_a_branch_too_deep_for_the_width_is_shortened_too() -> None:
+    assert cell_len(shortened("   " * 30 + "└─ " + PEERS[0], 20)) == 20
 
 
 def test_no_rows_no_columns() -> None:
