@@ -11,6 +11,7 @@ import typer
 from cli.completion import SOURCES, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
+from cli.service import remove_stale
 from cli.settings import Settings
 from cli.summary import damaged, show_summary
 from model.clock import parse_duration_us
@@ -105,6 +106,8 @@ def ingest(
         settings.say(f"{refused:,} records were refused; see: vizpub runs show {run} quarantine")
     if not handling.no_load:
         load_stored(settings, outcome.run)
+    elif handling.replace:
+        remove_stale(settings, outcome.run)
     if handling.strict:
         _check_nothing_refused(outcome.run)
 

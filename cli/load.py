@@ -43,6 +43,8 @@ def load_stored(settings: Settings, run: StoredRun) -> None:
     """Load a run of the store, and say what Neo4j has of it then."""
     with connected(to_write(settings)) as neo4j:
         loaded = neo4j.load(run, settings)
+    if loaded.replaced:
+        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
     settings.say(
         f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
         f"{loaded.peers:,} peers, {loaded.topics:,} topics, {loaded.messages:,} messages, "
@@ -63,7 +65,11 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
 
     stored = open_run(settings.workspace, run)
     with connected(to_read(settings)) as neo4j:
-        neo4j.open_run(run)
+        if neo4j.open_run(run).facts.tables not in ("", stored.facts.tables):
+            raise CheckFailed(
+                f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "
+                f"other tables; load this one with: vizpub load {run}"
+            )
         found = neo4j.verify(stored)
     if not found:
         settings.say(f"run '{run}' in Neo4j equals its tables")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.settings import Settings
-from model.errors import UnknownName
+from model.errors import ServiceError, UnknownName
 
 if TYPE_CHECKING:
     from graphstore.connection import Connection
@@ -86,6 +86,13 @@ class Neo4j:
 
         return verify_run(self.driver, self.database, run.facts, run.row_groups)
 
+    def has_other(self, run: StoredRun) -> bool:
+        """Whether it has a copy of that name made from other tables."""
+        from graphstore.runs import is_of_other_tables, run_properties
+
+        there = run_properties(self.driver, self.database, run.name)
+        return there is not None and is_of_other_tables(there, run.facts)
+
     def remove(self, run: str, settings: Settings) -> bool:
         """Remove a run, in whatever state; false where there is none of that name."""
         from graphstore.remove import remove_run
@@ -109,9 +116,32 @@ def connected(connection: Connection) -> Iterator[Neo4j]:
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:
     """Remove a run from Neo4j if there is a Neo4j, and the run in it."""
-    from graphstore.connection import from_environment
-
-    if from_environment() is None and local_server(settings).status().state == "absent":
+    if not _any_neo4j(settings):
         return False
     with connected(to_read(settings)) as neo4j:
         return neo4j.remove(run, settings)
+
+
+def remove_stale(settings: Settings, run: StoredRun) -> None:
+    """Remove the copy in Neo4j, if any, that an earlier run of that name left there.
+
+    A Neo4j that cannot be reached is only told of: the next load finds the copy too.
+    """
+    if not _any_neo4j(settings):
+        return
+    try:
+        with connected(to_read(settings)) as neo4j:
+            removed = neo4j.has_other(run) and neo4j.remove(run.name, settings)
+    except ServiceError as error:
+        settings.say(
+            f"a copy of an earlier run '{run.name}' in Neo4j could not be removed: {error}"
+        )
+        return
+    if removed:
+        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+
+
+def _any_neo4j(settings: Settings) -> bool:
+    from graphstore.connection import from_environment
+
+    return bool(from_environment()) or local_server(settings).status().state != "absent"

@@ -22,7 +22,7 @@ from graphstore import sessions
 from graphstore.batches import Rows, RunRows, Tables, run_rows
 from graphstore.degrees import hub_peers, rendezvous_peers, run_summary
 from graphstore.remove import remove_run
-from graphstore.runs import properties_of, run_properties
+from graphstore.runs import is_of_other_tables, properties_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
 from graphstore.steps import Step, node_steps, parts, relationship_steps, with_clock
 from graphstore.verify import verify_run
@@ -43,6 +43,8 @@ class LoadSummary:
     messages: int
     links: int
     receptions: int
+    replaced: bool = False
+    """A copy made from earlier tables of that name was removed first."""
 
 
 def load_run(
@@ -56,36 +58,35 @@ def load_run(
 
     `tables(name)` yields (label, batch) in the schemas of model.tables, nothing for a
     table the run lacks; a label names the same rows at every call. A run that is whole
-    and equal is left alone; one that is half removed is removed first.
+    and equal is left alone; one that is half removed, or was made from other tables than
+    `facts.tables`, is removed first.
 
     Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
     stays unfinished); Neo4jUnavailable where the connection is lost (the same load again
     goes on); Neo4jAnswer.
     """
     progress = progress or silent
-    state = _state(driver, database, facts.name)
-    if state == "removing":
+    create_constraints(driver, database)
+    there = run_properties(driver, database, facts.name) or {}
+    replaced = bool(there) and is_of_other_tables(there, facts)
+    if replaced or there.get("state") == "removing":
         remove_run(driver, database, facts.name, progress)
+        there = {}
+    complete = there.get("state") == "complete"
     summary = run_summary(tables)
-    if state != "complete":
+    if not complete:
         _fill(driver, database, facts, tables, progress)
     progress("verify", 0, 1)
     _check(driver, database, facts, tables)
     progress("verify", 1, 1)
-    if state != "complete":
+    if not complete:
         with sessions.writing(driver, database) as session:
             _run(session, "complete", run=facts.name, summary=summary)
     counts = {name: summary[name] for name in _COUNTED}
-    return LoadSummary(facts.name, state == "complete", **counts)
+    return LoadSummary(facts.name, complete, **counts, replaced=replaced)
 
 
 _COUNTED = ("peers", "topics", "messages", "links", "receptions")
-
-
-def _state(driver: Driver, database: str, run: str) -> str | None:
-    create_constraints(driver, database)
-    properties = run_properties(driver, database, run)
-    return properties["state"] if properties else None
 
 
 def _fill(

@@ -101,6 +101,7 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "epoch": facts.epoch,
         "unknown": list(facts.unknown),
         "layers": None if facts.layers is None else list(facts.layers),
+        "tables": facts.tables or None,
     }
 
 
@@ -122,7 +123,13 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
         epoch=properties.get("epoch"),
         unknown=tuple(properties["unknown"]),
         layers=None if layers is None else tuple(layers),
+        tables=properties.get("tables", ""),
     )
+
+
+def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
+    """Whether a Run node is of other tables than the facts; no, where these do not tell theirs."""
+    return facts.tables not in ("", properties.get("tables"))
 
 
 def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:

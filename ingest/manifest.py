@@ -6,6 +6,7 @@ it does not name does not exist for any reader and is removed by the next writer
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, field, replace
@@ -78,7 +79,14 @@ class Manifest:
             self.epoch,
             self.unknown,
             tuple(layers) if layers else None,
+            self._identity(),
         )
+
+    def _identity(self) -> str:
+        """A digest of where the tables lie: no two ingests write into the same directories."""
+        kept = {n: t.directory for n, t in self.tables.items() if not n.startswith("staged/")}
+        text = json.dumps(kept, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
         """The manifest after a stage: its tables named, the stage done."""

@@ -37,3 +37,5 @@ class RunFacts:
     unknown: tuple[str, ...] = ()
     layers: tuple[str, ...] | None = None
     """Layers that the overlay metrics count; null = all."""
+    tables: str = ""
+    """Which tables it was made into: other ones, other text; empty = nobody told."""

@@ -137,6 +137,28 @@ def test_a_whole_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: 
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
 
+def made_of(history: History, tables: str) -> History:
+    return replace(history, facts=replace(history.facts, tables=tables))
+
+
+@pytest.mark.parametrize("state", ["complete", "loading", "removing"])
+@pytest.mark.parametrize("before", ["", "those"])
+def test_a_copy_of_other_tables_gives_way(
+    graph: Graph, loaded: Load, before: str, state: str
+) -> None:
+    loaded(made_of(random_history(16, name="replaced"), before))
+    graph.ask("MATCH (r:Run {key: 'replaced'}) SET r.state = $state", state=state)
+    new = made_of(random_history(17, name="replaced"), "these")
+    first, second = (
+        load_run(graph.driver, graph.database, new.facts, new.tables) for _ in range(2)
+    )
+    assert (first.replaced, first.already_complete) == (True, False)
+    assert (second.replaced, second.already_complete) == (False, True)
+    assert first.links == len(new.rows["links"])
+    assert verify_run(graph.driver, graph.database, new.facts, new.tables) == []
+    assert run_facts(graph.driver, graph.database, "replaced") == new.facts
+
+
 @pytest.mark.parametrize("stop_at", [1, 5, 9, 14, 20, 24])
 def test_an_interrupted_load_goes_on(graph: Graph, loaded: Load, stop_at: int) -> None:
     history = random_history(8, name="stopped")

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from graphstore.runs import facts_of, properties_of
+from graphstore.runs import facts_of, is_of_other_tables, properties_of
 from model.clock import Clock
 from model.run import RunFacts
 
@@ -16,6 +18,7 @@ FULL = RunFacts(
     epoch="2026-01-01T00:00:00+00:00",
     unknown=("hops", "traffic"),
     layers=("mesh",),
+    tables="0123",
 )
 
 
@@ -25,3 +28,10 @@ def test_facts_survive_the_run_node(facts: RunFacts) -> None:
     # What Neo4j can keep: numbers, strings, and lists of one type.
     assert all(isinstance(v, str | int | list) for v in properties.values())
     assert facts_of(properties) == facts
+
+
+def test_a_copy_is_known_by_the_tables_it_was_made_from() -> None:
+    assert not is_of_other_tables(properties_of(FULL), FULL)
+    assert is_of_other_tables(properties_of(FULL), replace(FULL, tables="4567"))
+    assert is_of_other_tables(properties_of(replace(FULL, tables="")), FULL)
+    assert not is_of_other_tables(properties_of(FULL), replace(FULL, tables=""))

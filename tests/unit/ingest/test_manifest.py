@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,10 @@ def test_a_stage_adds_its_tables_and_changes_nothing_else() -> None:
     assert after.tables == {**FULL.tables, "peers": entry}
     assert (after.state, FULL.state) == ("ingesting", "complete")
     assert "peers" not in FULL.tables
+
+
+def test_other_directories_are_other_tables() -> None:
+    again = replace(FULL, tables={"links": TableEntry("links/4567", 5)})
+    staged = replace(FULL, tables={**FULL.tables, "staged/a": TableEntry("staged/a/1", 5)})
+    assert FULL.facts.tables != again.facts.tables
+    assert FULL.facts.tables == staged.facts.tables != ""
