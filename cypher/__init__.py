@@ -3,6 +3,8 @@
     // The peers linked to a peer at a time.
     // Further lines of the purpose.
     //
+    // needs: presence, links
+    //
     // $run run – the run
     // $at tick ticks – the time
     // $peer peer($at) – the peer, which must be present at $at
@@ -10,6 +12,7 @@
     //
     // -> neighbour: the other peer
 
+What it needs are tables of a run: without one of them its answer would be no answer.
 A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null).
 What the types stand for is graphstore.parameters' matter.
 """
@@ -20,11 +23,13 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 
 _PARAMETER = re.compile(
     r"// \$(?P<name>\w+) (?P<type>[\w<>]+)(?:\(\$(?P<at>\w+)\))?"
     r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
 )
+_NEEDS = re.compile(r"// needs: (?P<tables>.+)")
 _COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
 
 
@@ -60,6 +65,8 @@ class Statement:
     purpose: str
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
+    needs: tuple[str, ...] = ()
+    """Tables that a run must have, be they empty, for an answer."""
 
 
 def names(folder: str) -> list[str]:
@@ -80,6 +87,7 @@ def statement(folder: str, name: str) -> Statement:
 def _parsed(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
+    needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,
@@ -88,6 +96,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
         _purpose(header),
         tuple(_parameter(match) for match in parameters),
         tuple(Column(match["name"], match["meaning"]) for match in columns),
+        tuple(chain.from_iterable(needs)),
     )
 
 

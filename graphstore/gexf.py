@@ -76,6 +76,7 @@ def export_overlay(
     `gexf_spans.run_lengths` gives them; null leaves these columns out.
 
     Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
+    UseError where the run does not know who was present (a topic: who subscribed),
     Neo4jUnavailable, Neo4jAnswer.
     """
     return _export(run, _Part("the overlay"), options, values, out)
@@ -94,6 +95,7 @@ def export_topic(
 
     Raises: UnknownName for the topic, else as `export_overlay`.
     """
+    run.facts.check_known("subscriptions")
     indexes = {name: index for index, name in read.topics(run)}
     if topic not in indexes:
         raise UnknownName("topic", topic, list(indexes))
@@ -103,8 +105,10 @@ def export_topic(
 def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
     """Write one message's dissemination: time is the hop.
 
-    Raises: UnknownName for the message, Neo4jUnavailable, Neo4jAnswer.
+    Raises: UnknownName for the message, UseError where the run does not know receptions,
+    Neo4jUnavailable, Neo4jAnswer.
     """
+    run.facts.check_known("receptions")
     graph = MessageGraph(_message_rows(run, message))
     title = f"the dissemination of message '{message}' in run '{run.facts.name}'"
     head = Head(f"{title}; time is the hop, 0 to {graph.last}", NODE_ATTRIBUTES, EDGE_ATTRIBUTES)
@@ -152,6 +156,7 @@ def _export(
     values: Iterable[MetricRun] | None,
     out: TextIO,
 ) -> Written:
+    run.facts.check_known("presence")
     clock = _window(run, options)
     metrics = () if values is None else _known("attribute", options.attributes, METRIC_ATTRIBUTES)
     rows = _overlay_rows(run, part.topic, options, clock)

@@ -63,7 +63,8 @@ def ask(
     from the epoch, `levels` and `run` not at all (graphstore.parameters).
 
     Raises: UnknownName, RunNotComplete, OutOfRange, UseError for anything else that is
-    wrong with the question or takes too long; Neo4jUnavailable, Neo4jAnswer.
+    wrong with the question or takes too long, and where the run's source does not tell
+    what the query needs; Neo4jUnavailable, Neo4jAnswer.
     """
     query = shipped(name)
     parameters.check_names(query, given)
@@ -71,7 +72,9 @@ def ask(
     if query.parameters:
         if run is None:
             raise UseError(f"query {name} asks a run: say which")
-        values = parameters.values(query, given, open_run(driver, database, run))
+        loaded = open_run(driver, database, run)
+        loaded.facts.check_known(*query.needs)
+        values = parameters.values(query, given, loaded)
     return _answer(driver, database, query.text, values, limits)
 
 

@@ -102,12 +102,13 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "unknown": list(facts.unknown),
         "layers": None if facts.layers is None else list(facts.layers),
         "tables": facts.tables or None,
+        "known": None if facts.known is None else list(facts.known),
     }
 
 
 def facts_of(properties: Mapping[str, Any]) -> RunFacts:
     """The facts read back from the Run node's properties."""
-    layers = properties.get("layers")
+    layers, known = properties.get("layers"), properties.get("known")
     return RunFacts(
         name=properties["name"],
         source=properties["source"],
@@ -124,6 +125,7 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
         unknown=tuple(properties["unknown"]),
         layers=None if layers is None else tuple(layers),
         tables=properties.get("tables", ""),
+        known=None if known is None else tuple(known),
     )
 
 

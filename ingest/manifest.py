@@ -80,13 +80,17 @@ class Manifest:
             self.unknown,
             tuple(layers) if layers else None,
             self._identity(),
+            tuple(sorted(self._kept())),
         )
 
     def _identity(self) -> str:
         """A digest of where the tables lie: no two ingests write into the same directories."""
-        kept = {n: t.directory for n, t in self.tables.items() if not n.startswith("staged/")}
-        text = json.dumps(kept, sort_keys=True)
+        text = json.dumps(self._kept(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+    def _kept(self) -> dict[str, str]:
+        """The directories of the tables that are there for readers."""
+        return {n: t.directory for n, t in self.tables.items() if not n.startswith("staged/")}
 
     def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
         """The manifest after a stage: its tables named, the stage done."""

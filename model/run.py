@@ -39,3 +39,18 @@ class RunFacts:
     """Layers that the overlay metrics count; null = all."""
     tables: str = ""
     """Which tables it was made into: other ones, other text; empty = nobody told."""
+    known: tuple[str, ...] | None = None
+    """The tables it has, be they empty; null = nobody told."""
+
+    def check_known(self, *tables: str) -> None:
+        """Raises: UseError where the run's source does not tell of the tables.
+
+        Without them an answer would be empty, as if there were none.
+        """
+        if missing := [
+            name for name in tables if self.known is not None and name not in self.known
+        ]:
+            raise UseError(
+                f"run '{self.name}' does not know {' and '.join(missing)}: "
+                "its source does not tell of that"
+            )

@@ -1,5 +1,7 @@
 // All shortest paths along the links of the overlay at a time.
 //
+// needs: presence, links
+//
 // $at tick ticks – the time
 // $from peer($at) – the peer they start at, present at $at
 // $to peer($at) – the peer they end at, present at $at

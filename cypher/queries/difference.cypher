@@ -1,5 +1,7 @@
 // What changed in the overlay from one time to another: peers and links, whatever lay between.
 //
+// needs: presence, links
+//
 // $run run – the run
 // $before tick ticks – the one time
 // $after tick ticks – the other

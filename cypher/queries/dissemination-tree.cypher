@@ -1,5 +1,7 @@
 // How a message spread: every reception by hop and time, duplicates too.
 //
+// needs: receptions
+//
 // $run run – the run
 // $message message – the message
 //

@@ -1,5 +1,7 @@
 // The peers with the most neighbours at a time.
 //
+// needs: links
+//
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin

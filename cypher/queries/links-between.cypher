@@ -1,5 +1,7 @@
 // The lives of links that touch a stretch of time, from a time to before another.
 //
+// needs: links
+//
 // $run run – the run
 // $from tick ticks – begin of the stretch, inclusive
 // $to tick ticks – its end, exclusive

@@ -1,5 +1,7 @@
 // The peers linked to a peer at a time, either way.
 //
+// needs: presence, links
+//
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
 // $layers layers? – layers of links to look at, null = all

@@ -1,5 +1,7 @@
 // The overlay at a time: its links, one row for a pair of peers, and the peers without any.
 //
+// needs: presence, links
+//
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin

@@ -1,5 +1,7 @@
 // The relays of a topic: peers that received its messages without subscribing to it.
 //
+// needs: subscriptions, receptions
+//
 // $run run – the run
 // $topic topic – the topic
 //

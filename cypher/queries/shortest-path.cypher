@@ -1,5 +1,7 @@
 // A shortest path along the links of the overlay at a time.
 //
+// needs: presence, links
+//
 // $at tick ticks – the time
 // $from peer($at) – the peer it starts at, present at $at
 // $to peer($at) – the peer it ends at, present at $at

@@ -1,5 +1,7 @@
 // A topic's part of the overlay at a time: its subscribers and the links between them.
 //
+// needs: subscriptions, links
+//
 // $at tick ticks – the time
 // $topic topic – the topic
 // $layers layers? – layers of links to look at, null = all

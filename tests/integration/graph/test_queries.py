@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import networkx as nx
 import pytest
 
 import cypher
+from graphstore.gexf import OverlayExport, export_message, export_overlay, export_topic
 from graphstore.queries import Answer, Limits, ask, query_names, runs
+from graphstore.runs import open_run
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, Row, random_history
@@ -342,6 +346,45 @@ def test_wrong_questions_say_what_would_be_right(
     loaded(random_history(9, name="asked"))
     with pytest.raises(error, match=words):
         ask(graph.driver, graph.database, name, values, run="asked")
+
+
+GIVEN: dict[str, object] = {
+    "at": 3, "from": 0, "to": 5, "before": 0, "after": 5, "peer": "peer 0", "topic": "topic 1",
+    "message": "m1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unknown", ["presence", "links", "subscriptions", "receptions"])
+def test_what_nobody_told_is_not_none(graph: Graph, loaded: Any, unknown: str) -> None:
+    history = random_history(18, name="untold")
+    known = tuple(sorted(name for name in history.rows if name != unknown))
+    history.rows[unknown] = []
+    loaded(replace(history, facts=replace(history.facts, known=known)))
+    for name in query_names():
+        query = cypher.statement("queries", name)
+        values = {
+            p.name: "peer 0" if p.type == "peer" else GIVEN[p.name]
+            for p in query.parameters
+            if p.name in GIVEN
+        }
+        if unknown in query.needs:
+            with pytest.raises(UseError, match=f"run 'untold' does not know {unknown}"):
+                ask(graph.driver, graph.database, name, values, run="untold")
+        elif not any(p.type == "peer" and p.at for p in query.parameters):
+            ask(graph.driver, graph.database, name, values, run="untold")
+
+
+def test_an_export_needs_what_it_shows(graph: Graph, loaded: Any) -> None:
+    history = random_history(19, name="untold")
+    loaded(replace(history, facts=replace(history.facts, known=("links", "publications"))))
+    run, out = open_run(graph.driver, graph.database, "untold"), StringIO()
+    with pytest.raises(UseError, match="does not know presence"):
+        export_overlay(run, OverlayExport(), None, out)
+    with pytest.raises(UseError, match="does not know subscriptions"):
+        export_topic(run, "topic 1", OverlayExport(), None, out)
+    with pytest.raises(UseError, match="does not know receptions"):
+        export_message(run, "m1", out)
+    assert out.getvalue() == ""
 
 
 def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> None:

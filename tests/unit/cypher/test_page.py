@@ -32,6 +32,8 @@ def test_a_querys_section_is_its_header(name: str) -> None:
         if p.type not in OURS
     ]
     assert rows(section, "column") == [(c.name, c.meaning.replace("$", "")) for c in query.columns]
+    needs = " and ".join(f"`{table}`" for table in query.needs)
+    assert needs == "".join(re.findall(r"^Needs (.+)\.$", section, re.M))
     assert f"vizpub query {name}" in section
 
 

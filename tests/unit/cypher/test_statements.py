@@ -62,6 +62,20 @@ def test_every_query_of_links_takes_layers(name: str) -> None:
     assert all(p.optional for p in layers)
 
 
+@pytest.mark.parametrize("name", sorted({*cypher.names("queries")} - {"peer-history", "runs"}))
+def test_a_query_needs_what_it_reads(name: str) -> None:
+    """A peer's history is what is known of it, so it needs nothing."""
+    statement = cypher.statement("queries", name)
+    asks_for_a_present_peer = any(p.type == "peer" and p.at for p in statement.parameters)
+    reads = {
+        "presence": ":PRESENT" in body(statement) or asks_for_a_present_peer,
+        "subscriptions": ":SUBSCRIBES" in body(statement) or "h.interested =" in body(statement),
+        "links": ":LINK" in body(statement),
+        "receptions": ":HOP" in body(statement),
+    }
+    assert statement.needs == tuple(table for table, read in reads.items() if read)
+
+
 def test_a_times_parameter_is_one_of_the_query() -> None:
     for name in cypher.names("queries"):
         parameters = cypher.statement("queries", name).parameters

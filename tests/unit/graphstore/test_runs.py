@@ -19,6 +19,7 @@ FULL = RunFacts(
     unknown=("hops", "traffic"),
     layers=("mesh",),
     tables="0123",
+    known=("links", "peers"),
 )
 
 

@@ -138,3 +138,4 @@ def test_other_directories_are_other_tables() -> None:
     staged = replace(FULL, tables={**FULL.tables, "staged/a": TableEntry("staged/a/1", 5)})
     assert FULL.facts.tables != again.facts.tables
     assert FULL.facts.tables == staged.facts.tables != ""
+    assert FULL.facts.known == staged.facts.known == ("links",)

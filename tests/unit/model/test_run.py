@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from model.clock import Clock
 from model.errors import UseError
-from model.run import check_run_name
+from model.run import RunFacts, check_run_name
 
 
 @pytest.mark.parametrize("name", ["a", "7", "poldercast-1", "A.b_c-d", "x" * 100])
@@ -20,3 +21,11 @@ def test_names(name: str) -> None:
 def test_what_would_leave_the_workspace_or_confuse(name: str) -> None:
     with pytest.raises(UseError, match="cannot name a run"):
         check_run_name(name)
+
+
+def test_what_a_run_does_not_know_is_said() -> None:
+    RunFacts("r", "edges", Clock()).check_known("links")
+    facts = RunFacts("r", "edges", Clock(), known=("links",))
+    facts.check_known("links")
+    with pytest.raises(UseError, match="run 'r' does not know presence and topics: its source"):
+        facts.check_known("presence", "links", "topics")
