@@ -16,10 +16,14 @@ from neo4j.exceptions import (
     ServiceUnavailable,
 )
 
+from graphstore import sessions
 from graphstore.home import ServerHome
 from model.errors import Neo4jUnavailable, UseError
 
 _TIMEOUT_S = 10
+_SCHEMES = tuple(
+    name + encryption for name in ("bolt", "neo4j") for encryption in ("", "+s", "+ssc")
+)
 
 _WHY = {
     "Neo.ClientError.Security.AuthenticationRateLimit": (
@@ -50,16 +54,29 @@ def from_environment() -> Connection | None:
     With NEO4J_USERNAME (or NEO4J_USER; default neo4j), NEO4J_PASSWORD or a file that
     NEO4J_PASSWORD_FILE names, NEO4J_DATABASE (default neo4j).
 
-    Raises: UseError where NEO4J_URI is set without a password.
+    Raises: UseError where NEO4J_URI is no address for queries, or is set without a password.
     """
     get = os.environ.get
     if not (uri := get("NEO4J_URI")):
         return None
+    check_uri(uri)
     return Connection(
         uri,
         get("NEO4J_USERNAME") or get("NEO4J_USER") or "neo4j",
         _environment_password(),
         get("NEO4J_DATABASE") or "neo4j",
+    )
+
+
+def check_uri(uri: str) -> None:
+    """Raises: UseError where the address is of no scheme that queries can be sent by."""
+    scheme = uri.partition("://")[0].lower() if "://" in uri else ""
+    if scheme in _SCHEMES:
+        return
+    browser = " (http is for Neo4j Browser)" if scheme in ("http", "https") else ""
+    raise UseError(
+        f"NEO4J_URI: '{uri}' is no address for queries{browser}; write it like "
+        f"bolt://localhost:7687, or with one of {', '.join(_SCHEMES[1:])}"
     )
 
 
@@ -98,8 +115,9 @@ def find_connection(home: Path) -> Connection:
 def connect(connection: Connection) -> Driver:
     """A driver for a server that has answered; close it after use.
 
-    Raises: Neo4jUnavailable.
+    Raises: Neo4jUnavailable, UseError for an address of another scheme.
     """
+    check_uri(connection.uri)
     try:
         driver = GraphDatabase.driver(
             connection.uri,
@@ -118,6 +136,7 @@ def connect(connection: Connection) -> Driver:
     except BaseException:
         driver.close()
         raise
+    sessions.remember(driver, connection.uri)
     return driver
 
 

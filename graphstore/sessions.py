@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
 from neo4j.exceptions import (
@@ -20,7 +21,15 @@ from neo4j.exceptions import (
 
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
+_URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
+"""Where the server of a driver is: the driver itself does not tell."""
+
 AGAIN = "run the same command again: what is done stays done"
+
+
+def remember(driver: Driver, uri: str) -> None:
+    """Name the server in what goes wrong with the driver from now on."""
+    _URIS[driver] = uri
 
 
 @contextmanager
@@ -29,7 +38,7 @@ def writing(driver: Driver, database: str) -> Iterator[Session]:
 
     Raises: Neo4jUnavailable where the connection is lost, Neo4jAnswer.
     """
-    with _errors(database), driver.session(**_config(database, WRITE_ACCESS)) as session:
+    with _errors(driver, database), driver.session(**_config(database, WRITE_ACCESS)) as session:
         yield session
 
 
@@ -39,7 +48,7 @@ def reading(driver: Driver, database: str) -> Iterator[Session]:
 
     Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
     """
-    with _errors(database), driver.session(**_config(database, READ_ACCESS)) as session:
+    with _errors(driver, database), driver.session(**_config(database, READ_ACCESS)) as session:
         yield session
 
 
@@ -66,16 +75,17 @@ def _config(database: str, access: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _errors(database: str) -> Iterator[None]:
+def _errors(driver: Driver, database: str) -> Iterator[None]:
+    uri = _URIS.get(driver, f"database '{database}'")
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
         why = f"the connection was lost ({str(error).splitlines()[0]})"
-        raise Neo4jUnavailable(f"database '{database}'", why, AGAIN) from error
+        raise Neo4jUnavailable(uri, why, AGAIN) from error
     except Neo4jError as error:
         raise in_our_words(error) from error
     except DriverError as error:
-        raise Neo4jUnavailable(f"database '{database}'", str(error)) from error
+        raise Neo4jUnavailable(uri, str(error)) from error
 
 
 def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:

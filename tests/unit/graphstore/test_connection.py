@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from neo4j import GraphDatabase
 
+from graphstore import sessions
 from graphstore.connection import Connection, connect, find_connection, from_environment, from_home
 from graphstore.home import ServerHome, ServerState
 from model.errors import Neo4jUnavailable, UseError
@@ -114,10 +116,35 @@ def test_nobody_there_is_said() -> None:
         connect(Connection(f"bolt://127.0.0.1:{port}", "neo4j", "x"))
 
 
-@pytest.mark.parametrize("uri", ["localhost", "ftp://localhost:21", "bolt://a:b"])
-def test_what_is_no_address_is_said(uri: str) -> None:
+def test_what_is_no_address_is_said() -> None:
     with pytest.raises(Neo4jUnavailable, match="like bolt://localhost:7687"):
+        connect(Connection("bolt://a:b", "neo4j", "x"))
+
+
+@pytest.mark.parametrize("uri", ["localhost", "localhost:7687", "ftp://db:21", "http://db:7474"])
+def test_another_scheme_is_wrong_use(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UseError, match="like bolt://localhost:7687"):
         connect(Connection(uri, "neo4j", "x"))
+    _set(monkeypatch, URI=uri, PASSWORD="x")
+    with pytest.raises(UseError, match=f"'{uri}' is no address for queries") as error:
+        from_environment()
+    assert ("http is for Neo4j Browser" in str(error.value)) == uri.startswith("http")
+
+
+def test_a_lost_connection_is_named_by_its_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        uri = f"bolt://127.0.0.1:{listener.getsockname()[1]}"
+    with GraphDatabase.driver(uri, auth=("neo4j", "x")) as driver:
+        sessions.remember(driver, uri)
+        with pytest.raises(Neo4jUnavailable, match="the connection was lost") as error:
+            sessions.rows(driver, "neo4j", "RETURN 1", {})
+    assert error.value.uri == uri
+
+
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j", "bolt+s", "neo4j+ssc", "BOLT"])
+def test_the_schemes_of_neo4j_are_taken(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set(monkeypatch, URI=f"{scheme}://db", PASSWORD="x")
+    assert from_environment() == Connection(f"{scheme}://db", "neo4j", "x")
 
 
 def test_a_connection_needs_nothing_heavy() -> None:
