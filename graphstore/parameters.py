@@ -5,6 +5,7 @@ The header of the query says each one's type:
     tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s')
     peer, topic, message   a name, as in the source → the node's key
     layers    names of layers, separated by commas
+    count     a whole number, at least 1
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
     run, levels            not given: the query's run, and graphstore.runs.level_ranges
 """
@@ -17,10 +18,13 @@ from typing import Any
 
 from cypher import Parameter, Statement
 from graphstore.runs import LoadedRun, level_ranges
+from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
 
 _OURS = ("run", "levels")
 _NAMES = ("peer", "topic", "message")
+_WORDS = {"tick": "time", "int": "whole number", "count": "whole number"}
+"""What types are called to people, where the header has another word."""
 
 
 def asked_of_user(query: Statement) -> list[Parameter]:
@@ -41,7 +45,9 @@ def check_names(query: Statement, given: Mapping[str, object]) -> None:
 
 
 def _described(parameter: Parameter) -> str:
-    return parameter.type + (", may be left out" if parameter.optional else "")
+    return _WORDS.get(parameter.type, parameter.type) + (
+        ", may be left out" if parameter.optional else ""
+    )
 
 
 def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dict[str, Any]:
@@ -74,11 +80,14 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
         return _key(parameter, str(given), run, ticks.get(parameter.at))
     if parameter.type == "layers":
         return _layers(converted("list<string>", given), run)
-    return converted(parameter.type, given)
+    try:
+        return converted(parameter.type, given)
+    except UseError as error:
+        raise UseError(f"parameter {parameter.name}: {error}") from None
 
 
 def converted(type: str, given: object) -> Any:
-    """A value of type int, string, list<int> or list<string>, from itself or from text.
+    """A value of type count, int, string, list<int> or list<string>, from itself or from text.
 
     Raises: UseError.
     """
@@ -87,9 +96,12 @@ def converted(type: str, given: object) -> Any:
     if type == "string":
         return str(given)
     try:
-        return int(str(given))
+        number = int(str(given))
     except ValueError:
         raise UseError(f"'{given}' is not a whole number") from None
+    if type == "count" and number < 1:
+        raise UseError(f"{number} is less than 1")
+    return number
 
 
 def _items(given: object) -> Sequence[object]:
@@ -128,7 +140,14 @@ def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
     if any(vf <= at < vt for vf, vt in stays):
         return
     clock = run.facts.clock
-    there = "; ".join(f"from {clock.describe(vf)} to {clock.describe(vt)}" for vf, vt in stays)
+    there = ", ".join(_stay(clock, vf, vt) for vf, vt in stays)
     raise UseError(
-        f"peer '{name}' is not present at {clock.describe(at)}; it is: {there or 'never'}"
+        f"peer '{name}' is not present at {clock.describe(at)}; it is there {there or 'never'}"
     )
+
+
+def _stay(clock: Clock, vf: int, vt: int) -> str:
+    """A stay for people."""
+    if vt == OPEN:
+        return f"from {clock.describe(vf)} on"
+    return f"from {clock.describe(vf)} to before {clock.describe(vt)}"

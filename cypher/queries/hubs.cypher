@@ -5,7 +5,7 @@
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $k int=10 peers – how many
+// $k count=10 peers – how many, at least 1
 // $layers layers? – layers of links to look at, null = all
 //
 // -> peer: the peer

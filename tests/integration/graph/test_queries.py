@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -337,7 +338,8 @@ def test_columns_are_those_of_the_header(graph: Graph, loaded: Any) -> None:
         ("topic-subgraph", {"at": "3", "topic": "topik 1"}, UnknownName, "topic 1"),
         ("neighbours", {"at": "3", "peer": "peer 77"}, UnknownName, "peer 7"),
         ("dissemination-tree", {"message": "m99"}, UnknownName, "m9"),
-        ("hubs", {"at": "3", "k": "many"}, UseError, "'many' is not a whole number"),
+        ("hubs", {"at": "3", "k": "many"}, UseError, "parameter k: 'many' is not a whole"),
+        ("hubs", {"at": "3", "k": "0"}, UseError, "parameter k: 0 is less than 1"),
     ],
 )
 def test_wrong_questions_say_what_would_be_right(
@@ -388,7 +390,7 @@ def test_an_export_needs_what_it_shows(graph: Graph, loaded: Any) -> None:
 
 
 def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> None:
-    history = loaded(random_history(10, name="absent"))
+    history = loaded(random_history(11, name="absent"))
     absent = [
         (i, peer["key"])
         for i, at in ticks(history)
@@ -397,8 +399,15 @@ def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> No
     ]
     assert absent
     for i, peer in absent[:5]:
-        with pytest.raises(UseError, match=rf"'{peer}' is not present at interval {i}.*it is: "):
+        with pytest.raises(UseError) as error:
             ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
+        told = str(error.value)
+        assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is there ")
+        stays = sorted(
+            (r["vf"], r["vt"]) for r in history.rows["presence"] if history.peer(r["peer"]) == peer
+        )
+        found = re.findall(r"from interval (\d+) (?:to before interval (\d+)|(on))", told)
+        assert [(int(vf), OPEN if on else int(vt)) for vf, vt, on in found] == stays
 
 
 def test_the_limit_of_rows_is_told(graph: Graph, loaded: Any) -> None:

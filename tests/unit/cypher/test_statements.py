@@ -11,7 +11,7 @@ import cypher
 FOLDERS = ("schema", "load", "queries", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "peer", "topic", "message"),
-    *("int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
+    *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 EVERY = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
 
@@ -89,7 +89,9 @@ def test_a_header_taken_apart() -> None:
     assert hubs.purpose == "The peers with the most neighbours at a time."
     assert hubs.parameters[1] == cypher.Parameter("at", "tick", "the time", unit="ticks")
     assert hubs.parameters[2].at == "at"
-    k = cypher.Parameter("k", "int", "how many", unit="peers", optional=True, default="10")
+    k = cypher.Parameter(
+        "k", "count", "how many, at least 1", unit="peers", optional=True, default="10"
+    )
     assert hubs.parameters[3] == k
     assert hubs.columns[0] == cypher.Column("peer", "the peer")
 

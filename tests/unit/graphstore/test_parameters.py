@@ -21,6 +21,7 @@ from model.errors import UseError
         ("list<string>", '["a, b", "c"]', ["a, b", "c"]),
         ("list<int>", "1,2", [1, 2]),
         ("list<int>", 3, [3]),
+        ("count", "1", 1),
     ],
 )
 def test_converted(type: str, given: object, value: Any) -> None:
@@ -36,6 +37,12 @@ def test_what_cannot_be_converted(type: str, given: str) -> None:
         converted(type, given)
 
 
+@pytest.mark.parametrize("given", ["0", "-3", 0])
+def test_a_count_is_at_least_one(given: object) -> None:
+    with pytest.raises(UseError, match="is less than 1"):
+        converted("count", given)
+
+
 def test_the_user_is_not_asked_for_what_is_ours() -> None:
     names = [p.name for p in asked_of_user(cypher.statement("queries", "hubs"))]
     assert names == ["at", "k", "layers"]
@@ -48,6 +55,6 @@ def test_all_that_is_wrong_with_the_names_is_said_at_once() -> None:
         check_names(query, {"at": 1, "form": "a", "run": "r"})
     assert str(error.value) == (
         "query shortest-path: no parameter form; no parameter run; from is missing; "
-        "to is missing; it takes: at (tick), from (peer), to (peer), "
+        "to is missing; it takes: at (time), from (peer), to (peer), "
         "layers (layers, may be left out)"
     )
