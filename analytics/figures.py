@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+PUBLISHER_COLOUR = "#D55E00"
 ROLE_COLOURS = {
-    "publisher": "#D55E00",
     "subscriber": "#0072B2",
     "relay": "#E69F00",
     "peer": "#7F8C8D",
@@ -42,6 +42,8 @@ _MANY = len(PALETTE)
 _MARKED = 60
 """Up to so many points get a mark, so that one between two unknowns is seen."""
 _WIDTH, _PANEL = 7.0, 2.2
+_LABEL = 28
+"""A longer label than this is higher than its panel in one line."""
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -69,12 +71,13 @@ def series(table: pa.Table, columns: Sequence[str], title: str = "") -> Figure:
             marked = None if table.num_rows <= _MARKED else list(_alone(values))
             (line,) = panel.plot(_numbers(table["interval"]), values, color=colour, lw=1.2)
             line.set(marker="o", markersize=3, markevery=marked)
-            panel.set_ylabel(label)
-            if pa.types.is_integer(table.schema.field(column).type):
+            panel.set_ylabel(label if len(label) <= _LABEL else label.replace(" (", "\n("))
+            if _is_counted(table, column):
                 _keep_whole(panel.yaxis)
             _say_if_unknown(panel, values)
         panels[-1].set_xlabel("interval")
         _share_x(panels)
+        _show_all(panels[-1], _numbers(table["interval"]))
         _keep_whole(panels[-1].xaxis)
     return figure
 
@@ -106,11 +109,15 @@ def distribution(
             values, label = _measured(table, column)
             known = np.sort(values[~np.isnan(values)])
             _say_if_unknown(panel, known)
-            if len(known):
-                _draw_distribution(panel, known, colour, complementary)
             panel.set_xlabel(label)
             panel.set_ylabel("share ≥ x" if complementary else "share ≤ x")
             panel.set_title(f"{len(known):,} values", loc="right", fontsize=8)
+            if not len(known):
+                panel.set_xticks([])
+                continue
+            _draw_distribution(panel, known, colour, complementary)
+            if _is_counted(table, column) and panel.get_xscale() == "linear":
+                _keep_whole(panel.xaxis)
     return figure
 
 
@@ -179,9 +186,10 @@ def _mean_line(
 def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "") -> Figure:
     """An overlay at one time, its peers on a circle by dense index.
 
-    `peers` has `peer` and `role` (publisher, subscriber, relay or peer), `links` has `src`,
-    `dst` and `inside` (both ends subscribe to the topic shown). `size` is the number of
-    peers of the run, so that a peer keeps its place from one time to the next.
+    `peers` has `peer`, `role` (subscriber, relay or peer: its colour) and `publishes` (it gets
+    a ring), `links` has `src`, `dst` and `inside` (both ends subscribe to the topic shown).
+    `size` is the number of peers of the run, so that a peer keeps its place from one time to
+    the next.
     """
     from matplotlib.collections import LineCollection
 
@@ -206,16 +214,21 @@ def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "
 def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, size: int) -> None:
     area = float(np.clip(9000 / size, 4, 90))
     for role in reversed(ROLE_COLOURS):
-        of = _numbers(peers.filter(pc.field("role") == role)["peer"]).astype(int)
-        if len(of):
-            style: dict[str, Any] = {
-                "s": area,
-                "edgecolors": "white",
-                "linewidths": 0.6,
-                "zorder": 3,
-            }
-            x, y = places[of].T
-            panel.scatter(x, y, color=ROLE_COLOURS[role], label=f"{role} ({len(of)})", **style)
+        colour = ROLE_COLOURS[role]
+        style: dict[str, Any] = {"color": colour, "edgecolors": "white", "linewidths": 0.6}
+        of = peers.filter(pc.field("role") == role)
+        _draw_dots(panel, of, places, role, {**style, "s": area, "zorder": 3})
+    ring: dict[str, Any] = {"facecolors": "none", "edgecolors": PUBLISHER_COLOUR, "zorder": 4}
+    publishers = peers.filter(pc.field("publishes"))
+    _draw_dots(panel, publishers, places, "publisher", {**ring, "s": 1.7 * area, "linewidths": 2})
+
+
+def _draw_dots(
+    panel: Axes, peers: pa.Table, places: np.ndarray, label: str, style: dict[str, Any]
+) -> None:
+    if peers.num_rows:
+        x, y = places[_numbers(peers["peer"]).astype(int)].T
+        panel.scatter(x, y, label=f"{label} ({peers.num_rows})", **style)
 
 
 def _places(peers: np.ndarray, size: int) -> np.ndarray:
@@ -292,11 +305,23 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
 def _keep_whole(axis: Axis) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _is_counted(table: pa.Table, name: str) -> bool:
+    """Whether the values are drawn as the whole numbers they are (µs are drawn as ms)."""
+    return pa.types.is_integer(table.schema.field(name).type) and _unit(name) != "µs"
+
+
+def _show_all(panel: Axes, x: np.ndarray) -> None:
+    """The whole range of x, whether anything is known there or not."""
+    margin = 0.05 * float(np.ptp(x)) or 0.5
+    panel.set_xlim(x.min() - margin, x.max() + margin)
 
 
 def _say_if_unknown(panel: Axes, values: np.ndarray) -> None:
     if not len(values) or np.isnan(values).all():
+        panel.set_yticks([])
         panel.text(0.5, 0.5, "unknown", transform=panel.transAxes, ha="center", va="center")
 
 

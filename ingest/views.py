@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,12 @@ from model.errors import UnknownName
 def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
     """The peers and the distinct links of the overlay at a tick.
 
-    Peers have `peer`, `peer_name` and `role`: publisher, subscriber or relay of the topic
-    (it ever published to it; subscribes at the tick; ever received of it unsubscribed), else
-    peer. Links have `src`, `dst`, their names, and `inside`: both ends subscribe.
+    Peers have `peer`, `peer_name`, `role`: subscriber or relay of the topic (it subscribes at
+    the tick; ever received of it unsubscribed), else peer, and `publishes`: it ever published
+    to the topic. Links have `src`, `dst`, their names, and `inside`: both ends subscribe.
 
-        peer  peer_name  role            src  src_name  dst  dst_name  inside
-        0     alice      publisher       0    alice     1    bob       true
+        peer  peer_name  role  publishes    src  src_name  dst  dst_name  inside
+        0     alice      peer  true         0    alice     1    bob       true
 
     Raises: OutOfRange, UnknownName.
     """
@@ -29,14 +30,32 @@ def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, p
     links = run.stored.read("links", ["src", "dst"], _counted(run, tick))
     pairs = links.group_by(["src", "dst"]).aggregate([])
     pairs = pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
-    roles, subscribers = ({}, set()) if topic is None else _roles(run, tick, topic)
-    role = [roles.get(peer, "peer") for peer in peers["peer"].to_pylist()]
+    roles = _Roles() if topic is None else _roles(run, tick, topic)
+    present = peers["peer"].to_pylist()
+    role = [roles.of(peer) for peer in present]
+    publisher = [peer in roles.publishers for peer in present]
+    peers = peers.append_column("role", pa.array(role, pa.string()))
+    peers = peers.append_column("publishes", pa.array(publisher, pa.bool_()))
     ends = zip(pairs["src"].to_pylist(), pairs["dst"].to_pylist(), strict=True)
-    inside = [subscribers.issuperset(pair) for pair in ends]
+    inside = [roles.subscribers.issuperset(pair) for pair in ends]
     return (
-        run.with_names(peers.append_column("role", pa.array(role, pa.string()))),
+        run.with_names(peers),
         run.with_names(pairs.append_column("inside", pa.array(inside, pa.bool_()))),
     )
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The peers that have to do with a topic."""
+
+    publishers: frozenset[int] = frozenset()
+    subscribers: frozenset[int] = frozenset()
+    relays: frozenset[int] = frozenset()
+
+    def of(self, peer: int) -> str:
+        if peer in self.subscribers:
+            return "subscriber"
+        return "relay" if peer in self.relays else "peer"
 
 
 def _alive(tick: int) -> pc.Expression:
@@ -49,15 +68,17 @@ def _counted(run: Run, tick: int) -> pc.Expression:
     return _alive(tick) if layers is None else _alive(tick) & pc.field("layer").isin(layers)
 
 
-def _roles(run: Run, tick: int, topic: str) -> tuple[dict[int, str], set[int]]:
+def _roles(run: Run, tick: int, topic: str) -> _Roles:
     index = pc.field("topic") == run.topic_index(topic)
     published = run.stored.read("publications", ["message", "publisher"], index)
     arrived = pc.field("message").isin(published["message"]) & ~pc.field("interested")
-    relays = run.stored.read("receptions", ["peer"], arrived)["peer"].to_pylist()
-    subscribed = run.stored.read("subscriptions", ["peer"], index & _alive(tick))
-    subscribers = set(subscribed["peer"].to_pylist())
-    roles = dict.fromkeys(relays, "relay") | dict.fromkeys(subscribers, "subscriber")
-    return roles | dict.fromkeys(published["publisher"].to_pylist(), "publisher"), subscribers
+    relays = run.stored.read("receptions", ["peer"], arrived)
+    subscribers = run.stored.read("subscriptions", ["peer"], index & _alive(tick))
+    return _Roles(
+        frozenset(published["publisher"].to_pylist()),
+        frozenset(subscribers["peer"].to_pylist()),
+        frozenset(relays["peer"].to_pylist()),
+    )
 
 
 def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:

@@ -45,8 +45,11 @@ def arrivals(messages: int) -> pa.Table:
 
 
 def snapshot(size: int = 6) -> tuple[pa.Table, pa.Table]:
-    roles = ["publisher", "subscriber", "subscriber", "relay", "peer"]
-    peers = pa.table({"peer": pa.array(range(5), pa.int32()), "role": roles})
+    roles = ["peer", "subscriber", "subscriber", "relay", "peer"]
+    publishes = [True, True, False, False, False]
+    peers = pa.table(
+        {"peer": pa.array(range(5), pa.int32()), "role": roles, "publishes": publishes}
+    )
     links = pa.table({"src": [0, 1, 4], "dst": [1, 2, 0], "inside": [False, True, False]})
     return peers, links
 
@@ -81,6 +84,33 @@ def test_whole_numbers_have_whole_ticks() -> None:
     figure = series(overlay(3), ["diameter"])
     svg(figure)
     assert all(tick == int(tick) for tick in figure.axes[0].get_yticks())
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 3], [2, 2, 2], [7]])
+def test_a_distribution_of_whole_numbers_has_whole_ticks(values: list[int]) -> None:
+    figure = distribution(pa.table({"hops_max": pa.array(values, pa.int32())}), ["hops_max"])
+    svg(figure)
+    ticks = figure.axes[0].get_xticks()
+    assert len(ticks)
+    assert all(tick == int(tick) for tick in ticks)
+
+
+def test_microseconds_are_drawn_in_parts_of_milliseconds() -> None:
+    delays = pa.table({"delay_us_p50": pa.array([100, 250, 400], pa.int64())})
+    figure = distribution(delays, ["delay_us_p50"])
+    svg(figure)
+    assert any(tick != int(tick) for tick in figure.axes[0].get_xticks())
+
+
+@pytest.mark.parametrize("count", [1, 5, 110])
+def test_an_unknown_series_keeps_its_intervals(count: int) -> None:
+    nothing = overlay(count).set_column(1, "diameter", pa.nulls(count, pa.int32()))
+    (axes,) = series(nothing, ["diameter"]).axes
+    low, high = axes.get_xlim()
+    assert -0.1 * count - 1 < low < 0
+    assert count - 1 < high < 1.1 * count + 1
+    assert all(tick == int(tick) for tick in axes.get_xticks())
+    assert list(axes.get_yticks()) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -121,12 +151,18 @@ def test_a_snapshot_keeps_every_peer_at_its_place() -> None:
     peers, links = snapshot()
     axes = overlay_snapshot(peers, links, 6).axes[0]
     points = [c for c in axes.collections if isinstance(c, PathCollection)]
-    places = np.concatenate([np.asarray(c.get_offsets()) for c in points])
+    rings = [c for c in points if c.get_label() == "publisher (2)"]
+    filled = [c for c in points if c not in rings]
+    places = np.concatenate([np.asarray(c.get_offsets()) for c in filled])
     angles = sorted(round(math.degrees(math.atan2(y, x))) % 360 for x, y in places)
     assert angles == [0, 60, 120, 180, 240]
     assert {c.get_label() for c in points} == {
-        "publisher (1)", "subscriber (2)", "relay (1)", "peer (1)",
+        "publisher (2)", "subscriber (2)", "relay (1)", "peer (2)",
     }  # fmt: skip
+    (ring,) = rings
+    assert len(np.asarray(ring.get_facecolor())) == 0  # what is below shows through
+    at_ring = np.asarray(ring.get_offsets())
+    assert [round(math.degrees(math.atan2(y, x))) for x, y in at_ring] == [0, 60]
     curves = [c for c in axes.collections if isinstance(c, LineCollection)]
     assert sum(len(c.get_segments()) for c in curves) == 3
     ends = {tuple(np.round(s[[0, -1]].ravel(), 6)) for c in curves for s in c.get_segments()}

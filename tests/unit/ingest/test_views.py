@@ -10,6 +10,7 @@ import pytest
 
 from ingest.run import Run
 from ingest.views import coverage, snapshot
+from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName
 
 
@@ -46,12 +47,22 @@ def test_a_topic_gives_its_peers_roles(run: Run) -> None:
     peers, links = snapshot(run, 1_000_000, "news")
     roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))
     assert roles == {
-        "alice": "publisher", "bob": "subscriber", "carol": "subscriber", "dave": "relay",
+        "alice": "peer", "bob": "subscriber", "carol": "subscriber", "dave": "relay",
     }  # fmt: skip
+    assert peers["publishes"].to_pylist() == [True, False, False, False]
     inside = dict(zip(links["src_name"].to_pylist(), links["inside"].to_pylist(), strict=True))
     assert inside == {"alice": False, "carol": True, "dave": False}
     with pytest.raises(UnknownName, match="news"):
         snapshot(run, 0, "nwes")
+
+
+def test_a_publisher_that_subscribes_is_both(run: Run) -> None:
+    (part,) = run.stored.files("subscriptions")
+    subscribed = pq.read_table(part)
+    alice = pa.table([[0], [0], [0], [OPEN]], schema=subscribed.schema)
+    pq.write_table(pa.concat_tables([subscribed, alice]), part)
+    first, *_ = snapshot(run, 1_000_000, "news")[0].to_pylist()
+    assert first == {"peer": 0, "peer_name": "alice", "role": "subscriber", "publishes": True}
 
 
 def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
