@@ -35,7 +35,7 @@ class Step:
 
 STEPS = (
     Step(
-        "The overlay, second by second",
+        "The overlay, interval by interval (of one second)",
         f"metrics {RUN} overlay --from 50 --to 57 --columns "
         "network_size,links,degree_mean,clustering_mean,diameter,path_length,publications,hit_ratio",
     ),
@@ -49,9 +49,9 @@ STEPS = (
         f"metrics {RUN} messages --limit 8 --columns "
         "eligible,delivered,receptions,duplicates,hops_max,delay_us_p95",
     ),
-    Step("Cypher: the subgraph of topic 'alerts' in second 50", f"topic {RUN} alerts --at 50"),
+    Step("Cypher: the subgraph of topic 'alerts' in interval 50", f"topic {RUN} alerts --at 50"),
     Step(
-        "Cypher: a shortest path between two peers in second 80",
+        "Cypher: a shortest path between two peers in interval 80",
         f"path {RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
     Step("Cypher: the way of a message through topic 'alerts'", f"tree {RUN} {_MESSAGE}"),
