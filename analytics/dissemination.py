@@ -30,6 +30,8 @@ class Messages:
     receptions: DataFrame | None
     rejections: DataFrame
     subscriptions: DataFrame | None
+    untold: DataFrame | None = None
+    """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
 
 
 def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
@@ -150,7 +152,7 @@ def _hits(tables: Messages) -> DataFrame:
     if tables.subscriptions is None:
         unknown = (F.lit(None).cast("long").alias(name) for name in names)
         return tables.publications.select("message", *unknown, F.lit(None).alias("hit_ratio"))
-    eligible = _eligible(tables.publications, tables.subscriptions)
+    eligible = _eligible(tables, tables.subscriptions)
     rows = eligible.join(_firsts(tables), ["message", "peer"], "full").join(
         tables.publications.select("message", "interval"), "message"
     )
@@ -185,10 +187,15 @@ def _where_interest_is_known(rows: DataFrame, tables: Messages, counts: list[str
     return rows.withColumns({c: F.when(told, F.coalesce(c, F.lit(0))) for c in counts})
 
 
-def _eligible(publications: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """message, peer, eligible (true): subscribed (and so present) at the publication's tick."""
-    taken = subscriptions.join(publications, "topic").where("vf <= tick AND tick < vt")
+def _eligible(tables: Messages, subscriptions: DataFrame) -> DataFrame:
+    """message, peer, eligible (true): subscribed (and so present) at the publication's tick, but
+    the publisher and whoever left open what it received then.
+    """
+    taken = subscriptions.join(tables.publications, "topic").where("vf <= tick AND tick < vt")
     others = taken.where(~F.col("peer").eqNullSafe(F.col("publisher")))
+    if tables.untold is not None:
+        silent = tables.untold.where("receptions").select("peer", "interval")
+        others = others.join(silent, ["peer", "interval"], "left_anti")
     return others.select("message", "peer", F.lit(True).alias("eligible"))
 
 

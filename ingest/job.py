@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.frames import conform
 from ingest.manifest import Manifest
-from ingest.sources import SOURCES
+from ingest.sources import source_named
 from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.store import RunWriter
 from model.clock import Clock
@@ -49,7 +49,7 @@ class Job:
     @property
     def source(self) -> Source:
         """The source of the run."""
-        return next(source for source in SOURCES if source.name == self.manifest.source)
+        return source_named(self.manifest.source)
 
     @property
     def parallelism(self) -> int:

@@ -22,11 +22,11 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from ingest.inventory import Inventory, check_source, expand, inventory
+from ingest.inventory import Inventory, check_options, check_source, expand, inventory
 from ingest.job import Job
 from ingest.manifest import Manifest
 from ingest.session import failures_told, spark_session
-from ingest.sources import SOURCES
+from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun, writing
@@ -81,6 +81,7 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     ):
         with watching(spark, "look at the input", progress):
             found = inventory(spark, request.paths, SOURCES, request.source)
+        check_options(source_named(found.source), request.options)
         already = _begin(writer, request, found)
         job = Job(spark, writer, tuple(found.files), request.options, request.layers)
         for number, stage in enumerate(STAGES, start=1):

@@ -215,6 +215,7 @@ def _message_metrics(job: Job) -> None:
                 job.table("receptions"),
                 job.known("rejections"),
                 job.table("subscriptions"),
+                job.table("staged/untold"),
             )
         )
     job.commit("message metrics", {"metrics/messages": rows})

@@ -7,3 +7,8 @@ from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 
 SOURCES: tuple[Source, ...] = (Reports(), Libp2p(), Deliveries(), Edges())
+
+
+def source_named(name: str) -> Source:
+    """The source of that name."""
+    return next(source for source in SOURCES if source.name == name)

@@ -109,6 +109,8 @@ class Source(Protocol):
 
     name: str
     """The word for `--source`."""
+    options: frozenset[str]
+    """Names of the SourceOptions that it understands."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """The encoding, if a file of that name whose content begins with `head` is ours.

@@ -74,6 +74,16 @@ def test_publications_without_receptions(spark: SparkSession) -> None:
     assert rows_of(measure_messages(told), "message") == {(0,): {"eligible": 1, "rejections": 0}}
 
 
+def test_who_leaves_its_receptions_open_is_not_eligible(spark: SparkSession) -> None:
+    published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
+    taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
+    arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True))
+    untold = spark.createDataFrame([(2, 0, True)], "peer int, interval int, receptions boolean")
+    told = Messages(published, arrived, frame(spark, "rejections"), taken, untold)
+    (row,) = rows_of(measure_messages(told), "message").values()
+    assert (row["eligible"], row["delivered"], row["hit_ratio"]) == (1, 1, 1.0)
+
+
 def test_a_report_that_leaves_something_open(spark: SparkSession, peers: DataFrame) -> None:
     """a left its receptions of interval 1 open and b its subscriptions of interval 0."""
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
