@@ -48,11 +48,12 @@ class Killer:
         pid = server.status().pid
         assert pid
         self.process = psutil.Process(pid)
-        self.step = step
+        self.step, self.begun = step, False
         self.timer = threading.Timer(after, self.process.kill)
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        if step == self.step and not self.timer.is_alive() and self.process.is_running():
+        if step == self.step and not self.begun:
+            self.begun = True
             self.timer.start()
 
 
