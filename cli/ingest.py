@@ -102,8 +102,8 @@ def ingest(
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
     show_summary(outcome.run, output, settings)
-    if refused := outcome.run.rows("quarantine"):
-        settings.say(f"{refused:,} records were refused; see: vizpub runs show {run} quarantine")
+    if (refused := _refused(outcome.run)) and not handling.strict:
+        settings.say(refused)
     if not handling.no_load:
         load_stored(settings, outcome.run)
     elif handling.replace:
@@ -133,10 +133,14 @@ def _request(
     )
 
 
+def _refused(run: StoredRun) -> str:
+    """How many records were refused and where they are; empty if none were."""
+    count = run.rows("quarantine")
+    see = f"vizpub runs show {run.name} quarantine"
+    return f"{count:,} records were refused; see: {see}" if count else ""
+
+
 def _check_nothing_refused(run: StoredRun) -> None:
     """Raises: CheckFailed if records were refused or files are damaged."""
-    details = damaged(run)
-    if refused := run.rows("quarantine"):
-        details.insert(0, f"{refused} records are in the table quarantine")
-    if details:
-        raise CheckFailed("input was refused, and --strict was given", details)
+    if details := [*filter(None, [_refused(run)]), *damaged(run)]:
+        raise CheckFailed("--strict was given, and not all of the input was taken", details)

@@ -34,8 +34,17 @@ def start(settings: Settings, output: Output) -> None:
     vizpub neo4j start
     ```
     """
+    _say_which(settings)
     start_local(settings)
     _show_status(settings, output)
+
+
+def _say_which(settings: Settings) -> None:
+    if given := os.environ.get("NEO4J_URI"):
+        settings.say(
+            f"NEO4J_URI is set: other commands use {given}; "
+            f"this one is about the local server of {settings.workspace}"
+        )
 
 
 def stop(settings: Settings) -> None:
@@ -47,6 +56,7 @@ def stop(settings: Settings) -> None:
     vizpub neo4j stop
     ```
     """
+    _say_which(settings)
     stopped = local_server(settings).stop()
     settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
 
@@ -61,8 +71,7 @@ def status(settings: Settings, output: Output) -> None:
     vizpub neo4j status --format json
     ```
     """
-    if given := os.environ.get("NEO4J_URI"):
-        settings.say(f"NEO4J_URI is set: commands use {given}, not this server")
+    _say_which(settings)
     _show_status(settings, output)
 
 
@@ -92,6 +101,7 @@ def browser(
     """
     from graphstore.home import ServerHome
 
+    _say_which(settings)
     start_local(settings)
     found = local_server(settings).status()
     print(found.browser)
@@ -112,6 +122,7 @@ def remove(
     vizpub neo4j remove --yes
     ```
     """
+    _say_which(settings)
     server = local_server(settings)
     home = server.status().home
     if not yes:

@@ -93,7 +93,10 @@ def show_run(
         show_summary(stored, output, settings)
         return
     columns = meaning(table).names
-    rows = Rows.of_arrow(columns, stored.scan(table, columns))
+    # What was refused is looked up in its files: by file and line, which is its key.
+    ordered = table == "quarantine"
+    batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
+    rows = Rows.of_arrow(columns, batches)
     show(rows.first(limit) if limit else rows, output, settings)
 
 

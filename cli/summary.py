@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
-    """The run for people; its whole run.json for programs."""
-    if output_format(output) in ("table", "md"):
-        show(Rows(("fact", "value"), list(_facts(run))), output, settings)
-    else:
+    """The run as facts and values; in JSON, which nests, its whole run.json."""
+    if output_format(output) in ("json", "jsonl"):
         show(Rows.of_records([asdict(run.manifest)]), output, settings)
+    else:
+        show(Rows(("fact", "value"), list(_facts(run))), output, settings)
 
 
 def damaged(run: StoredRun) -> list[str]:

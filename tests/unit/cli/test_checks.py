@@ -60,7 +60,10 @@ def test_a_given_neo4j_that_does_not_answer_fails(
 ) -> None:
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
     monkeypatch.setenv("NEO4J_PASSWORD", "x")
-    assert found(tmp_path)["Neo4j"].fails
+    neo4j = found(tmp_path)["Neo4j"]
+    assert neo4j.fails
+    assert neo4j.found.startswith("Neo4j at bolt://127.0.0.1:1: ")
+    assert "\n" not in neo4j.found
     monkeypatch.delenv("NEO4J_PASSWORD")
     assert "NEO4J_PASSWORD" in found(tmp_path)["Neo4j"].found
 

@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from ingest.run import Run
 
 ROOT = Path(__file__).parents[3]
 Call = Callable[..., Result]
@@ -68,6 +71,10 @@ def test_a_run_is_shown_with_what_was_left_out(vizpub: Call) -> None:
         {"path": "a.json", "size": 1234, "sha256": "00", "damage": "cut short"}
     ]
     assert "not complete" in vizpub("runs", "show", "half").stdout
+    facts = dict(
+        csv.reader(io.StringIO(vizpub("runs", "show", "monday", "--format", "csv").stdout))
+    )
+    assert (facts["fact"], facts["run"], facts["rows of links"]) == ("value", "monday", "5")
 
 
 def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
@@ -78,6 +85,15 @@ def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
     assert [row["layer"] for row in links] == ["mesh", "overlay"]
     assert data(vizpub("runs", "show", "monday", "traffic", "--format", "json")) == []
     assert vizpub("runs", "show", "monday", "linsk").exit_code == 2
+
+
+def test_what_was_refused_is_in_the_order_of_its_lines(vizpub: Call, workspace: Path) -> None:
+    (part,) = Run.open(workspace, "monday").stored.files("quarantine")
+    places = [("b.json", 2), ("a.json", 30), ("b.json", 1), ("a.json", 4)]
+    rows = [{"file": f, "line": n, "reason": "not JSON", "text": None} for f, n in places]
+    pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(part)), part)
+    shown = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
+    assert [(row["file"], row["line"]) for row in shown] == sorted(places)
 
 
 def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
@@ -203,6 +219,17 @@ def test_neo4j_that_is_not_there(vizpub: Call) -> None:
     assert status["state"] == "absent"
     assert vizpub("neo4j", "stop").exit_code == 0
     assert vizpub("neo4j", "remove", "--yes").exit_code == 0
+
+
+@pytest.mark.parametrize("words", ["neo4j status", "neo4j stop", "neo4j remove --yes"])
+def test_the_local_server_is_named_where_another_is_given(
+    vizpub: Call, workspace: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "NEO4J_URI" not in vizpub(*words.split()).stderr
+    monkeypatch.setenv("NEO4J_URI", "bolt://elsewhere")
+    told = vizpub(*words.split()).stderr.splitlines()[0]
+    assert told.startswith("NEO4J_URI is set: other commands use bolt://elsewhere; ")
+    assert told.endswith(f"the local server of {workspace}")
 
 
 def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
