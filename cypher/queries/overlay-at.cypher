@@ -17,8 +17,9 @@ CALL () {
   USING INDEX r:LINK(run, lv, vf)
   WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
     AND ($layers IS NULL OR r.layer IN $layers)
-  WITH a, b, r ORDER BY r.topic_name, r.layer
+  WITH a, b, r ORDER BY r.topic_name
   WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
+  WITH a, b, COLLECT { UNWIND layers AS layer RETURN layer ORDER BY layer } AS layers, topics
   RETURN collect([a, b, layers, topics]) AS links
 }
 CALL (links) {

@@ -18,8 +18,9 @@ CALL (subscribers) {
   MATCH (a)-[r:LINK]->(b:Peer)
   WHERE r.vf <= $at AND r.vt > $at AND b IN subscribers
     AND ($layers IS NULL OR r.layer IN $layers)
-  WITH a, b, r ORDER BY r.topic_name, r.layer
+  WITH a, b, r ORDER BY r.topic_name
   WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
+  WITH a, b, COLLECT { UNWIND layers AS layer RETURN layer ORDER BY layer } AS layers, topics
   RETURN collect([a, b, layers, topics]) AS links
 }
 CALL (links) {

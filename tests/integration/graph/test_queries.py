@@ -89,6 +89,7 @@ def as_overlay(rows: list[list[Any]]) -> tuple[dict[Any, Any], set[str]]:
     pairs = {(s, d): (set(ls), set(ts)) for s, d, ls, ts in rows if d is not None}
     alone = {s for s, d, _, _ in rows if d is None}
     assert len(pairs) + len(alone) == len(rows)
+    assert all(names == sorted(names) for row in rows for names in row[2:])
     return pairs, alone
 
 
@@ -129,6 +130,7 @@ def test_neighbours(history: History, answer: Any, layers: Any) -> None:
             for neighbour, links_to, linked_from, ls, ts in rows:
                 there, back = expected.get((peer, neighbour)), expected.get((neighbour, peer))
                 assert (links_to, linked_from) == (there is not None, back is not None)
+                assert (ls, ts) == (sorted(ls), sorted(ts))
                 both = [e for e in (there, back) if e]
                 assert set(ls) == set().union(*(e[0] for e in both))
                 assert set(ts) == set().union(*(e[1] for e in both))

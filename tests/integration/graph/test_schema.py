@@ -16,6 +16,7 @@ FOLDERS = ("queries", "read", "verify", "load", "remove")
 STATEMENTS = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
 SAMPLES: dict[str, object] = {
     "int": 5,
+    "count": 5,
     "tick": 5,
     "levels": [[2, 1], [63, -1]],
     "layers": ["mesh"],
