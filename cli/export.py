@@ -12,7 +12,7 @@ import typer
 from cli.completion import complete_tables, complete_topics
 from cli.options import Layers, Output, RunName, Window, comma_list, command
 from cli.output import Rows, opened, show, to_stdout
-from cli.service import connected, to_read
+from cli.service import asking
 from cli.settings import Settings
 from model.errors import CheckFailed, UnknownName, UseError
 from model.progress import Progress
@@ -79,7 +79,7 @@ def gexf(
 
     if part.topic and part.message:
         raise UseError("give --topic or --message, not both")
-    with connected(to_read(settings)) as neo4j, settings.progress() as progress:
+    with asking(settings) as neo4j, settings.progress() as progress:
         loaded = neo4j.open_run(run)
         options = _overlay_export(part, window, loaded, progress)
         values = None if part.message else _metric_values(settings, run, options)

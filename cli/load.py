@@ -8,7 +8,7 @@ import typer
 
 from cli.options import Output, RunName, command
 from cli.output import Rows, show
-from cli.service import connected, to_read, to_write
+from cli.service import asking, connected, to_write
 from cli.settings import Settings
 from model.errors import CheckFailed
 
@@ -64,7 +64,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     from ingest.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with connected(to_read(settings)) as neo4j:
+    with asking(settings) as neo4j:
         if neo4j.open_run(run).facts.tables not in ("", stored.facts.tables):
             raise CheckFailed(
                 f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "

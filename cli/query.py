@@ -12,7 +12,7 @@ import typer
 from cli.completion import complete_parameters, complete_queries, complete_runs
 from cli.options import Limit, Output, command
 from cli.output import Rows, show
-from cli.service import connected, to_read
+from cli.service import asking
 from cli.settings import Settings
 from model.clock import parse_duration_us
 from model.errors import UseError
@@ -142,7 +142,7 @@ def asked(
     from graphstore.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
-    with connected(to_read(settings)) as neo4j:
+    with asking(settings) as neo4j:
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 
@@ -184,6 +184,6 @@ def cypher(
 
     statement = sys.stdin.read() if text == "-" else text
     values: dict[str, Any] = dict(question.values)
-    with connected(to_read(settings)) as neo4j:
+    with asking(settings) as neo4j:
         found = free_text(neo4j.driver, neo4j.database, statement, values, question.limits)
     show_answer(found, output, settings)

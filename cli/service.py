@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.settings import Settings
-from model.errors import ServiceError, UnknownName
+from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from graphstore.connection import Connection
@@ -112,6 +112,29 @@ def connected(connection: Connection) -> Iterator[Neo4j]:
 
     with connect(connection) as driver:
         yield Neo4j(driver, connection.database)
+
+
+@contextmanager
+def asking(settings: Settings) -> Iterator[Neo4j]:
+    """A Neo4j to ask, for the length of the block; the local one is started as in `to_read`.
+
+    Raises: Neo4jUnavailable, and UseError for a run that the workspace has and Neo4j has not.
+    """
+    with connected(to_read(settings)) as neo4j:
+        try:
+            yield neo4j
+        except UnknownName as error:
+            if error.kind != "run" or not _stored(settings, error.name):
+                raise
+            raise UseError(
+                f"run '{error.name}' is not in Neo4j; load it with: vizpub load {error.name}"
+            ) from None
+
+
+def _stored(settings: Settings, run: str) -> bool:
+    from ingest.store import run_names
+
+    return run in run_names(settings.workspace)
 
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:

@@ -1,0 +1,75 @@
+"""The copy of a run in Neo4j: not there yet, of an earlier run, or of a source that tells less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from graphstore.connection import Connection
+from tests.integration.test_cli import Shell
+
+pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
+
+RUN = f"copy-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def vizpub(tmp_path: Path, neo4j_server: Connection) -> Iterator[Shell]:
+    shell = Shell(tmp_path / "workspace", neo4j_server)
+    yield shell
+    shell("runs", "remove", RUN, "--yes")
+
+
+@pytest.fixture
+def edges(tmp_path: Path) -> Path:
+    path = tmp_path / "edges.csv"
+    path.write_text("interval,src,dst\n0,a,b\n1,a,b\n1,b,c\n")
+    return path
+
+
+def test_the_copy_follows_its_run(vizpub: Shell, edges: Path) -> None:
+    ingest = ("ingest", str(edges), "--run", RUN)
+    overlay = ("query", "overlay-at", RUN, "-p", "at=0", "--format", "json")
+    assert vizpub(*ingest, "--no-load").code == 0
+    for words in (overlay, ("export", "gexf", RUN), ("verify", RUN)):
+        absent = vizpub(*words)
+        assert absent.code == 2
+        assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.err
+    assert vizpub("load", RUN).code == 0
+    assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "b")]
+
+    edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
+    kept = vizpub(*ingest, "--replace")
+    assert kept.code == 0, kept.err
+    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.err
+    assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "x")]
+    assert vizpub("verify", RUN).code == 0
+
+    edges.write_text("interval,src,dst\n0,a,y\n")
+    unloaded = vizpub(*ingest, "--replace", "--no-load")
+    assert unloaded.code == 0, unloaded.err
+    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.err
+    assert "is not in Neo4j; load it" in vizpub(*overlay).err
+
+
+def test_a_copy_of_an_earlier_run_is_named_by_verify(
+    vizpub: Shell, edges: Path, tmp_path: Path
+) -> None:
+    assert vizpub("ingest", str(edges), "--run", RUN).code == 0
+    elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
+    assert vizpub(*elsewhere, "ingest", str(edges), "--run", RUN, "--no-load").code == 0
+    found = vizpub(*elsewhere, "verify", RUN)
+    assert (found.code, found.out) == (1, "")
+    assert "is the copy of an earlier run of that name" in found.err
+    assert f"vizpub load {RUN}" in found.err
+    for words, unknown in (
+        (("query", "relays", RUN, "-p", "topic=news"), "subscriptions and receptions"),
+        (("topic", RUN, "news", "--at", "0"), "subscriptions"),
+        (("tree", RUN, "m"), "receptions"),
+    ):
+        refused = vizpub(*words)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"run '{RUN}' does not know {unknown}: its source does not tell" in refused.err
