@@ -207,7 +207,8 @@ def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "
         panel.set_aspect("equal")
         panel.set_axis_off()
         panel.margins(0.03)
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
+        if peers.num_rows:
+            panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
     return figure
 
 

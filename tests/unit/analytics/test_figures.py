@@ -175,6 +175,11 @@ def test_an_overlay_without_links_is_drawn() -> None:
     assert len(svg(overlay_snapshot(peers, links.slice(0, 0), 6, "alone"))) > 1000
 
 
+def test_an_overlay_before_its_first_peer_is_drawn_empty() -> None:
+    peers, links = (rows.slice(0, 0) for rows in snapshot())
+    assert overlay_snapshot(peers, links, 6, "early").axes[0].get_legend() is None
+
+
 def test_nothing_cannot_be_drawn() -> None:
     for draw in (lambda t: series(t, ["diameter"]), lambda t: distribution(t, ["diameter"])):
         with pytest.raises(UseError, match="nothing to draw"):
