@@ -99,9 +99,9 @@ class Manifest:
         )
 
 
-def read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     """The manifest of a run directory. Raises: StoreBroken, FileNotFoundError."""
-    path = directory / FILE
+    path = directory / file
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         if raw.pop("format") != FORMAT:

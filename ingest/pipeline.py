@@ -13,6 +13,7 @@
 A stage reads what earlier ones committed and writes tables into fresh directories; they come
 into being together when run.json names them. So a process that is killed leaves nothing that
 anybody could take for a result, and the next one goes on with the stage that was under way.
+A run that is replaced is kept aside until its successor's input is described.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun, writing
 from ingest.watch import watching
-from model.errors import InputsDiffer
+from model.errors import InputsDiffer, UseError
 from model.progress import Progress, silent
 
 _SMALL = 64 * 2**20
@@ -84,11 +85,19 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
         check_options(source_named(found.source), request.options)
         already = _begin(writer, request, found)
         job = Job(spark, writer, tuple(found.files), request.options, request.layers)
-        for number, stage in enumerate(STAGES, start=1):
-            if stage.name not in job.manifest.stages:
-                with watching(spark, f"{stage.name} ({number}/{len(STAGES)})", progress):
-                    stage.run(job)
+        try:
+            _run_stages(job, progress)
+        except UseError:
+            writer.restore()
+            raise
         return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
+
+
+def _run_stages(job: Job, progress: Progress) -> None:
+    for number, stage in enumerate(STAGES, start=1):
+        if stage.name not in job.manifest.stages:
+            with watching(job.spark, f"{stage.name} ({number}/{len(STAGES)})", progress):
+                stage.run(job)
 
 
 def _looked_over(request: IngestRequest) -> int:

@@ -58,6 +58,7 @@ def _describe(job: Job) -> None:
         unknown=tuple(told.unknown),
         notes=dict(told.notes),
     )
+    job.writer.accept()
 
 
 def _described(job: Job) -> Description:

@@ -37,6 +37,8 @@ from model.run import RunFacts, check_run_name
 from model.tables import TABLES, table
 
 _LOCK = ".lock"
+_REPLACED = "replaced.json"
+"""The manifest of a complete run whose successor's input is not yet known to be good."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,26 @@ class RunWriter:
     manifest: Manifest | None
 
     def begin(self, manifest: Manifest) -> None:
-        """Start the run anew: nothing of an earlier one remains."""
+        """Start the run anew. A complete one of that name is kept aside until `accept`."""
+        if self.manifest is not None and self.manifest.complete:
+            aside = self.directory / f"{_REPLACED}.new"
+            shutil.copyfile(self.directory / FILE, aside)
+            aside.replace(self.directory / _REPLACED)
         self.manifest = manifest
         write_manifest(self.directory, manifest)
         self.sweep()
+
+    def accept(self) -> None:
+        """The input is good: the run that was kept aside is let go."""
+        (self.directory / _REPLACED).unlink(missing_ok=True)
+        self.sweep()
+
+    def restore(self) -> None:
+        """The input is not good: the run that was kept aside, if any, is back."""
+        if (self.directory / _REPLACED).is_file():
+            (self.directory / _REPLACED).replace(self.directory / FILE)
+            self.manifest = read_manifest(self.directory)
+            self.sweep()
 
     def fresh_directory(self, name: str) -> Path:
         """A directory for a new generation of a table; unseen until it is committed."""
@@ -168,11 +186,12 @@ class RunWriter:
         return TableEntry(str(directory.relative_to(self.directory)), rows)
 
     def sweep(self) -> None:
-        """Remove what the manifest does not name: the leavings of a killed writer."""
-        named = (
-            {entry.directory for entry in self.manifest.tables.values()} if self.manifest else ()
-        )
-        kept = {self.directory / name for name in named}
+        """Remove what no manifest names: the leavings of a killed writer."""
+        manifests = [self.manifest] if self.manifest else []
+        if (self.directory / _REPLACED).is_file():
+            manifests.append(read_manifest(self.directory, _REPLACED))
+        entries = [entry for manifest in manifests for entry in manifest.tables.values()]
+        kept = {self.directory / entry.directory for entry in entries}
         for directory in self._below_tables("/*"):
             if directory not in kept:
                 shutil.rmtree(directory)

@@ -90,6 +90,7 @@ def asked(inputs: Path) -> dict[str, Row]:
         "other options": {**tiny, "options": {"interval_us": 5}, "layers": ["mesh"]},
         "other content": {**tiny, "paths": [str(inputs / "other/tiny.csv")]},
         "replaced": {**tiny, "paths": [str(inputs / "other/tiny.csv")], "replace": True},
+        "nothing good": {**tiny, "paths": [str(inputs / "bad/tiny.csv")], "replace": True},
     }
 
 
@@ -97,10 +98,11 @@ def asked(inputs: Path) -> dict[str, Row]:
 def ingested(tmp_path_factory: pytest.TempPathFactory) -> Ingested:
     folder = tmp_path_factory.mktemp("pipeline")
     inputs = folder / "inputs"
-    for place in ("", "elsewhere", "other"):
+    for place in ("", "elsewhere", "other", "bad"):
         (inputs / place).mkdir(parents=True, exist_ok=True)
         (inputs / place / "tiny.csv").write_text(TINY)
     (inputs / "other/tiny.csv").write_text(TINY + "3,a,b\n")
+    (inputs / "bad/tiny.csv").write_text("interval,src,dst\nnever,a,b\n")
     requests = asked(inputs)
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, str(folder / "ws")],
@@ -575,6 +577,11 @@ class TestAgain:
     def test_replaced_it_is_the_new_one(self, ingested: Ingested) -> None:
         assert ingested.told["replaced"] == {"already_complete": False, "state": "complete"}
         assert ingested.run("tiny").facts.clock.last == 3
+
+    def test_it_stays_where_nothing_of_its_successor_is_good(self, ingested: Ingested) -> None:
+        assert ingested.told["nothing good"]["error"] == "InputError"
+        run = ingested.run("tiny")
+        assert (run.facts.clock.last, run.rows("quarantine")) == (3, 0)
 
     def test_nothing_is_left_in_the_workspace(self, ingested: Ingested) -> None:
         scratch = ingested.workspace / ".spark"

@@ -237,8 +237,33 @@ class TestWriting:
     def test_beginning_anew_leaves_nothing_of_the_old(self, run: StoredRun, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
+            writer.accept()
         assert everything(run.directory) == {FILE}
         assert read_manifest(run.directory) == EMPTY
+
+    def test_a_successor_that_is_not_accepted_gives_the_old_back(
+        self, run: StoredRun, rows: pa.Table, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "parse", "staged/parsed.events", rows)
+            assert not read_manifest(run.directory).complete
+        with writing(tmp_path, "monday") as writer:  # as after a kill
+            writer.restore()
+            writer.restore()
+            assert writer.manifest == run.manifest
+        assert everything(run.directory) == before
+        assert open_run(tmp_path, "monday").read("links").equals(run.read("links"))
+
+    def test_half_a_run_is_not_kept_aside(self, tmp_path: Path, rows: pa.Table) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", rows)
+            writer.begin(EMPTY)
+            writer.restore()
+            assert writer.manifest == EMPTY
+        assert everything(writer.directory) == {FILE}
 
     def test_generations_never_meet(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
