@@ -87,6 +87,8 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
     return {
         "spark.driver.extraJavaOptions": " ".join([_LOGGING, *(_QUICK_JVM if quick else ())]),
         "spark.driver.memory": os.environ.get("VIZPUB_SPARK_MEMORY", "2g"),
+        # Spark takes a Python program for a shell, and would draw a bar of its own.
+        "spark.ui.showConsoleProgress": "false",
     }
 
 
@@ -100,7 +102,6 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.log.structuredLogging.enabled": "false",
     }
     if master.startswith("local"):
