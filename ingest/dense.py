@@ -40,7 +40,7 @@ def peer_index(
 ) -> DataFrame:
     """name, key, index, reports of every peer that anything names; see Observed.peer_key."""
     reporting = observed["peers"].select(F.col("key").alias("name"), "reports")
-    named = _names(observed, PEER_COLUMNS)
+    named = reporting.select("name").unionAll(_names(observed, PEER_COLUMNS)).distinct()
     key = F.col("name") if key_of is None else key_of(F.col("name"))
     rows = named.join(reporting, "name", "left").fillna(False, ["reports"])
     return _numbered(rows.withColumn("key", key), *_natural("key"))
@@ -63,15 +63,14 @@ def message_index(observed: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _names(observed: Mapping[str, DataFrame], columns: Sequence[str]) -> DataFrame:
-    reporting = observed["peers"].select(F.col("key").alias("name"))
+    nobody = observed["peers"].select(F.col("key").alias("name")).limit(0)
     parts = [
         frame.select(F.col(column).alias("name")).distinct()
         for frame in observed.values()
         for column in columns
         if column in frame.columns
     ]
-    start = reporting if columns == PEER_COLUMNS else reporting.limit(0)
-    return reduce(DataFrame.unionAll, parts, start).where("name IS NOT NULL").distinct()
+    return reduce(DataFrame.unionAll, parts, nobody).where("name IS NOT NULL").distinct()
 
 
 def _natural(column: str) -> tuple[Column, ...]:

@@ -1,8 +1,9 @@
 """The one place that starts a SparkSession.
 
 Everything comes from configuration and environment, so `spark-submit`, a standalone
-cluster and a laptop run the same code; what is set here are defaults for the laptop,
-and each gives way to what the user configured.
+cluster and a laptop run the same code; what is set here are defaults for the laptop, and
+each gives way to what the user configured. Only the driver's own JVM is started as said here
+(its memory by VIZPUB_SPARK_MEMORY), unless spark-submit started it.
 """
 
 from __future__ import annotations
