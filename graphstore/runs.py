@@ -66,11 +66,6 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     )
 
 
-def run_facts(driver: Driver, database: str, name: str) -> RunFacts:
-    """The facts of a loaded run. Raises: as `open_run`."""
-    return open_run(driver, database, name).facts
-
-
 def run_properties(driver: Driver, database: str, name: str) -> dict[str, Any] | None:
     """The properties of a Run node, whatever its state; null where there is none."""
     found = _rows(driver, database, "run", run=name)

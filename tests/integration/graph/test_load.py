@@ -13,7 +13,7 @@ import pytest
 from graphstore import read
 from graphstore.load import LoadSummary, load_run
 from graphstore.queries import ask
-from graphstore.runs import open_run, run_facts
+from graphstore.runs import open_run
 from graphstore.verify import verify_run
 from model.clock import OPEN, Clock
 from model.errors import CheckFailed, RunNotComplete, UnknownName
@@ -156,7 +156,7 @@ def test_a_copy_of_other_tables_gives_way(
     assert (second.replaced, second.already_complete) == (False, True)
     assert first.links == len(new.rows["links"])
     assert verify_run(graph.driver, graph.database, new.facts, new.tables) == []
-    assert run_facts(graph.driver, graph.database, "replaced") == new.facts
+    assert open_run(graph.driver, graph.database, "replaced").facts == new.facts
 
 
 @pytest.mark.parametrize("stop_at", [1, 5, 9, 14, 20, 24])
@@ -191,7 +191,7 @@ def test_a_replayed_batch_is_a_no_op(graph: Graph, loaded: Load) -> None:
     graph.ask("MATCH (r:Run {key: 'replay'}) SET r.state = 'loading'")
     load_run(graph.driver, graph.database, history.facts, history.tables)
     assert relationships(graph, "replay") == before
-    assert run_facts(graph.driver, graph.database, "replay") == history.facts
+    assert open_run(graph.driver, graph.database, "replay").facts == history.facts
 
 
 def test_two_loads_of_a_run_at_once(graph: Graph) -> None:
