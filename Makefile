@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-CODE := model cypher graphstore analytics ingest cli tests
+CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
 .PHONY: help demo test check
 

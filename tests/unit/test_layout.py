@@ -15,7 +15,10 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("model", "cypher", "graphstore", "analytics", "ingest", "cli")
+PACKAGES = (
+    *("model", "cypher", "graphstore", "analytics", "ingest"),
+    *("simulators", "experiments", "cli"),
+)
 LONGEST_MODULE, LONGEST_FUNCTION, MEDIAN_FUNCTION = 400, 60, 8
 HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 """What a command that only asks or reads must not wait for."""

@@ -1,0 +1,1 @@
+"""Evaluations as data: TOML files with what was published, and what runs them."""

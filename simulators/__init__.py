@@ -1,0 +1,1 @@
+"""Systems that report: overlays in virtual time, and the world they live in."""
