@@ -1,0 +1,134 @@
+"""What all figures share: style, colours, panels, how values and names are put on them.
+
+Colours are Okabe and Ito's, told apart by the colour-blind (jfly.uni-koeln.de/color, 2008).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from model.columns import Column
+from model.errors import UseError
+from model.metrics import METRICS
+from model.tables import RECEPTIONS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+GREY = "#7F8C8D"
+PANEL_HEIGHT = 2.2
+_WIDTH = 7.0
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "vizpub",
+    "savefig.dpi": 150,
+    "figure.constrained_layout.use": True,
+}
+
+
+def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
+    """Write the figure as `png`, `svg` or `pdf`, without dates. Raises: UseError."""
+    if form not in FORMATS:
+        raise UseError(f"'{form}' is no format for a figure; use {', '.join(FORMATS)}")
+    undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with styled(), warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(out, format=form, metadata=undated[form])
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """While it lasts, all that matplotlib makes is in our style; the global one stays as it is."""
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        yield
+
+
+def panels(count: int, title: str, height: float = PANEL_HEIGHT) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels below one another, each `height` inches high."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, max(height * count, 3.0)))
+    if title:
+        figure.suptitle(plain(title))
+    return figure, list(figure.subplots(count, 1, squeeze=False)[:, 0])
+
+
+def colours() -> Iterator[str]:
+    """The palette, over and over."""
+    while True:
+        yield from PALETTE
+
+
+def numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """The values of a column as doubles; null = NaN."""
+    values: np.ndarray = column.cast(pa.float64()).fill_null(math.nan).to_numpy()
+    return values
+
+
+def keep_whole(axis: Axis) -> None:
+    """Put ticks at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
+    """Write into the panel that nothing is known, where it is so."""
+    if not len(values) or np.isnan(values).all():
+        panel.set_yticks([])
+        panel.text(0.5, 0.5, "unknown", transform=panel.transAxes, ha="center", va="center")
+
+
+def short(name: str, width: int = 24) -> str:
+    """A name cut in its middle to at most so many characters, as `plain` text."""
+    return plain(name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}")
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib draws as it is."""
+    return text.replace("$", r"\$")  # or matplotlib takes it for mathematics
+
+
+def require(something: Any) -> None:
+    """Raises: UseError where there is nothing of it."""
+    if not something:
+        raise UseError("there is nothing to draw")
+
+
+def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:
+    """The values of a column as doubles (null = NaN), and its name with the unit."""
+    values, unit = numbers(table[name]), _unit(name)
+    if unit == "µs":
+        return values / 1000, f"{name.replace('_us', '')} (ms)"
+    return values, f"{name} ({unit})" if unit else name
+
+
+def _unit(name: str) -> str:
+    columns: Iterable[Column] = (c for t in (*METRICS, RECEPTIONS) for c in t if c.name == name)
+    return next((column.unit for column in columns), "µs" if name.endswith("_us") else "")
+
+
+def is_counted(table: pa.Table, name: str) -> bool:
+    """Whether the values are drawn as the whole numbers they are (µs are drawn as ms)."""
+    return pa.types.is_integer(table.schema.field(name).type) and _unit(name) != "µs"
