@@ -1,0 +1,30 @@
+"""Types of the parameters of systems, network models, churn and workloads.
+
+A group of parameters is a frozen dataclass whose fields have one of these types and a
+description:
+
+    @dataclass(frozen=True)
+    class CyclonParameters:
+        view: Annotated[Positive, Meta(description="Peers in a view.")] = 20
+        period: Annotated[Duration, Meta(description="One shuffle a period.")] = "1s"
+
+The command line makes an option of each, msgspec checks their values wherever they come from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from model.clock import parse_duration_us
+
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+PositiveReal = Annotated[float, Meta(gt=0)]
+Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h|h)$")]
+"""Such as 50ms, 1s or 1.5h."""
+
+us = parse_duration_us
+"""µs of a Duration."""
