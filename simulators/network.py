@@ -11,9 +11,9 @@ take or who is looking.
             self.ping = net.kind("ping", self.on_ping, failed=self.on_lost)
             net.every(1_000_000, self.on_tick)
 
-        def on_tick(self, peer: int) -> None: ...                        # once a second, at its own phase
+        def on_tick(self, peer: int) -> None: ...  # once a second
         def on_ping(self, peer: int, sender: int, payload: Any) -> None: ...
-        def on_lost(self, peer: int, to: int, payload: Any) -> None: ...  # no answer in time
+        def on_lost(self, peer: int, to: int, payload: Any) -> None: ...  # not acknowledged
 
 A *system* is what can be simulated on its own: protocols under one roof that take
 subscriptions and publications, and show their links.

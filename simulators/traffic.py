@@ -1,0 +1,29 @@
+"""What each peer sent and received since it was last asked."""
+
+from __future__ import annotations
+
+from ingest.reports import Counters
+
+
+class Traffic:
+    """Messages and bytes each way, a list with a place for each peer."""
+
+    __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
+
+    def __init__(self, peers: int) -> None:
+        self.messages_sent = [0] * peers
+        self.bytes_sent = [0] * peers
+        self.messages_received = [0] * peers
+        self.bytes_received = [0] * peers
+
+    def take(self, peer: int) -> Counters:
+        """The counts of a peer, which begin at 0 again."""
+        counted = Counters(
+            self.messages_sent[peer],
+            self.bytes_sent[peer],
+            self.messages_received[peer],
+            self.bytes_received[peer],
+        )
+        self.messages_sent[peer] = self.bytes_sent[peer] = 0
+        self.messages_received[peer] = self.bytes_received[peer] = 0
+        return counted
