@@ -66,7 +66,7 @@ def test_what_is_written_is_what_is_meant(text: str, meant: object) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("te:assam", "no drink 'te'; did you mean tea?"),
+        ("te:assam", "no drink 'te'; did you mean tea"),
         ("", "no drink ''; there are: tea, water"),
         ("tea", "drink 'tea' needs leaf; write for example tea:assam,minutes=4"),
         ("tea:assam,minute=4", "drink 'tea' has no 'minute'; did you mean minutes?"),
