@@ -9,9 +9,11 @@ import typer
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """How rows are written."""
-KINDS = ("series", "ecdf", "ccdf", "coverage", "overlay")
+KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """The kinds of figures."""
-SOURCES = ("auto", "reports", "libp2p", "edges", "deliveries")
+LAYOUTS = ("ring", "layers")
+"""How a message's dissemination is laid out."""
+SOURCES = ("auto", "reports", "libp2p", "vizpub", "edges", "deliveries")
 """What an input may be."""
 _MOST = 200
 """More than this no one reads; a run may have 100,000 peers."""
@@ -49,6 +51,12 @@ def complete_formats(ctx: typer.Context) -> Iterable[str]:
 def complete_kinds(ctx: typer.Context) -> Iterable[str]:
     """The kinds of figures."""
     return KINDS
+
+
+@_offering
+def complete_layouts(ctx: typer.Context) -> Iterable[str]:
+    """How a message's dissemination is laid out."""
+    return LAYOUTS
 
 
 @_offering

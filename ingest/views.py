@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +163,76 @@ def _eligible(run: Run, published: pa.Table) -> pa.Table:
     subscribed = (pc.field("vf") <= pc.field("tick")) & (pc.field("vt") > pc.field("tick"))
     other = pc.fill_null(pc.not_equal(pairs["peer"], pairs["publisher"]), True)
     return pairs.filter(other).filter(subscribed).select(["message", "peer"])
+
+
+def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
+    """Whom a message came to, and each copy of it that arrived.
+
+    Peers are the publisher, who received it, who is only known to have passed it on, and who
+    missed it. They have `peer`, `peer_name`, `role`: publisher, missed (eligible, but never
+    reached), subscriber or relay (subscribed or not at the first reception), else peer; `hop`
+    of the first reception (0 = publisher, null = unknown or missed), and `duplicates`, the
+    copies after the first. Copies by hop and time have `hop`, `time_us`, `previous_hop` and
+    `peer` with their names, `first` and `interested`, as model.tables says.
+
+        peer  peer_name  role        hop  duplicates    hop  time_us  previous_hop  peer  first
+        0     alice      publisher   0    0             1    130000   0             1     true
+        1     bob        subscriber  1    1             3    600000   2             1     false
+
+    Raises: UnknownName, UseError where the run's source does not tell of receptions.
+    """
+    run.facts.check_known("receptions")
+    published = _message(run, message)
+    of_it = pc.field("message") == published["message"][0]
+    columns = ["hop", "time_us", "previous_hop", "peer", "first", "interested"]
+    order = ["hop", "time_us", "peer", "previous_hop"]
+    copies = run.stored.read("receptions", columns, of_it)
+    copies = copies.sort_by([(column, "ascending") for column in order])
+    eligible = frozenset(_eligible(run, published)["peer"].to_pylist())
+    peers = pa.Table.from_pylist(
+        list(_reached(copies, published["publisher"][0].as_py(), eligible)), _REACHED
+    )
+    return run.with_names(peers), run.with_names(copies)
+
+
+_REACHED = pa.schema(
+    [
+        ("peer", pa.int32()),
+        ("role", pa.string()),
+        ("hop", pa.int32()),
+        ("duplicates", pa.int64()),
+    ]
+)
+
+
+def _message(run: Run, name: str) -> pa.Table:
+    """The row of a message. Raises: UnknownName."""
+    found = run.stored.read("publications", where=pc.field("key") == name)
+    if not found.num_rows:
+        raise UnknownName("message", name, run.stored.read("publications")["key"].to_pylist())
+    return found
+
+
+def _reached(
+    copies: pa.Table, publisher: int | None, eligible: frozenset[int]
+) -> Iterator[dict[str, Any]]:
+    """The rows of the peers, by peer."""
+    receivers = copies["peer"].to_pylist()
+    copied = Counter(receivers)
+    firsts = {row["peer"]: row for row in copies.to_pylist() if row["first"]}
+    named = {*receivers, *copies["previous_hop"].to_pylist(), publisher} - {None}
+    for peer in sorted({*named, *eligible}):
+        first = firsts.get(peer)
+        hop = 0 if peer == publisher else first and first["hop"]
+        role = "publisher" if peer == publisher else _role(first, peer in eligible)
+        duplicates = copied[peer] - (first is not None)
+        yield {"peer": peer, "role": role, "hop": hop, "duplicates": duplicates}
+
+
+def _role(first: dict[str, Any] | None, is_eligible: bool) -> str:
+    if first is None:
+        return "missed" if is_eligible else "peer"
+    return {True: "subscriber", False: "relay", None: "peer"}[first["interested"]]
 
 
 def _place_in_group(sorted_groups: np.ndarray) -> np.ndarray:

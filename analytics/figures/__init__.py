@@ -5,15 +5,20 @@ same SVG or PDF, byte by byte. `canvas` has what all of them share.
 """
 
 from analytics.figures.canvas import FORMATS, PALETTE, save
+from analytics.figures.distributions import density, distribution
 from analytics.figures.messages import coverage
 from analytics.figures.overlay import ROLE_COLOURS, overlay_snapshot
-from analytics.figures.values import distribution, series
+from analytics.figures.series import series
+from analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
     "FORMATS",
+    "LAYOUTS",
     "PALETTE",
     "ROLE_COLOURS",
     "coverage",
+    "density",
+    "dissemination_tree",
     "distribution",
     "overlay_snapshot",
     "save",

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.columns import Column
 from model.errors import UseError
@@ -78,6 +79,27 @@ def colours() -> Iterator[str]:
     """The palette, over and over."""
     while True:
         yield from PALETTE
+
+
+def shades_of(count: int) -> list[Any]:
+    """A colour for each of so many things: the palette, or steps of a scale beyond it."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    from matplotlib import colormaps
+
+    return list(colormaps["viridis"](np.linspace(0, 0.9, count)))
+
+
+def groups(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
+    """The rows of each value of column `by`, as its first rows come; null = all as one, ''.
+
+    Whole numbers are named with their column: `interval 12`.
+    """
+    if by is None:
+        return [("", table)]
+    values = pc.unique(table[by])
+    before = f"{by} " if pa.types.is_integer(values.type) else ""
+    return [(f"{before}{value}", table.filter(pc.field(by) == value)) for value in values]
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:

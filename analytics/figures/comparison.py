@@ -1,0 +1,195 @@
+"""Groups of runs side by side: their means with 95 % confidence intervals, whole or over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.comparison import Measured
+from analytics.figures.canvas import (
+    PALETTE,
+    keep_whole,
+    numbers,
+    panels,
+    plain,
+    require,
+    say_if_unknown,
+    short,
+    styled,
+)
+from model.errors import UseError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ABREAST = 3
+"""Panels beside one another."""
+_WIDTH, _HEIGHT, _LEGEND_LINE = 7.0, 1.9, 0.22
+_LINES, _MARKS = ("-", "--", ":"), ("o", "s", "^")
+_LEGEND_WIDTH = 110
+"""Characters that fit beside one another."""
+_LABEL = 26
+"""A longer label than this is wider than its panel in one line."""
+
+
+def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
+    """The mean and interval of every group: a panel for each metric of `table`.
+
+    `table` is what analytics.comparison.compare gives; each of `runs` is a small circle beside
+    the mean of its group. Raises: UseError where there is no row, or too many groups.
+    """
+    means = table.filter(pc.field("estimate") == "mean")
+    require(means.num_rows)
+    metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
+    styles = _styles(groups)
+    with styled():
+        figure, rows = _grid(len(metrics), len(groups), title)
+        for panel, metric in zip(rows, metrics, strict=True):
+            own = means.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_title, metric, own["unit"][0].as_py())
+            for place, mean in enumerate(own.to_pylist()):
+                singles = [r.values.get(metric) for r in runs if r.group == mean["group"]]
+                _draw_group(panel, place, mean, factor, styles[mean["group"]])
+                _draw_runs(panel, place, singles, factor, styles[mean["group"]])
+            panel.set_xlim(-0.6, len(groups) - 0.4)
+            panel.set_xticks([])
+            say_if_unknown(panel, numbers(own["value"]))
+        _legend(figure, styles, means)
+    return figure
+
+
+def comparison_series(table: pa.Table, title: str = "") -> Figure:
+    """The mean of every group over the intervals, its interval as a band: a panel per metric.
+
+    `table` is what analytics.comparison.compare_series gives. A gap is unknown; a group of one
+    run has no band. Raises: UseError where there is no row, or too many groups.
+    """
+    require(table.num_rows)
+    metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
+    styles = _styles(groups)
+    with styled():
+        figure, rows = panels(len(metrics), title)
+        figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * len(groups))
+        for panel, metric in zip(rows, metrics, strict=True):
+            own = table.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_ylabel, metric, own["unit"][0].as_py())
+            for group in groups:
+                _draw_series(panel, own.filter(pc.field("group") == group), factor, styles[group])
+            panel.set_xlim(*_around(numbers(table["interval"])))
+            panel.tick_params(labelbottom=panel is rows[-1])
+            say_if_unknown(panel, numbers(own["value"]))
+        rows[-1].set_xlabel("interval")
+        keep_whole(rows[-1].xaxis)
+        _legend(figure, styles, table)
+    return figure
+
+
+def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A colour, a line and a mark for each group, so that print in grey tells some apart too."""
+    every = [(line, mark) for line, mark in zip(_LINES, _MARKS, strict=True)]
+    kinds = list(islice(product(every, PALETTE), len(groups)))
+    if len(kinds) < len(groups):
+        raise UseError(
+            f"{len(groups)} groups are too many to tell apart in a figure; "
+            f"at most {len(kinds)}, for example with --by protocol"
+        )
+    return {
+        group: {"color": colour, "ls": line, "marker": mark}
+        for group, ((line, mark), colour) in zip(groups, kinds, strict=True)
+    }
+
+
+def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    abreast = min(_ABREAST, count)
+    lines = ceil(count / abreast)
+    figure = Figure(figsize=(_WIDTH, _HEIGHT * lines + _LEGEND_LINE * groups + 0.3))
+    if title:
+        figure.suptitle(plain(title))
+    every = list(figure.subplots(lines, abreast, squeeze=False).flat)
+    for panel in every[count:]:
+        panel.set_axis_off()
+    return figure, every[:count]
+
+
+def _label(write: Any, name: str, unit: str) -> float:
+    """Name the metric with its unit. Gives the factor its values are drawn by (µs are as ms)."""
+    text, factor = name, 1.0
+    if unit == "µs":
+        text, unit, factor = name.replace("_us", ""), "ms", 1e-3
+    if unit:
+        text += f" ({unit})" if len(text) + len(unit) < _LABEL - 3 else f"\n({unit})"
+    write(text, fontsize=8.5)
+    return factor
+
+
+def _draw_group(
+    panel: Axes, place: int, mean: dict[str, Any], factor: float, style: dict[str, Any]
+) -> None:
+    if mean["value"] is None:
+        return
+    value = mean["value"] * factor
+    ends = None
+    if mean["low"] is not None:
+        ends = [[value - mean["low"] * factor], [mean["high"] * factor - value]]
+    panel.errorbar(
+        [place], [value], yerr=ends, fmt=style["marker"], color=style["color"], ms=5, capsize=4
+    )
+
+
+def _draw_runs(
+    panel: Axes,
+    place: int,
+    values: Sequence[float | None],
+    factor: float,
+    style: dict[str, Any],
+) -> None:
+    known = [value * factor for value in values if value is not None]
+    if len(known) > 1:
+        beside = np.full(len(known), place + 0.25)
+        panel.plot(beside, known, "o", ms=3, mfc="none", color=style["color"], alpha=0.6)
+
+
+def _draw_series(panel: Axes, own: pa.Table, factor: float, style: dict[str, Any]) -> None:
+    x = numbers(own["interval"])
+    value, low, high = (numbers(own[name]) * factor for name in ("value", "low", "high"))
+    line = {"color": style["color"], "ls": style["ls"], "lw": 1.3}
+    panel.plot(x, value, **line, marker=style["marker"], ms=3, markevery=_marks(value))
+    panel.fill_between(x, low, high, color=style["color"], alpha=0.2, lw=0)
+
+
+def _marks(values: np.ndarray) -> list[int]:
+    """Places to mark: ten at equal distances, and what no line leads to."""
+    known = np.pad(~np.isnan(values), 1)
+    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
+    return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone.tolist()})
+
+
+def _around(x: np.ndarray) -> tuple[float, float]:
+    margin = 0.02 * float(np.ptp(x)) or 0.5
+    return float(x.min()) - margin, float(x.max()) + margin
+
+
+def _legend(figure: Figure, styles: dict[str, dict[str, Any]], table: pa.Table) -> None:
+    """The groups and how many runs each has, under the panels."""
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], **style, ms=5) for style in styles.values()]
+    labels = list(_labels(styles, table))
+    widest = max(map(len, labels))
+    abreast = max(1, min(len(labels), _LEGEND_WIDTH // (widest + 6)))
+    figure.legend(lines, labels, loc="outside lower center", ncols=abreast)
+
+
+def _labels(groups: Iterable[str], table: pa.Table) -> Iterator[str]:
+    for group in groups:
+        runs = table.filter(pc.field("group") == group)["runs"][0].as_py()
+        yield f"{short(group, 60)} ({runs} run{'s' if runs != 1 else ''})"

@@ -1,0 +1,201 @@
+"""How values are distributed: shares up to and from a value on, and density in growing bins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.figures.canvas import (
+    colours,
+    groups,
+    is_counted,
+    keep_whole,
+    measured,
+    panels,
+    plain,
+    require,
+    say_if_unknown,
+    shades_of,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PER_DECADE = 10
+"""Bins of a logarithmic axis: as many as keep the tail of a power law readable."""
+_HEIGHT = 2.8
+
+
+def distribution(
+    table: pa.Table,
+    columns: Sequence[str],
+    title: str = "",
+    *,
+    complementary: bool = False,
+    by: str | None = None,
+) -> Figure:
+    """How the values of each column are distributed; nulls are left out.
+
+    The share of values ≤ x (ECDF). `complementary`: ≥ x (CCDF); where the values span more
+    than a decade both axes are logarithmic, and the exact line is marked at logarithmic
+    steps (Clauset, Shalizi and Newman, 2009). `by` is a column that tells several lines of a
+    panel apart.
+
+    Raises: UseError where there is no row or no column.
+    """
+    draw = _draw_from_above if complementary else _draw_from_below
+    return _drawn(table, columns, title, by, draw)
+
+
+def density(
+    table: pa.Table, columns: Sequence[str], title: str = "", *, by: str | None = None
+) -> Figure:
+    """The probability density of each column's values in logarithmic bins, on such axes.
+
+    A bin's share of all values over its width, for whole numbers over how many of them it
+    holds, so that noise in the tail is averaged out (Newman, 2005; Milojević, 2010). Values
+    up to 0 have no place on the axis but count among all. `by` as in `distribution`.
+
+    Raises: UseError where there is no row or no column.
+    """
+    return _drawn(table, columns, title, by, _draw_density)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The known values of one line, ascending."""
+
+    name: str
+    values: np.ndarray
+    whole: bool
+    colour: Any
+
+    @property
+    def style(self) -> dict[str, Any]:
+        label = f"{plain(self.name)} ({len(self.values):,} values)"
+        return {"color": self.colour, "label": label}
+
+
+_Draw = Callable[["Axes", Sequence[_Sample]], None]
+
+
+def _drawn(
+    table: pa.Table, columns: Sequence[str], title: str, by: str | None, draw: _Draw
+) -> Figure:
+    require(table.num_rows and columns)
+    with styled():
+        figure, rows = panels(len(columns), title, _HEIGHT)
+        for panel, column, colour in zip(rows, columns, colours(), strict=False):
+            values, label = measured(table, column)
+            panel.set_xlabel(label)
+            say_if_unknown(panel, values)
+            samples = list(_samples(table, column, by, colour))
+            if not samples:
+                panel.set_xticks([])
+                continue
+            draw(panel, samples)
+            _say_how_many(panel, samples)
+            if samples[0].whole and panel.get_xscale() == "linear":
+                keep_whole(panel.xaxis)
+        if by is not None:
+            _explain(rows)
+    return figure
+
+
+def _explain(rows: Sequence[Axes]) -> None:
+    for panel in rows:
+        if panel.get_legend_handles_labels()[0]:
+            panel.legend(fontsize=8)
+
+
+def _samples(table: pa.Table, column: str, by: str | None, colour: str) -> Iterator[_Sample]:
+    lines = groups(table, by)
+    shades = [colour] if by is None else shades_of(len(lines))
+    for (name, part), shade in zip(lines, shades, strict=True):
+        values, _ = measured(part, column)
+        known = np.sort(values[~np.isnan(values)])
+        if len(known):
+            yield _Sample(name, known, is_counted(part, column), shade)
+
+
+def _say_how_many(panel: Axes, samples: Sequence[_Sample]) -> None:
+    """The number of values, and of those that a logarithmic axis has no place for."""
+    values = np.concatenate([sample.values for sample in samples])
+    hidden = int((values <= 0).sum()) if panel.get_xscale() == "log" else 0
+    rest = f", {hidden:,} of them 0 and not shown" if hidden else ""
+    panel.set_title(f"{len(values):,} values{rest}", loc="right", fontsize=8)
+
+
+def _draw_from_below(panel: Axes, samples: Sequence[_Sample]) -> None:
+    for sample in samples:
+        x, first, counts = np.unique(sample.values, return_index=True, return_counts=True)
+        share = (first + counts) / len(sample.values)
+        panel.step([x[0], *x], [0, *share], where="post", **sample.style)
+    panel.set_ylabel("share ≤ x")
+    panel.set_ylim(0, 1.02)
+
+
+def _draw_from_above(panel: Axes, samples: Sequence[_Sample]) -> None:
+    wide = _span_a_decade(np.concatenate([sample.values for sample in samples]))
+    if wide:
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+    for sample in samples:
+        x, first = np.unique(sample.values, return_index=True)
+        share = 1 - first / len(sample.values)
+        if wide:
+            x, share = x[x > 0], share[x > 0]
+        marked = list(_first_of_bins(x)) if wide else None
+        line: dict[str, Any] = {"lw": 1, "drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
+        panel.plot(x, share, markevery=marked, **line, **sample.style)
+    panel.set_ylabel("share ≥ x")
+
+
+def _span_a_decade(values: np.ndarray) -> bool:
+    positive = values[values > 0]
+    return bool(len(positive)) and positive.max() > 10 * positive.min()
+
+
+def _first_of_bins(x: np.ndarray) -> np.ndarray:
+    """Places of the first of ascending values in each logarithmic bin."""
+    bins = np.floor(np.log10(x) * _PER_DECADE)
+    return np.unique(bins, return_index=True)[1]
+
+
+def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    for sample in samples:
+        x, share = _binned(sample.values, sample.whole)
+        if len(x):
+            panel.plot(x, share, lw=1, marker="o", ms=3.5, **sample.style)
+    if not panel.lines:
+        panel.text(0.5, 0.5, "no value above 0", transform=panel.transAxes, ha="center")
+    panel.set_ylabel("share per unit")
+
+
+def _binned(values: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The geometric middle and the density of each logarithmic bin that is not empty."""
+    positive = values[values > 0]
+    if not len(positive):
+        return positive, positive
+    low, high = np.log10(positive[0]), np.log10(positive[-1])
+    steps = int(np.floor((high - low) * _PER_DECADE)) + 1
+    edges = 10 ** (low + np.arange(steps + 1) / _PER_DECADE)
+    edges[0] = positive[0]  # or its logarithm may be rounded up
+    if whole:
+        # A bin of whole numbers begins at one; the least bins hold one number each.
+        edges = np.unique(np.ceil(edges - 1e-9))
+    if edges[-1] <= positive[-1]:
+        edges = np.append(edges, edges[-1] + 1 if whole else edges[-1] * 10 ** (1 / _PER_DECADE))
+    counts, _ = np.histogram(positive, edges)
+    last = edges[1:] - 1 if whole else edges[1:]
+    held = counts > 0
+    share = counts / np.diff(edges) / len(values)
+    return np.sqrt(edges[:-1] * last)[held], share[held]

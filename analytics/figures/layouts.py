@@ -1,0 +1,144 @@
+"""Where the peers of a dissemination stand: on a ring, or in layers by hop."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analytics.figures.overlay import places_on_ring
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_RING_POINTS = 2 * np.pi * 190
+"""About the length of the ring in a figure of our width."""
+_LARGEST, _SMALLEST = 15.0, 3.0
+_ROW = 0.26
+"""Height of a row of the layers, in inches."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of peers, and how what is drawn at them looks."""
+
+    places: Mapping[int, tuple[float, float]]
+    diameter: float
+    """Of a peer, in points."""
+    height: float
+    """Of the figure, in inches."""
+    columns: Sequence[str] = ()
+    """Names of the layers from the left on; none = a ring."""
+
+    def bend(self, source: int, target: int) -> float:
+        """How far an arrow leaves the straight line, in lengths of it; positive = to the right.
+
+        On the ring towards the centre, an arrow to a higher number more than one back, so that
+        both are seen.
+        """
+        if self.columns:
+            return 0.12 if self.places[source][0] >= self.places[target][0] else 0.0
+        a, b = np.array(self.places[source]), np.array(self.places[target])
+        middle, across = (a + b) / 2, b - a
+        right = np.array([across[1], -across[0]])
+        length = float(np.hypot(*across)) or 1.0
+        share = 0.45 if source < target else 0.3
+        pull = share * min(float(np.hypot(*middle)) / length, 1.0)
+        return -pull if float(right @ middle) > 0 else pull
+
+    def curve(self, source: int, target: int) -> np.ndarray:
+        """Points of the arrow from a peer to another; shape (points, 2)."""
+        a, b = np.array(self.places[source]), np.array(self.places[target])
+        right = np.array([b[1] - a[1], a[0] - b[0]])
+        middle = (a + b) / 2 + self.bend(source, target) * right
+        t = np.linspace(0, 1, 13)[:, None]
+        points: np.ndarray = (1 - t) ** 2 * a + 2 * t * (1 - t) * middle + t**2 * b
+        return points
+
+    def name(self, panel: Axes, peer: int, name: str) -> None:
+        """Write a peer's name beside it."""
+        from matplotlib.patheffects import withStroke
+
+        x, y = self.places[peer]
+        clear: dict[str, Any] = {
+            "fontsize": 5.5,
+            "color": "#555555",
+            "path_effects": [withStroke(linewidth=1.5, foreground="white")],
+        }
+        if self.columns:
+            below = (0, -self.diameter / 2 - 1)
+            panel.annotate(
+                name, (x, y), below, textcoords="offset points", ha="center", va="top", **clear
+            )
+            return
+        angle = float(np.degrees(np.arctan2(y, x)))
+        left = abs(angle) > 90
+        panel.text(
+            1.06 * x, 1.06 * y, name, rotation=angle + 180 if left else angle,
+            rotation_mode="anchor", ha="right" if left else "left", va="center", **clear,
+        )  # fmt: skip
+
+
+def on_ring(
+    peers: Sequence[int], columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]
+) -> Layout:
+    """The peers by number on a circle, anticlockwise from the right, evenly spread."""
+    ordered = sorted(peers)
+    places = places_on_ring(np.arange(len(ordered)), len(ordered))
+    diameter = float(np.clip(0.75 * _RING_POINTS / max(len(ordered), 1), _SMALLEST, _LARGEST))
+    return Layout(dict(zip(ordered, map(tuple, places.tolist()), strict=True)), diameter, 7.4)
+
+
+def layered(
+    peers: Sequence[int], columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]
+) -> Layout:
+    """A column for each hop, each peer in the middle of those it reached first.
+
+    `columns` has the peers of each by its name, from the left on; `parents` whom each had its
+    first copy from. Subtrees keep to rows of their own, so no two first receptions cross but
+    where a hop is not one more than that before.
+    """
+    rows = _rows(peers, parents)
+    places = {peer: (float(x), rows[peer]) for x, of in enumerate(columns.values()) for peer in of}
+    count = max(rows.values(), default=0.0) + 1
+    height = float(np.clip(_ROW * count + 1.6, 3.2, 20.0))
+    diameter = float(np.clip(0.6 * 72 * (height - 1.6) / count, _SMALLEST, 11.0))
+    return Layout(places, diameter, height, list(columns))
+
+
+def _rows(peers: Sequence[int], parents: Mapping[int, int | None]) -> dict[int, float]:
+    """A row for each peer that nobody had its first copy from; the others amid their own."""
+    children: dict[int | None, list[int]] = defaultdict(list)
+    for peer in sorted(peers):
+        children[parents.get(peer)].append(peer)
+    known = set(peers)
+    roots = [peer for peer in sorted(peers) if parents.get(peer) not in known]
+    roots.sort(key=lambda peer: peer not in children)  # those alone come last
+    rows: dict[int, float] = {}
+    bottom = 0
+    # What hangs below no root goes round in a circle; any of it is as good a root.
+    for peer in _children_first([*roots, *sorted(peers)], children):
+        below = [rows[child] for child in children.get(peer, ()) if child in rows]
+        rows[peer] = float(np.mean(below)) if below else float(bottom)
+        bottom += not below
+    return rows
+
+
+def _children_first(
+    roots: Sequence[int], children: Mapping[int | None, Sequence[int]]
+) -> Iterator[int]:
+    """Every peer below the roots once, after those below it."""
+    seen: set[int] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            peer, done = stack.pop()
+            if done:
+                yield peer
+            elif peer not in seen:
+                seen.add(peer)
+                stack.append((peer, True))
+                stack.extend((child, False) for child in reversed(children.get(peer, ())))

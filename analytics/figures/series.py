@@ -1,0 +1,89 @@
+"""Metrics over the intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.figures.canvas import (
+    colours,
+    groups,
+    is_counted,
+    keep_whole,
+    measured,
+    numbers,
+    panels,
+    plain,
+    require,
+    say_if_unknown,
+    shades_of,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKED = 60
+"""Up to so many points get a mark, so that one between two unknowns is seen."""
+_LABEL = 28
+"""A longer label than this is higher than its panel in one line."""
+
+
+def series(
+    table: pa.Table, columns: Sequence[str], title: str = "", *, by: str | None = None
+) -> Figure:
+    """Metrics over the intervals: a panel for each column of `table` (with `interval`).
+
+    `by` is a column that tells several lines of a panel apart. A null leaves a gap.
+
+    Raises: UseError where there is no row or no column.
+    """
+    require(table.num_rows and columns)
+    lines = groups(table, by)
+    with styled():
+        figure, rows = panels(len(columns), title)
+        for panel, column, colour in zip(rows, columns, colours(), strict=False):
+            values, label = measured(table, column)
+            panel.set_ylabel(label if len(label) <= _LABEL else label.replace(" (", "\n("))
+            shades = [colour] if by is None else shades_of(len(lines))
+            for (name, part), shade in zip(lines, shades, strict=True):
+                _draw_line(panel, part, column, {"color": shade, "label": plain(name)})
+            if is_counted(table, column):
+                keep_whole(panel.yaxis)
+            say_if_unknown(panel, values)
+        rows[-1].set_xlabel("interval")
+        _share_x(rows)
+        _show_all(rows[-1], numbers(table["interval"]))
+        keep_whole(rows[-1].xaxis)
+        if by is not None:
+            rows[0].legend()
+    return figure
+
+
+def _draw_line(panel: Axes, part: pa.Table, column: str, style: dict[str, Any]) -> None:
+    values, _ = measured(part, column)
+    marked = None if part.num_rows <= _MARKED else list(_alone(values))
+    (line,) = panel.plot(numbers(part["interval"]), values, lw=1.2, **style)
+    line.set(marker="o", markersize=3, markevery=marked)
+
+
+def _alone(values: np.ndarray) -> np.ndarray:
+    """Places of the values between two unknown ones: no line leads to or from them."""
+    known = np.pad(~np.isnan(values), 1)
+    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
+
+
+def _share_x(rows: Sequence[Axes]) -> None:
+    for panel in rows[:-1]:
+        panel.sharex(rows[-1])
+        panel.tick_params(labelbottom=False)
+
+
+def _show_all(panel: Axes, x: np.ndarray) -> None:
+    """The whole range of x, whether anything is known there or not."""
+    margin = 0.05 * float(np.ptp(x)) or 0.5
+    panel.set_xlim(x.min() - margin, x.max() + margin)
