@@ -42,18 +42,9 @@ class Reports:
         ends: run, HEADER_COLUMNS), `counts` (what, name, records) and `quarantine`.
         """
         lines = read_lines(spark, files)
-        # Every staged table is made from the records, and reading them is the dear part.
-        records = read_records(lines).persist()
-        sound = _with_run(records.where("reason IS NULL"))
-        every = sound.where(_IS_REPORT)
-        chosen = every if options.only is None else every.where(F.col("run") == options.only)
-        lost = _lost(chosen).persist()
-        return {
-            "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
-            "headers": sound.where(f"NOT {_IS_REPORT}").select("run", "header.*"),
-            "counts": _counts(sound, lost, records),
-            "quarantine": quarantine(_refused(records, lost, lines), lines),
-        }
+        tables = staged_tables(read_records(lines), lines, options.only)
+        refused = tables.pop("refused")
+        return {**tables, "quarantine": quarantine(refused, lines)}
 
     def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
         """One tick per interval.
@@ -69,6 +60,26 @@ class Reports:
     ) -> Observed:
         """Lazily; what no report of the run has is unknown."""
         return observed.observe(staged, description, options)
+
+
+def staged_tables(records: DataFrame, texts: DataFrame, only: str | None) -> dict[str, DataFrame]:
+    """Records as `read_records` gives them → `reports`, `headers`, `counts` and `refused`.
+
+    `texts` has the text of every record by file and position, `only` names the run to take;
+    `refused` has file, position, text and reason.
+    """
+    # Every staged table is made from the records, and reading them is the dear part.
+    records = records.persist()
+    sound = _with_run(records.where("reason IS NULL"))
+    every = sound.where(_IS_REPORT)
+    chosen = every if only is None else every.where(F.col("run") == only)
+    lost = _lost(chosen).persist()
+    return {
+        "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
+        "headers": sound.where(f"NOT {_IS_REPORT}").select("run", "header.*"),
+        "counts": _counts(sound, lost, records),
+        "refused": _refused(records, lost, texts),
+    }
 
 
 def _with_run(records: DataFrame) -> DataFrame:
@@ -130,10 +141,10 @@ def _counts(sound: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
     return every.groupBy("what", "name").agg(F.sum("n").alias("records"))
 
 
-def _refused(records: DataFrame, lost: DataFrame, lines: DataFrame) -> DataFrame:
+def _refused(records: DataFrame, lost: DataFrame, all_texts: DataFrame) -> DataFrame:
     """file, position, text and reason of what goes to the quarantine."""
     columns: tuple[str | Column, ...] = (*_PLACE, "text")
     unsound = records.where("reason IS NOT NULL").select(*columns, "reason")
     conflicting = lost.where("what = 'conflicting_records'").select(*_PLACE)
-    texts = lines.join(conflicting, list(_PLACE), "left_semi").select(*columns)
+    texts = all_texts.join(conflicting, list(_PLACE), "left_semi").select(*columns)
     return unsound.unionByName(texts.withColumn("reason", F.lit("conflicting report")))

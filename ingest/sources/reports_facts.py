@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
@@ -20,10 +21,22 @@ _NAMELESS = "reports left out as they name no run"
 _NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
 
 
-def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+@dataclass(frozen=True)
+class Words:
+    """How a source of reports calls things to people."""
+
+    run: str = "run"
+    header: str = "run headers and ends"
+    """What is left where there is no report."""
+
+
+def describe(
+    staged: Mapping[str, DataFrame], options: SourceOptions, words: Words = Words()
+) -> Description:
     """See Reports.describe."""
     counted = staged["counts"].orderBy("name").collect()
-    run = _the_run({row.name: row.records for row in counted if row.what == "run"}, options.only)
+    found = {row.name: row.records for row in counted if row.what == "run"}
+    run = _the_run(found, options.only, words)
     header = _header(staged["headers"], run)
     counts = _counts(staged["reports"])
     absent = [name for name in _fields() if not counts[name]]
@@ -43,27 +56,27 @@ def describe(staged: Mapping[str, DataFrame], options: SourceOptions) -> Descrip
     )
 
 
-def _the_run(found: Mapping[str | None, int], only: str | None) -> str | None:
+def _the_run(found: Mapping[str | None, int], only: str | None, words: Words) -> str | None:
     """The one run of the input; null if it has no name. `found` is how many reports each has."""
     if not any(found.values()):
         raise InputError(
             "no report could be read",
-            "all that could be read are run headers and ends"
+            f"all that could be read are {words.header}"
             if found
             else "every record was refused; see the quarantine",
         )
     named = sorted(run for run in found if run is not None)
     if only is not None:
         if only not in named:
-            raise UnknownName("run", only, named)
+            raise UnknownName(words.run, only, named)
         if not found[only]:
-            raise InputError(f"the input has a header of run '{only}', but no report")
+            raise InputError(f"the input names {words.run} '{only}', but has no report of it")
         return only
     if len(named) > 1:
         told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
         example = max(named, key=lambda run: found[run] > 0)
         raise UseError(
-            f"the input holds several runs: {told}; pick one, for example: --only {example}"
+            f"the input holds several {words.run}s: {told}; pick one, for example: --only {example}"
         )
     return named[0] if named else None
 
