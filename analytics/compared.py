@@ -1,0 +1,126 @@
+"""The metrics by which runs are compared: what they are called and what they are averaged over.
+
+A metric of a table goes by its column, as 'diameter', or by table and column, as
+'topics/hit_ratio'. A column that several tables have means, by itself, the figure of the whole
+run where there is one, else the first of overlay, peers, topics, messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from model.columns import Column, Table
+from model.errors import UnknownName, UseError
+from model.metrics import METRICS
+
+_OVER = {
+    "overlay": "mean of intervals",
+    "peers": "mean of peers, then of intervals",
+    "topics": "mean of topics, then of intervals",
+    "messages": "mean of messages",
+}
+_OVER_OF_INTERVAL = {
+    "overlay": "interval",
+    "peers": "mean of peers",
+    "topics": "mean of topics",
+    "messages": "mean of messages published",
+}
+_NAMES = ("component", "strong_component")
+"""Numbers that name something; they have no mean."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity that a run has one value of, or one in every interval."""
+
+    name: str
+    unit: str
+    over: str
+    """What its value is the mean, sum or maximum of, in words."""
+    meaning: str
+    table: str = ""
+    """Its metrics table; empty for a figure of the whole run."""
+    column: str = ""
+
+
+def _whole(name: str, over: str, meaning: str, unit: str = "") -> Metric:
+    return Metric(name, unit, over, meaning)
+
+
+WHOLE = (
+    _whole("distinct_peers", "whole run", "peers that were ever present, N", "peers"),
+    _whole("distinct_links", "whole run", "pairs (src, dst) ever linked, E", "links"),
+    _whole("distinct_links_per_peer", "whole run", "E/N"),
+    _whole("distinct_density", "whole run", "E/(N(N-1))"),
+    _whole("publications", "sum over the run", "messages published", "messages"),
+    _whole("hit_ratio", "pooled over messages", "Σ delivered / Σ eligible", "share"),
+    _whole("hit_ratio_mean", "mean of messages", "delivered / eligible", "share"),
+    _whole("hops_mean", "mean of first receptions", "links travelled from the publisher", "hops"),
+    _whole("hops_max", "largest of first receptions", "links travelled", "hops"),
+    _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
+    _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
+)
+"""Figures of whole runs. Hit ratios and duplicates leave out messages that somebody refused."""
+
+DEFAULT = (
+    "network_size", "distinct_peers", "distinct_links", "out_degree_mean", "density",
+    "clustering_mean", "diameter", "path_length", "weak_components", "strong_components",
+    "topic_diameter_mean", "control_messages_sent_mean", "control_kilobytes_sent_mean",
+    "publications", "hit_ratio", "hops_mean", "hops_max", "duplicates_per_delivery",
+    "relay_share",
+)  # fmt: skip
+DEFAULT_SERIES = (
+    "network_size", "out_degree_mean", "clustering_mean", "path_length",
+    "control_messages_sent_mean", "hit_ratio",
+)  # fmt: skip
+
+
+def metric(name: str) -> Metric:
+    """The metric of that name, of which a run has one value. Raises: UnknownName."""
+    return _found(name, (*WHOLE, *_columns(_OVER)))
+
+
+def interval_metric(name: str) -> Metric:
+    """The metric of that name, of which every interval has one value.
+
+    Raises: UnknownName, UseError for what only a whole run has.
+    """
+    columns = tuple(_columns(_OVER_OF_INTERVAL))
+    if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
+        raise UseError(f"{name} is a figure of a whole run, and has no value per interval")
+    return _found(name, columns)
+
+
+def names() -> list[str]:
+    """Every name that `metric` knows."""
+    every = (*WHOLE, *_columns(_OVER))
+    return sorted({name for of in every for name in (_full(of), of.column or of.name)})
+
+
+def _found(name: str, among: tuple[Metric, ...]) -> Metric:
+    for candidate in among:
+        if name in (candidate.name, candidate.column, _full(candidate)):
+            plain = candidate.column or candidate.name
+            first = next(c for c in among if plain in (c.name, c.column))
+            shown = plain if first is candidate else _full(candidate)
+            return replace(candidate, name=shown)
+    known = sorted({text for c in among for text in (c.column or c.name, _full(c))})
+    raise UnknownName("metric", name, known, "vizpub tables --columns and docs/compare.md")
+
+
+def _full(of: Metric) -> str:
+    return f"{of.table}/{of.column}" if of.table else of.name
+
+
+def _columns(over: dict[str, str]) -> Iterator[Metric]:
+    for table in METRICS:
+        short = table.name.removeprefix("metrics/")
+        for column in table:
+            if _is_quantity(table, column):
+                full = f"{short}/{column.name}"
+                yield Metric(full, column.unit, over[short], column.meaning, short, column.name)
+
+
+def _is_quantity(table: Table, column: Column) -> bool:
+    return column.name not in (*table.key, *_NAMES) and column.type != "bool"

@@ -1,0 +1,150 @@
+"""Estimates over independent runs, with their 95 % confidence intervals.
+
+A run is one observation: what is estimated is the mean over runs, not over the intervals or
+messages inside one, which depend on one another. Nothing here has an interval without a
+second run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % confidence interval; null where there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    """Runs, or pairs of runs, it was estimated from."""
+    sd: float | None = None
+    """Standard deviation over the runs (n - 1); of means only."""
+
+
+def student_t(freedom: float | Floats) -> Floats:
+    """The quantile that leaves 2.5 % above it; NaN without a degree of freedom."""
+    quantile: Floats = stdtrit(freedom, (1 + LEVEL) / 2)
+    return quantile
+
+
+def mean(values: Sequence[float]) -> Estimate:
+    """Mean over the runs: mean ± t(n-1)·sd/√n. Student, Biometrika 6 (1908) 1-25."""
+    if not values:
+        return Estimate(None)
+    found = {name: float(row[0]) for name, row in row_means(np.array([values])).items()}
+    if len(values) < 2:
+        return Estimate(found["value"], n=1)
+    return Estimate(found["value"], found["low"], found["high"], len(values), found["sd"])
+
+
+def row_means(values: Floats) -> dict[str, Floats]:
+    """`mean` of every row of a matrix whose columns are runs; NaN is unknown and left out.
+
+    Gives value, low, high, sd and n as arrays; NaN where there is none.
+    """
+    known = ~np.isnan(values)
+    n = known.sum(axis=1).astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(known, values, 0).sum(axis=1) / n
+        squares = np.where(known, (values - value[:, None]) ** 2, 0).sum(axis=1)
+        sd = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
+        half = student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
+    return {"value": value, "low": value - half, "high": value + half, "sd": sd, "n": n}
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Means of two samples, the variances of these means and their covariance."""
+
+    x: float
+    y: float
+    var_x: float
+    var_y: float
+    covariance: float
+    sizes: tuple[int, int]
+    paired: bool
+
+    @staticmethod
+    def of(x: Sequence[float], y: Sequence[float], *, paired: bool) -> _Moments:
+        n, m = len(x), len(y)
+        together = float(np.cov(x, y)[0, 1]) / n if paired else 0.0
+        return _Moments(
+            float(np.mean(x)),
+            float(np.mean(y)),
+            float(np.var(x, ddof=1)) / n,
+            float(np.var(y, ddof=1)) / m,
+            together,
+            (n, m),
+            paired,
+        )
+
+    def variance(self, factor: float) -> float:
+        """Of x - factor·y."""
+        return self.var_x + factor**2 * self.var_y - 2 * factor * self.covariance
+
+    def freedom(self, factor: float) -> float:
+        """Degrees of freedom of that variance: n - 1 of pairs, else by Welch and Satterthwaite."""
+        if self.paired:
+            return self.sizes[0] - 1
+        parts = (self.var_x, factor**2 * self.var_y)
+        spread = sum(v**2 / (n - 1) for v, n in zip(parts, self.sizes, strict=True))
+        return sum(parts) ** 2 / spread if spread else sum(self.sizes) - 2
+
+
+def difference(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Estimate:
+    """mean(x) - mean(y): Welch's interval, or Student's over the differences of pairs.
+
+    B. L. Welch, Biometrika 34 (1947) 28-35. Pairs are runs at the same place of `x` and `y`.
+    """
+    if not x or not y:
+        return Estimate(None)
+    if paired:
+        return replace(mean([a - b for a, b in zip(x, y, strict=True)]), sd=None)
+    value, n = float(np.mean(x) - np.mean(y)), len(x) + len(y)
+    if min(len(x), len(y)) < 2:
+        return Estimate(value, n=n)
+    moments = _Moments.of(x, y, paired=False)
+    half = float(student_t(moments.freedom(1))) * sqrt(moments.variance(1))
+    return Estimate(value, value - half, value + half, n)
+
+
+def ratio(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Estimate:
+    """mean(x) / mean(y) with Fieller's interval.
+
+    E. C. Fieller, J. R. Stat. Soc. B 16 (1954) 175-185; where the two are not paired, with
+    unequal variances and the degrees of freedom of Welch and Satterthwaite at the ratio
+    (A. C. Tamhane and B. R. Logan, J. Biopharm. Stat. 14 (2004) 843-856). There is no value
+    where mean(y) is 0, and no interval where mean(y) cannot be told from 0.
+    """
+    n = len(x) if paired else len(x) + len(y)
+    if not x or not y or not np.mean(y):
+        return Estimate(None, n=n)
+    value = float(np.mean(x) / np.mean(y))
+    if min(len(x), len(y)) < 2:
+        return Estimate(value, n=n)
+    moments = _Moments.of(x, y, paired=paired)
+    bounds = _fieller(moments, float(student_t(moments.freedom(value))) ** 2)
+    return Estimate(value, *bounds, n) if bounds else Estimate(value, n=n)
+
+
+def _fieller(of: _Moments, t2: float) -> tuple[float, float] | None:
+    """The ratios r with (x - r·y)² ≤ t²·variance(x - r·y); null where they have no bounds."""
+    a = of.y**2 - t2 * of.var_y
+    if a <= 0:
+        return None
+    b = of.x * of.y - t2 * of.covariance
+    c = of.x**2 - t2 * of.var_x
+    root = sqrt(max(b**2 - a * c, 0.0))
+    return (b - root) / a, (b + root) / a

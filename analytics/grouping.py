@@ -1,0 +1,125 @@
+"""Which runs are replicates of one another, and what else sets groups of them apart.
+
+A run's traits are its protocol, source, name, seed and parameters; a parameter inside another
+goes by both names, as 'churn.rate'.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.errors import UnknownName
+from model.run import RunFacts
+
+Traits = dict[str, str]
+
+_FACTS = ("protocol", "source", "run", "seed")
+_BARE = ("protocol", "source", "run")
+"""Traits that need no name beside them."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The group of every run, and what a reader of the comparison should know of them."""
+
+    labels: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def grouped(runs: Sequence[RunFacts], by: Sequence[str] | None = None) -> Grouping:
+    """Group runs by the traits named, else by protocol and what parameters differ inside it.
+
+    Raises: UnknownName for a trait that no run has.
+    """
+    traits = [_traits(facts) for facts in runs]
+    known = sorted({name for of in traits for name in of})
+    for name in by or ():
+        if name not in known:
+            raise UnknownName("property of these runs", name, known)
+    chosen = ("protocol", *_differing(traits)) if by is None else tuple(by)
+    labels = tuple(_label(of, chosen) for of in traits)
+    members: dict[str, list[Traits]] = defaultdict(list)
+    for label, of in zip(labels, traits, strict=True):
+        members[label].append(of)
+    notes = (
+        *_single_notes(members),
+        *_seed_notes(members),
+        *_mixed_notes(members),
+        *_confounded_notes(members, chosen),
+    )
+    return Grouping(labels, notes)
+
+
+def _traits(facts: RunFacts) -> Traits:
+    own = {name: value for name, value in _flat(facts.parameters) if name not in _FACTS}
+    own |= {"protocol": facts.protocol or facts.source, "source": facts.source, "run": facts.name}
+    return own if facts.seed is None else own | {"seed": str(facts.seed)}
+
+
+def _flat(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in parameters.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{above}{name}", text
+
+
+def _parameters(of: Traits) -> dict[str, str]:
+    return {name: value for name, value in of.items() if name not in _FACTS}
+
+
+def _differing(traits: Sequence[Traits]) -> list[str]:
+    """Parameters in which two runs of one protocol differ; systems have parameters of their own."""
+    by_protocol: dict[str, list[Traits]] = defaultdict(list)
+    for of in traits:
+        by_protocol[of["protocol"]].append(of)
+    return list(dict.fromkeys(name for runs in by_protocol.values() for name in _varying(runs)))
+
+
+def _varying(runs: Sequence[Traits]) -> list[str]:
+    every = dict.fromkeys(name for of in runs for name in _parameters(of))
+    return [name for name in every if len({of.get(name) for of in runs}) > 1]
+
+
+def _label(of: Traits, chosen: Sequence[str]) -> str:
+    parts = [of[name] if name in _BARE else f"{name}={of[name]}" for name in chosen if name in of]
+    return " ".join(parts) or "others"
+
+
+def _single_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+    if single := [label for label, runs in members.items() if len(runs) == 1]:
+        yield f"one run has no confidence interval: {', '.join(single)}"
+
+
+def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+    for label, runs in members.items():
+        seeds = Counter(of["seed"] for of in runs if "seed" in of)
+        if again := [seed for seed, count in seeds.items() if count > 1]:
+            yield (
+                f"{label}: several runs have seed {', '.join(again)}; runs that are not "
+                "independent make the interval too narrow"
+            )
+
+
+def _mixed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+    for label, runs in members.items():
+        if different := _varying(runs):
+            yield f"{label}: puts together runs that differ in {', '.join(different)}"
+
+
+def _confounded_notes(
+    members: Mapping[str, Sequence[Traits]], chosen: Sequence[str]
+) -> Iterator[str]:
+    """What all groups have and hold fixed, each at its own value, without being told apart by."""
+    runs = [of for group in members.values() for of in group]
+    shared = [name for name in _varying(runs) if all(name in of for of in runs)]
+    inside = {name for group in members.values() for name in _varying(group)}
+    for name in shared:
+        if name not in chosen and name not in inside:
+            values = ", ".join(f"{label}: {group[0][name]}" for label, group in members.items())
+            yield f"the groups differ in {name} too ({values})"

@@ -1,0 +1,159 @@
+"""What complete runs come to, so that they can be compared: read from the store alone.
+
+runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
+found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
+table = compare(found.runs, found.metrics)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.compared import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
+from analytics.comparison import Measured, is_known
+from analytics.grouping import grouped
+from ingest.comparable import clock_notes, layer_notes, refusal_notes, unknown_notes
+from ingest.run import Run
+from ingest.whole import Span, whole_run
+from model.clock import Clock
+from model.errors import UseError
+
+_REFUSABLE = frozenset(
+    {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
+)
+"""Metrics of messages that leave out those that somebody refused, as every pooled figure does."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the runs."""
+
+    metrics: tuple[str, ...] | None = None
+    """Names as in analytics.compared; null = the usual ones, those known in some run."""
+    by: tuple[str, ...] | None = None
+    """What sets groups apart (analytics.grouping)."""
+    window: tuple[int | None, int | None] = (None, None)
+    """First and last interval; null = as far as all runs go."""
+    per_interval: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the runs come to in intervals `first` to `last`, and what to know when reading it."""
+
+    runs: tuple[Measured, ...]
+    metrics: tuple[Metric, ...]
+    first: int
+    last: int
+    notes: tuple[str, ...] = ()
+
+
+def common_clock(runs: Sequence[Run]) -> Clock:
+    """The intervals that all runs have; their length is null where they differ in it.
+
+    Raises: UseError where they have none in common.
+    """
+    clocks = [run.clock for run in runs]
+    first, last = max(c.first for c in clocks), min(c.last for c in clocks)
+    if first > last:
+        spans = ", ".join(f"{r.facts.name}: {r.clock.describe_range()}" for r in runs)
+        raise UseError(f"the runs have no interval in common ({spans})")
+    lengths = {clock.interval_us for clock in clocks}
+    return Clock(1, lengths.pop() if len(lengths) == 1 else None, first, last)
+
+
+def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
+    """Every metric of every run, over the intervals that all of them have.
+
+    Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
+    """
+    question = question or Question()
+    clock, (low, high) = common_clock(runs), question.window
+    first = clock.first if low is None else max(low, clock.first)
+    last = clock.last if high is None else min(high, clock.last)
+    metrics = _metrics(question)
+    grouping = grouped([run.facts for run in runs], question.by)
+    found = [
+        _measured(Span(run, first, last), label, metrics, question.per_interval)
+        for run, label in zip(runs, grouping.labels, strict=True)
+    ]
+    kept = metrics if question.metrics else _known_somewhere(found, metrics)
+    notes = (
+        *clock_notes(runs, first, last, cut=low is None or high is None),
+        *layer_notes(runs),
+        *grouping.notes,
+        *refusal_notes(runs, kept),
+        *unknown_notes(found, metrics),
+    )
+    return Answer(tuple(found), kept, first, last, notes)
+
+
+def _metrics(question: Question) -> tuple[Metric, ...]:
+    find = interval_metric if question.per_interval else metric
+    usual = DEFAULT_SERIES if question.per_interval else DEFAULT
+    found = [find(name) for name in question.metrics or usual]
+    return tuple({of.name: of for of in found}.values())
+
+
+def _measured(span: Span, group: str, metrics: Sequence[Metric], per_interval: bool) -> Measured:
+    facts = span.run.facts
+    values = whole_run(span, [of.name for of in metrics if not of.table])
+    series: dict[str, list[float | None]] = {}
+    for name in dict.fromkeys(of.table for of in metrics if of.table):
+        own = [of for of in metrics if of.table == name]
+        rows = _rows(span, name, [of.column for of in own])
+        for of in own:
+            if per_interval:
+                series[of.name] = _series(span, rows, of.column)
+            else:
+                values[of.name] = _value(name, rows, of.column)
+    return Measured(facts.name, group, facts.seed, values, series)
+
+
+def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
+    """interval and the columns: the rows of the window that a mean is taken over."""
+    wanted = ["interval", *dict.fromkeys(columns)]
+    if table == "messages":
+        return _accepted(span.messages(), columns).select(wanted)
+    if table == "peers":
+        here = span.inside & pc.coalesce(pc.field("present"), pc.scalar(True))
+        return span.read("metrics/peers", wanted, here)
+    return span.read(f"metrics/{table}", wanted, span.inside)
+
+
+def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Messages without what their refusal makes unfit for comparison."""
+    refused = pc.greater(messages["rejections"], 0)
+    for name in _REFUSABLE.intersection(columns):
+        place = messages.column_names.index(name)
+        accepted = pc.if_else(refused, pa.scalar(None, messages[name].type), messages[name])
+        messages = messages.set_column(place, name, accepted)
+    return messages
+
+
+def _means(rows: pa.Table, column: str) -> pa.Table:
+    """interval, <column>_mean."""
+    return rows.group_by("interval").aggregate([(column, "mean")])
+
+
+def _value(table: str, rows: pa.Table, column: str) -> float | None:
+    """The mean over messages, else over intervals of the means in them."""
+    every = rows[column] if table == "messages" else _means(rows, column)[f"{column}_mean"]
+    found: float | None = pc.mean(every).as_py()
+    return found
+
+
+def _series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
+    means = _means(rows, column)
+    known = dict(
+        zip(means["interval"].to_pylist(), means[f"{column}_mean"].to_pylist(), strict=True)
+    )
+    return [known.get(interval) for interval in range(span.first, span.last + 1)]
+
+
+def _known_somewhere(found: Sequence[Measured], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    return tuple(of for of in metrics if any(is_known(run, of.name) for run in found))

@@ -1,0 +1,117 @@
+"""Figures of a run as a whole, over a window of intervals: read from the store alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.run import Run
+
+Figures = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Intervals `first` to `last` of a run."""
+
+    run: Run
+    first: int
+    last: int
+
+    def read(self, table: str, columns: Iterable[str], where: pc.Expression) -> pa.Table:
+        """Some rows of a table of the run."""
+        return self.run.stored.read(table, list(columns), where)
+
+    @property
+    def inside(self) -> pc.Expression:
+        """Rows of these intervals."""
+        return (pc.field("interval") >= self.first) & (pc.field("interval") <= self.last)
+
+    @property
+    def alive(self) -> pc.Expression:
+        """Versions alive at some tick of these intervals."""
+        k = self.run.clock.ticks_per_interval
+        return (pc.field("vf") < (self.last + 1) * k) & (pc.field("vt") > self.first * k)
+
+    def messages(self) -> pa.Table:
+        """metrics/messages with `interval`, of those published in these intervals."""
+        published = self.read("publications", ["message", "interval"], self.inside)
+        measured = self.run.stored.read("metrics/messages")
+        return measured.join(published, "message", join_type="inner")
+
+
+def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
+    """Those of the figures of analytics.compared.WHOLE that are wanted; null is unknown."""
+    wanted = set(wanted)
+    found: Figures = {}
+    for names, figures in _FAMILIES.items():
+        if wanted.intersection(names):
+            found |= dict(zip(names, figures(span), strict=True))
+    return {name: value for name, value in found.items() if name in wanted}
+
+
+def _distinct(span: Span) -> Iterable[float | None]:
+    """Peers, links, links per peer and density of all that was ever there."""
+    stored, layers = span.run.stored, span.run.facts.layers
+    peers = links = None
+    if stored.has("presence"):
+        peers = len(pc.unique(span.read("presence", ["peer"], span.alive)["peer"]))
+    if stored.has("links"):
+        counted = span.alive & (pc.field("src") != pc.field("dst"))
+        counted = counted if layers is None else counted & pc.field("layer").isin(layers)
+        ends = span.read("links", ["src", "dst"], counted)
+        links = ends.group_by(["src", "dst"]).aggregate([]).num_rows
+    if not peers or links is None:
+        return peers, links, None, None
+    return peers, links, links / peers, links / (peers * (peers - 1)) if peers > 1 else None
+
+
+def _outcome(span: Span) -> Iterable[float | None]:
+    """Publications, hit ratios, duplicates per delivery, share of relay receptions."""
+    if not span.run.stored.has("metrics/messages"):
+        return (None,) * 5
+    messages = span.messages()
+    counted = messages.filter(pc.equal(messages["rejections"], 0))
+    return (
+        messages.num_rows,
+        _quotient(counted, "delivered", "eligible"),
+        pc.mean(counted["hit_ratio"]).as_py(),
+        _quotient(counted, "duplicates", "delivered"),
+        _quotient(messages, "relay_receptions", "receptions"),
+    )
+
+
+def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
+    """Σ above / Σ below over the rows in which both are known; null where that is 0 or none."""
+    known = rows.filter(pc.is_valid(pc.field(above)) & pc.is_valid(pc.field(below)))
+    total = pc.sum(known[below]).as_py()
+    return pc.sum(known[above]).as_py() / total if total else None
+
+
+def _hops(span: Span) -> Iterable[float | None]:
+    """Mean and largest hop of first receptions."""
+    published = span.read("publications", ["message"], span.inside)["message"]
+    known = pc.field("first") & pc.field("hop").is_valid() & pc.field("message").isin(published)
+    hops = span.read("receptions", ["hop"], known)["hop"]
+    return pc.mean(hops).as_py(), pc.max(hops).as_py()
+
+
+_FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
+    (
+        "distinct_peers",
+        "distinct_links",
+        "distinct_links_per_peer",
+        "distinct_density",
+    ): _distinct,
+    (
+        "publications",
+        "hit_ratio",
+        "hit_ratio_mean",
+        "duplicates_per_delivery",
+        "relay_share",
+    ): _outcome,
+    ("hops_mean", "hops_max"): _hops,
+}

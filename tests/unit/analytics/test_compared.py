@@ -1,0 +1,61 @@
+"""The names of what is compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from analytics.compared import (
+    DEFAULT,
+    DEFAULT_SERIES,
+    WHOLE,
+    interval_metric,
+    metric,
+    names,
+)
+from model.errors import UnknownName, UseError
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "over", "unit"),
+    [
+        ("diameter", "diameter", "mean of intervals", "hops"),
+        ("overlay/diameter", "diameter", "mean of intervals", "hops"),
+        ("hit_ratio", "hit_ratio", "pooled over messages", "share"),
+        ("overlay/hit_ratio", "overlay/hit_ratio", "mean of intervals", "share"),
+        ("messages/hit_ratio", "messages/hit_ratio", "mean of messages", "share"),
+        ("betweenness", "betweenness", "mean of peers, then of intervals", ""),
+        ("topics/duplicates", "topics/duplicates", "mean of topics, then of intervals", ""),
+        ("delay_us_p95", "delay_us_p95", "mean of messages", "µs"),
+    ],
+)
+def test_a_metric_goes_by_its_column_and_its_table(
+    name: str, shown: str, over: str, unit: str
+) -> None:
+    found = metric(name)
+    assert (found.name, found.over, found.unit) == (shown, over, unit)
+
+
+def test_an_interval_has_what_a_table_has() -> None:
+    assert interval_metric("hit_ratio").table == "overlay"
+    assert interval_metric("hops_mean").over == "mean of messages published"
+    with pytest.raises(UseError, match="of a whole run"):
+        interval_metric("distinct_links")
+
+
+@pytest.mark.parametrize("name", ["component", "peers/strong_component", "present", "interval"])
+def test_what_has_no_mean_is_no_metric(name: str) -> None:
+    with pytest.raises(UnknownName):
+        metric(name)
+
+
+def test_an_unknown_metric_is_named_with_those_like_it() -> None:
+    with pytest.raises(UnknownName, match="did you mean diameter"):
+        metric("diametr")
+
+
+def test_every_name_is_found_and_the_usual_ones_are_there() -> None:
+    for name in names():
+        assert metric(name).name in (name, name.split("/")[-1])
+    assert {*DEFAULT, *(of.name for of in WHOLE)} <= {*names()}
+    for name in DEFAULT_SERIES:
+        assert interval_metric(name).name == name

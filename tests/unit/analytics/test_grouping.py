@@ -1,0 +1,93 @@
+"""Which runs are taken together, and what is said of the groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analytics.grouping import grouped
+from model.clock import Clock
+from model.errors import UnknownName
+from model.run import RunFacts
+
+
+def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more: Any) -> RunFacts:
+    return RunFacts(name, "reports", Clock(), protocol, more, seed)
+
+
+def test_runs_that_differ_in_the_seed_only_are_replicates() -> None:
+    runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
+    found = grouped(runs)
+    assert found.labels == ("gossip", "gossip", "tree")
+    assert found.notes == ("one run has no confidence interval: tree",)
+
+
+def test_parameters_set_apart_what_is_of_one_protocol() -> None:
+    runs = [
+        run("a", churn={"rate": 0.1, "kind": "weibull"}),
+        run("b", churn={"rate": 0.2, "kind": "weibull"}),
+        run("c", "tree", churn={"rate": 0.1, "kind": "weibull"}),
+    ]
+    assert grouped(runs).labels == (
+        "gossip churn.rate=0.1",
+        "gossip churn.rate=0.2",
+        "tree churn.rate=0.1",
+    )
+
+
+def test_a_parameter_that_only_some_runs_have_sets_them_apart() -> None:
+    assert grouped([run("a"), run("b", fanout=3)]).labels == ("gossip", "gossip fanout=3")
+
+
+def test_a_seed_among_the_parameters_is_a_seed() -> None:
+    assert grouped([run("a", seed=1), run("b", seed=2)]).labels == ("gossip", "gossip")
+
+
+@pytest.mark.parametrize(
+    ("by", "labels"),
+    [
+        (("run",), ("a", "b", "c")),
+        (("protocol",), ("gossip", "gossip", "tree")),
+        (("fanout",), ("fanout=2", "fanout=3", "others")),
+        (("protocol", "fanout"), ("gossip fanout=2", "gossip fanout=3", "tree")),
+        (("seed",), ("seed=1", "seed=2", "seed=1")),
+    ],
+)
+def test_groups_are_made_by_what_is_named(by: tuple[str, ...], labels: tuple[str, ...]) -> None:
+    runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=3), run("c", "tree")]
+    assert grouped(runs, by).labels == labels
+
+
+def test_an_unknown_property_is_named_with_those_like_it() -> None:
+    with pytest.raises(UnknownName, match="did you mean fanout"):
+        grouped([run("a", fanout=2)], ["fanuot"])
+
+
+def test_a_run_without_a_protocol_goes_by_its_source() -> None:
+    assert grouped([run("a", None)]).labels == ("reports",)
+
+
+@pytest.mark.parametrize(
+    ("runs", "by", "said"),
+    [
+        ([run("a"), run("b")], None, "gossip: several runs have seed 1"),
+        (
+            [run("a", fanout=2), run("b", seed=2, fanout=3)],
+            ["protocol"],
+            "gossip: puts together runs that differ in fanout",
+        ),
+        (
+            [run("a", peers=100), run("b", "tree", peers=200)],
+            None,
+            "the groups differ in peers too (gossip: 100, tree: 200)",
+        ),
+    ],
+)
+def test_what_misleads_is_said(runs: list[RunFacts], by: list[str] | None, said: str) -> None:
+    assert any(note.startswith(said) for note in grouped(runs, by).notes)
+
+
+def test_what_is_alike_is_not_worth_a_word() -> None:
+    runs = [run(f"{p}{s}", p, s, peers=100) for p in ("gossip", "tree") for s in (1, 2)]
+    assert grouped(runs).notes == ()
