@@ -6,15 +6,19 @@ is called for every message: plain Python, a tenth of a microsecond.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from model.errors import UseError
 from simulators.parameters import Duration, us
+from simulators.roundtrips import incomplete, read_matrix, symmetric
 
 Delay = Callable[[int, int], int]
 """(sender, receiver) → µs that a message between them takes, one way."""
@@ -58,4 +62,54 @@ class Uniform:
         return lambda sender, receiver: low + int(draw() * choices)
 
 
-LATENCIES: Mapping[str, type[Latency]] = {"constant": Constant, "uniform": Uniform}
+@dataclass(frozen=True)
+class Matrix:
+    """As measured between sites: each peer is at a site, all at different ones while they last."""
+
+    file: Annotated[str, Meta(description="A matrix of times or a King file, plain or gzip.")]
+    unit: Annotated[Literal["us", "ms", "s"], Meta(description="Of the file's times.")]
+    times: Annotated[
+        Literal["round-trip", "one-way"], Meta(description="What they are; one way is half a trip.")
+    ] = "round-trip"
+    asymmetric: Annotated[
+        Literal["refuse", "mean"], Meta(description="What to do with times unlike those back.")
+    ] = "refuse"
+    missing: Annotated[
+        Duration | None, Meta(description="One way, where the file has no time; none: refuse it.")
+    ] = None
+    inside: Annotated[
+        Duration, Meta(description="One way between peers at one site, and what a time of 0 means.")
+    ] = "500us"
+    example: ClassVar[str] = "matrix:planetlab490_rtt_ms_slice1.txt.gz,unit=ms"
+
+    def delays(self, peers: int, random: Random) -> Delay:
+        """The delay between the sites of the two, always the same. Peers are spread over the
+        sites as evenly as can be, at random.
+
+        Raises: InputError where the file cannot be read, or has times that are refused.
+        """
+        delays = self._one_way_us()
+        sites = random.sample(range(len(delays)), len(delays))
+        site = [sites[peer % len(sites)] for peer in range(peers)]
+        rows = [array("i", row) for row in delays.tolist()]
+        row = [rows[one] for one in site]
+        return lambda sender, receiver: row[sender][site[receiver]]
+
+    def _one_way_us(self) -> NDArray[np.int64]:
+        """[site, site] in µs."""
+        times = symmetric(read_matrix(self.file), self.file, self.asymmetric == "mean")
+        factor = us(f"1{self.unit}") / (2 if self.times == "round-trip" else 1)
+        delays = np.rint(times * factor)
+        delays[(times == 0) | np.eye(len(times), dtype=bool)] = us(self.inside)
+        if np.isnan(delays).any():
+            if self.missing is None:
+                raise incomplete(times, self.file)
+            delays[np.isnan(delays)] = us(self.missing)
+        return delays.astype(np.int64)
+
+
+LATENCIES: Mapping[str, type[Latency]] = {
+    "constant": Constant,
+    "uniform": Uniform,
+    "matrix": Matrix,
+}

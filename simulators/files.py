@@ -1,0 +1,55 @@
+"""Reading the files that describe a world: text by lines, plain or gzip."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from model.errors import InputError
+
+_GZIP = b"\x1f\x8b"
+
+
+def lines(name: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file with their numbers, without blank ones and comments (# or %).
+
+    Raises: InputError where it cannot be found or is not text.
+    """
+    try:
+        with _opened(found(name)) as stream:
+            for number, line in enumerate(stream, 1):
+                text = line.decode("utf-8").strip()
+                if text and text[0] not in "#%":
+                    yield number, text
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{name}: cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: is not a text") from error
+
+
+def found(name: str) -> Path:
+    """The file of that name, or else that of the folder which VIZPUB_DATA names.
+
+    Raises: InputError where there is neither.
+    """
+    folder = os.environ.get("VIZPUB_DATA")
+    places = [Path(name).expanduser(), *([Path(folder) / name] if folder else [])]
+    for path in places:
+        if path.is_file():
+            return path
+    raise InputError(f"no file {' or '.join(map(str, places))}")
+
+
+def not_understood(name: str, line: int, why: str) -> InputError:
+    """What is wrong in a line of a file."""
+    return InputError(f"{name}:{line}: {why}")
+
+
+def _opened(path: Path) -> BinaryIO:
+    with path.open("rb") as stream:
+        is_gzip = stream.read(len(_GZIP)) == _GZIP
+    return cast(BinaryIO, gzip.open(path)) if is_gzip else path.open("rb")
