@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from cli import (
+    compare,
     demo,
     doctor,
     export,
@@ -23,6 +24,7 @@ from cli import (
     plot,
     query,
     runs,
+    simulate,
     tables,
 )
 from cli.errors import CommandGroup
@@ -93,10 +95,12 @@ def vizpub(
 
 
 for module in (
+    simulate,
     ingest,
     runs,
     tables,
     metrics,
+    compare,
     plot,
     query,
     overlay,

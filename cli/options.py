@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -115,7 +115,23 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     own = inspect.signature(group).parameters
-    return [own[f.name].replace(annotation=hints[f.name]) for f in fields(group)]
+    return [own[f.name].replace(annotation=_as_option(hints[f.name])) for f in fields(group)]
+
+
+def _as_option(hint: Any) -> Any:
+    """A type that msgspec's notes describe, as an option; others are options already."""
+    notes = [note for note in getattr(hint, "__metadata__", ()) if hasattr(note, "description")]
+    if not notes:
+        return hint
+    (said,) = [note.description for note in notes if note.description]
+    is_duration = any(note.pattern for note in notes)
+    option = typer.Option(
+        help=said,
+        min=next((note.ge for note in notes if note.ge is not None), None),
+        max=next((note.le for note in notes if note.le is not None), None),
+        metavar="DURATION" if is_duration else None,
+    )
+    return Annotated[get_args(hint)[0], option]
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:

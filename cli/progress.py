@@ -20,17 +20,19 @@ def bar(*, color: bool = True) -> Iterator[Progress]:
         rp.BarColumn(),
         rp.TaskProgressColumn(),
         rp.TimeElapsedColumn(),
+        rp.TimeRemainingColumn(),
+        rp.TextColumn("{task.fields[note]}", markup=False),
     )
     console = Console(stderr=True, no_color=not color)
     with rp.Progress(*columns, console=console, transient=True) as display:
         tasks: dict[str, rp.TaskID] = {}
 
-        def show(step: str, done: int, total: int) -> None:
+        def show(step: str, done: int, total: int, note: str = "") -> None:
             if step not in tasks:
                 for earlier in tasks.values():
                     display.stop_task(earlier)
-                tasks[step] = display.add_task(step, total=None)
-            display.update(tasks[step], completed=done, total=total or None)
+                tasks[step] = display.add_task(step, total=None, note="")
+            display.update(tasks[step], completed=done, total=total or None, note=note)
 
         yield show
 
@@ -39,7 +41,7 @@ def line_per_step(say: Callable[[str], None]) -> Progress:
     """Say the name of each step once, when it begins: for logs and pipes."""
     begun: set[str] = set()
 
-    def show(step: str, done: int, total: int) -> None:
+    def show(step: str, done: int, total: int, note: str = "") -> None:
         if step not in begun:
             begun.add(step)
             say(step)

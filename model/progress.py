@@ -1,13 +1,18 @@
-"""How long work tells how far it is: a function that takes the name of the step, how much
-of it is done and how much there is (0 = not known). The command line draws a bar from it.
-"""
+"""How long work tells how far it is. The command line draws a bar from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-Progress = Callable[[str, int, int], None]
+from typing import Protocol
 
 
-def silent(step: str, done: int, total: int) -> None:
+class Progress(Protocol):
+    """Takes the name of the step, how much of it is done and how much there is (0 = not
+    known), and perhaps how it stands in a few words.
+    """
+
+    def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
+        """Tell."""
+
+
+def silent(step: str, done: int, total: int, note: str = "") -> None:
     """Tell nobody."""

@@ -79,7 +79,7 @@ class Simulation:
         self.control, self.publication = Traffic(size), Traffic(size)
         self.up = bytearray(size)
         """1 for each peer that is up."""
-        self._lives = [0] * size
+        self.lives = [0] * size
         """How often each peer came up; a timer of an earlier life is void."""
         self._present: list[int] = []
         self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
@@ -115,7 +115,7 @@ class Simulation:
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """See Network.after."""
-        timer = partial(self._fire, peer, self._lives[peer], handler, args)
+        timer = partial(self._fire, peer, self.lives[peer], handler, args)
         self.at(self.now + delay_us, timer)
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
@@ -166,7 +166,7 @@ class Simulation:
     def come_up(self, peer: int) -> None:
         """The peer is up; it was not."""
         self.up[peer] = 1
-        self._lives[peer] += 1
+        self.lives[peer] += 1
         self._present.insert(bisect_left(self._present, peer), peer)
 
     def go_down(self, peer: int) -> None:
@@ -209,13 +209,13 @@ class Simulation:
     def _fail(self, kind: Kind, sender: int, to: int, payload: Any, arrival_us: int) -> None:
         """Let the sender notice, if it looks after what it sends."""
         if kind.failed is not None:
-            notice = partial(self._fire, sender, self._lives[sender], kind.failed, (to, payload))
+            notice = partial(self._fire, sender, self.lives[sender], kind.failed, (to, payload))
             self.at(arrival_us + self._timeout_us, notice)
 
     def _fire(
         self, peer: int, life: int, handler: Callable[..., None], args: tuple[Any, ...]
     ) -> None:
-        if self.up[peer] and self._lives[peer] == life:
+        if self.up[peer] and self.lives[peer] == life:
             handler(peer, *args)
 
     def _queued(self, sender: int, size: int) -> int:

@@ -145,12 +145,10 @@ class System(ABC):
     def gone(self, peer: int) -> None:  # noqa: B027
         """The peer is down, after `leave` or without it (a crash)."""
 
-    @abstractmethod
-    def subscribe(self, peer: int, topic: int) -> None:
+    def subscribe(self, peer: int, topic: int) -> None:  # noqa: B027
         """A peer that is up subscribes to one more topic."""
 
-    @abstractmethod
-    def unsubscribe(self, peer: int, topic: int) -> None:
+    def unsubscribe(self, peer: int, topic: int) -> None:  # noqa: B027
         """A peer that is up ends a subscription."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from ingest.reports import Counters, Report, ReportWriter, RunHeader
-from simulators.engine import Simulation
+from simulators.engine import PUBLICATION_HEADER, Simulation
 from simulators.network import Copy, Links, System
 
 Content = Literal["complete", "structure", "dissemination"]
@@ -57,7 +57,8 @@ class Lines:
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer.sent."""
-        if self._messages:
+        # Who got a copy and passed it on to nobody has sent nothing; a publisher published.
+        if self._messages and (targets or not copy.hops):
             to = ",".join([self._peers[target] for target in targets])
             self._sent[peer].append(f'{self._about(copy)},"to":[{to}]}}')
 
@@ -117,7 +118,7 @@ class Lines:
         return (
             f'{{"message":"{message}","topic":{self._topics[topic]},'
             f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
-            f'"time_us":{self._world.now},"bytes":{size}'
+            f'"time_us":{self._world.now},"bytes":{PUBLICATION_HEADER + size}'
         )
 
 

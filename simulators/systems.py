@@ -1,0 +1,106 @@
+"""The systems that can be simulated, by name. Their code is imported when one is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from model.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from simulators.network import Network, System
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a system is: a class with the constructor (network, parameters, topics).
+
+    Its `parameters` are a frozen dataclass, as annotated there, every field with a default;
+    `topics` is how many there are.
+    """
+
+    module: str
+    """Its name, or the path of a .py file."""
+    system: str
+    summary: str = ""
+
+    @property
+    def make(self) -> Callable[[Network, Any, int], System]:
+        """The class of the system. Raises: InputError."""
+        module = _module(self.module)
+        if not hasattr(module, self.system):
+            raise InputError(f"{self.module} has no class '{self.system}'")
+        made: Callable[[Network, Any, int], System] = getattr(module, self.system)
+        return made
+
+    @property
+    def parameters_type(self) -> type[Any]:
+        """The class of its parameters. Raises: InputError."""
+        hints = get_type_hints(self.make.__init__)
+        if "parameters" not in hints:
+            raise InputError(
+                f"{self.system}'s constructor has no annotated 'parameters'",
+                "see simulators/README.md for how a system is written",
+            )
+        kind: type[Any] = hints["parameters"]
+        return kind
+
+
+SYSTEMS = {
+    "cyclon": Entry(
+        "simulators.cyclon", "Cyclon", "Peer sampling by shuffling views (Voulgaris et al. 2005)."
+    ),
+    "pastry": Entry(
+        "simulators.pastry",
+        "Pastry",
+        "Prefix routing with leaf sets (Rowstron and Druschel 2001).",
+    ),
+    "poldercast": Entry(
+        "simulators.poldercast",
+        "PolderCast",
+        "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
+    ),
+    "scribe": Entry(
+        "simulators.scribe", "Scribe", "A multicast tree per topic on Pastry (Castro et al. 2002)."
+    ),
+}
+
+
+def system_named(name: str) -> Entry:
+    """The system of that name, or of a class of your own as MODULE:CLASS or FILE.py:CLASS.
+
+    Raises: UnknownName.
+    """
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    module, is_own, system = name.rpartition(":")
+    if not is_own:
+        raise UnknownName("system", name, sorted(SYSTEMS))
+    return Entry(module, system)
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return _module_of_file(Path(name)) if name.endswith(".py") else import_module(name)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        raise InputError(f"there is no module {name}: {error}") from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    name = path.stem
+    spec = spec_from_file_location(name, path)
+    assert spec
+    assert spec.loader
+    if (known := sys.modules.get(name)) and known.__file__ == str(path.resolve()):
+        return known
+    module = module_from_spec(spec)
+    module.__file__ = str(path.resolve())
+    sys.modules[name] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
