@@ -210,8 +210,7 @@ def _side_by_side(
     from simulators.run import simulate_quietly
 
     for plan, folder in zip(plans, folders, strict=True):
-        if not running.replace:
-            folder.result(plan)  # what is in the way is said before Spark starts
+        folder.result(plan, replace=running.replace)  # what is in the way is said at once
     given = [(plan, folder, running.replace) for plan, folder in zip(plans, folders, strict=True)]
     with settings.progress() as progress:
         return spread(

@@ -58,14 +58,17 @@ class Folder:
     def _about(self) -> Path:
         return self.path / "simulation.json"
 
-    def result(self, plan: Plan) -> Result | None:
-        """What the plan came to, if it was simulated here already.
+    def result(self, plan: Plan, *, replace: bool = False) -> Result | None:
+        """What the plan came to, if it was simulated here already and shall not be anew.
 
-        Raises: UseError where the folder holds something else.
+        Raises: UseError where the folder holds another simulation that shall not be replaced,
+        or something else.
         """
         if not self._about.exists():
             if self.path.exists() and any(self.path.iterdir()):
                 raise UseError(f"{self.path} is not empty, and no simulation is in it")
+            return None
+        if replace:
             return None
         about = json.loads(self._about.read_text("utf-8"))
         if about["plan"] != _identity(plan):

@@ -147,7 +147,7 @@ def simulate(
 
     Raises: UseError where the folder holds something else and `replace` is not given.
     """
-    if not replace and (earlier := folder.result(plan)):
+    if earlier := folder.result(plan, replace=replace):
         return earlier
     folder.begin(plan)
     begun = time.perf_counter()

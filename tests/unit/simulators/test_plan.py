@@ -1,0 +1,60 @@
+"""What can be planned, and what is refused before anything is begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.errors import InputError, UnknownName, UseError
+from simulators.plan import World, planned
+from simulators.systems import SYSTEMS, system_named
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_parameters_of_systems_and_of_the_world_have_names_of_their_own(name: str) -> None:
+    theirs = system_named(name).parameters_type.__dataclass_fields__
+    assert not theirs.keys() & World.__dataclass_fields__.keys()
+    assert not theirs.keys() & {"seed", "runs", "out", "replace", "ingest", "layers", "config"}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_system_has_defaults(name: str) -> None:
+    assert planned(name, {}).described()["peers"] == 100
+
+
+def test_texts_become_values(flood: str) -> None:
+    plan = planned(flood, {"degree": "6", "loss": "0.25", "interval": "500ms"})
+    assert (plan.parameters.degree, plan.world.loss) == (6, 0.25)
+    assert plan.world.setting.duration_us == 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({"degree": 0}, "degree"),
+        ({"degree": "many"}, "degree"),
+        ({"peers": 0}, "peers"),
+        ({"loss": 1.5}, "loss"),
+        ({"interval": "soon"}, "interval"),
+        ({"reports": "everything"}, "reports"),
+        ({"fanout": 3}, "no parameter 'fanout'.*degree"),
+        ({"churn": "exponentail"}, "exponential"),
+        ({"latency": "constant:quick"}, "quick"),
+        ({"workload": "zipf:topic=3"}, "topics"),
+    ],
+)
+def test_what_cannot_be_is_said(flood: str, chosen: dict[str, Any], told: str) -> None:
+    with pytest.raises(UseError, match=told):
+        planned(flood, chosen)
+
+
+def test_a_system_there_is_not() -> None:
+    with pytest.raises(UnknownName, match="did you mean poldercast"):
+        system_named("poldercats")
+    with pytest.raises(InputError, match="no module"):
+        system_named("nowhere.py:Class").make  # noqa: B018
+    with pytest.raises(InputError, match="no class 'Flod'"):
+        system_named("simulators.network:Flod").make  # noqa: B018
+    with pytest.raises(InputError, match="no annotated 'parameters'"):
+        system_named("simulators.traffic:Traffic").parameters_type  # noqa: B018
