@@ -124,7 +124,12 @@ def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
 
 def short(name: str, width: int = 24) -> str:
     """A name cut in its middle to at most so many characters, as `plain` text."""
-    return plain(name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}")
+    return plain(cut(name, width))
+
+
+def cut(name: str, width: int = 24) -> str:
+    """A name cut in its middle to at most so many characters."""
+    return name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}"
 
 
 def plain(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, product
+from itertools import cycle
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,7 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
                 singles = [r.values.get(metric) for r in runs if r.group == mean["group"]]
                 _draw_group(panel, place, mean, factor, styles[mean["group"]])
                 _draw_runs(panel, place, singles, factor, styles[mean["group"]])
+            _keep_share(panel, own["unit"][0].as_py())
             panel.set_xlim(-0.6, len(groups) - 0.4)
             panel.set_xticks([])
             say_if_unknown(panel, numbers(own["value"]))
@@ -82,27 +83,28 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
             factor = _label(panel.set_ylabel, metric, own["unit"][0].as_py())
             for group in groups:
                 _draw_series(panel, own.filter(pc.field("group") == group), factor, styles[group])
-            panel.set_xlim(*_around(numbers(table["interval"])))
-            panel.tick_params(labelbottom=panel is rows[-1])
+            _keep_share(panel, own["unit"][0].as_py())
             say_if_unknown(panel, numbers(own["value"]))
+            panel.sharex(rows[0])
+            panel.tick_params(labelbottom=panel is rows[-1])
+        rows[0].set_xlim(*_around(numbers(table["interval"])))
         rows[-1].set_xlabel("interval")
-        keep_whole(rows[-1].xaxis)
+        keep_whole(rows[0].xaxis)
         _legend(figure, styles, table)
     return figure
 
 
 def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A colour, a line and a mark for each group, so that print in grey tells some apart too."""
-    every = [(line, mark) for line, mark in zip(_LINES, _MARKS, strict=True)]
-    kinds = list(islice(product(every, PALETTE), len(groups)))
-    if len(kinds) < len(groups):
+    """A colour, a line and a mark for each group: where two coincide both are seen."""
+    kinds = len(PALETTE) * len(_LINES)  # the two have no common divisor
+    if len(groups) > kinds:
         raise UseError(
-            f"{len(groups)} groups are too many to tell apart in a figure; "
-            f"at most {len(kinds)}, for example with --by protocol"
+            f"{len(groups)} groups are too many to tell apart in a figure; at most {kinds}, "
+            "for example with --by protocol"
         )
+    looks = zip(groups, cycle(PALETTE), cycle(_LINES), cycle(_MARKS), strict=False)
     return {
-        group: {"color": colour, "ls": line, "marker": mark}
-        for group, ((line, mark), colour) in zip(groups, kinds, strict=True)
+        group: {"color": colour, "ls": line, "marker": mark} for group, colour, line, mark in looks
     }
 
 
@@ -129,6 +131,13 @@ def _label(write: Any, name: str, unit: str) -> float:
         text += f" ({unit})" if len(text) + len(unit) < _LABEL - 3 else f"\n({unit})"
     write(text, fontsize=8.5)
     return factor
+
+
+def _keep_share(panel: Axes, unit: str) -> None:
+    """Show of a share's interval what can be: Student's knows no bounds."""
+    if unit == "share":
+        low, high = panel.get_ylim()
+        panel.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
 def _draw_group(

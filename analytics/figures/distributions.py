@@ -16,10 +16,10 @@ from analytics.figures.canvas import (
     keep_whole,
     measured,
     panels,
-    plain,
     require,
     say_if_unknown,
     shades_of,
+    short,
     styled,
 )
 
@@ -78,7 +78,7 @@ class _Sample:
 
     @property
     def style(self) -> dict[str, Any]:
-        label = f"{plain(self.name)} ({len(self.values):,} values)"
+        label = f"{short(self.name)} ({len(self.values):,} values)"
         return {"color": self.colour, "label": label}
 
 
@@ -144,8 +144,7 @@ def _draw_from_below(panel: Axes, samples: Sequence[_Sample]) -> None:
 def _draw_from_above(panel: Axes, samples: Sequence[_Sample]) -> None:
     wide = _span_a_decade(np.concatenate([sample.values for sample in samples]))
     if wide:
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+        _scale(panel)
     for sample in samples:
         x, first = np.unique(sample.values, return_index=True)
         share = 1 - first / len(sample.values)
@@ -155,6 +154,16 @@ def _draw_from_above(panel: Axes, samples: Sequence[_Sample]) -> None:
         line: dict[str, Any] = {"lw": 1, "drawstyle": "steps-pre", "marker": "o", "ms": 3.5}
         panel.plot(x, share, markevery=marked, **line, **sample.style)
     panel.set_ylabel("share ≥ x")
+
+
+def _scale(panel: Axes) -> None:
+    """Make both axes logarithmic, with plain numbers at the values."""
+    from matplotlib.ticker import LogFormatter
+
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.xaxis.set_major_formatter(LogFormatter())
+    panel.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))
 
 
 def _span_a_decade(values: np.ndarray) -> bool:
@@ -169,8 +178,7 @@ def _first_of_bins(x: np.ndarray) -> np.ndarray:
 
 
 def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
-    panel.set_xscale("log")
-    panel.set_yscale("log")
+    _scale(panel)
     for sample in samples:
         x, share = _binned(sample.values, sample.whole)
         if len(x):

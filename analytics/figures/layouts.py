@@ -46,8 +46,8 @@ class Layout:
         right = np.array([across[1], -across[0]])
         length = float(np.hypot(*across)) or 1.0
         share = 0.45 if source < target else 0.3
-        pull = share * min(float(np.hypot(*middle)) / length, 1.0)
-        return -pull if float(right @ middle) > 0 else pull
+        pull = share * float(np.clip(np.hypot(*middle) / length, 0.1, 1.0))
+        return -pull if float(right @ middle) > 1e-9 else pull
 
     def curve(self, source: int, target: int) -> np.ndarray:
         """Points of the arrow from a peer to another; shape (points, 2)."""
@@ -69,7 +69,7 @@ class Layout:
             "path_effects": [withStroke(linewidth=1.5, foreground="white")],
         }
         if self.columns:
-            below = (0, -self.diameter / 2 - 1)
+            below = (0, -0.75 * self.diameter)
             panel.annotate(
                 name, (x, y), below, textcoords="offset points", ha="center", va="top", **clear
             )
@@ -82,9 +82,7 @@ class Layout:
         )  # fmt: skip
 
 
-def on_ring(
-    peers: Sequence[int], columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]
-) -> Layout:
+def on_ring(peers: Sequence[int]) -> Layout:
     """The peers by number on a circle, anticlockwise from the right, evenly spread."""
     ordered = sorted(peers)
     places = places_on_ring(np.arange(len(ordered)), len(ordered))
@@ -92,36 +90,35 @@ def on_ring(
     return Layout(dict(zip(ordered, map(tuple, places.tolist()), strict=True)), diameter, 7.4)
 
 
-def layered(
-    peers: Sequence[int], columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]
-) -> Layout:
+def layered(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]) -> Layout:
     """A column for each hop, each peer in the middle of those it reached first.
 
     `columns` has the peers of each by its name, from the left on; `parents` whom each had its
     first copy from. Subtrees keep to rows of their own, so no two first receptions cross but
     where a hop is not one more than that before.
     """
-    rows = _rows(peers, parents)
-    places = {peer: (float(x), rows[peer]) for x, of in enumerate(columns.values()) for peer in of}
+    column = {peer: x for x, of in enumerate(columns.values()) for peer in of}
+    rows = _rows(column, parents)
+    places = {peer: (float(column[peer]), rows[peer]) for peer in column}
     count = max(rows.values(), default=0.0) + 1
     height = float(np.clip(_ROW * count + 1.6, 3.2, 20.0))
     diameter = float(np.clip(0.6 * 72 * (height - 1.6) / count, _SMALLEST, 11.0))
     return Layout(places, diameter, height, list(columns))
 
 
-def _rows(peers: Sequence[int], parents: Mapping[int, int | None]) -> dict[int, float]:
-    """A row for each peer that nobody had its first copy from; the others amid their own."""
+def _rows(column: Mapping[int, int], parents: Mapping[int, int | None]) -> dict[int, float]:
+    """A row for each peer that nobody further on had its first copy from; the others amid those."""
     children: dict[int | None, list[int]] = defaultdict(list)
-    for peer in sorted(peers):
+    for peer in sorted(column):
         children[parents.get(peer)].append(peer)
-    known = set(peers)
-    roots = [peer for peer in sorted(peers) if parents.get(peer) not in known]
+    roots = [peer for peer in sorted(column) if parents.get(peer) not in column]
     roots.sort(key=lambda peer: peer not in children)  # those alone come last
     rows: dict[int, float] = {}
     bottom = 0
     # What hangs below no root goes round in a circle; any of it is as good a root.
-    for peer in _children_first([*roots, *sorted(peers)], children):
-        below = [rows[child] for child in children.get(peer, ()) if child in rows]
+    for peer in _children_first([*roots, *sorted(column)], children):
+        further = [child for child in children.get(peer, ()) if column[child] > column[peer]]
+        below = [rows[child] for child in further if child in rows]
         rows[peer] = float(np.mean(below)) if below else float(bottom)
         bottom += not below
     return rows

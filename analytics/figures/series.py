@@ -16,10 +16,10 @@ from analytics.figures.canvas import (
     measured,
     numbers,
     panels,
-    plain,
     require,
     say_if_unknown,
     shades_of,
+    short,
     styled,
 )
 
@@ -51,7 +51,7 @@ def series(
             panel.set_ylabel(label if len(label) <= _LABEL else label.replace(" (", "\n("))
             shades = [colour] if by is None else shades_of(len(lines))
             for (name, part), shade in zip(lines, shades, strict=True):
-                _draw_line(panel, part, column, {"color": shade, "label": plain(name)})
+                _draw_line(panel, part, column, {"color": shade, "label": short(name)})
             if is_counted(table, column):
                 keep_whole(panel.yaxis)
             say_if_unknown(panel, values)

@@ -64,8 +64,11 @@ def dissemination_tree(
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
     spread = _Spread(peers.to_pylist(), copies.to_pylist(), hops)
-    place = on_ring if layout == "ring" else layered
-    placed = place([p["peer"] for p in spread.peers], spread.columns, spread.parents)
+    placed = (
+        on_ring([row["peer"] for row in spread.peers])
+        if layout == "ring"
+        else layered(spread.columns, spread.parents)
+    )
     with styled():
         figure, (panel,) = panels(1, title, height=placed.height)
         _prepare(panel, placed)
@@ -92,10 +95,13 @@ class _Spread:
     def columns(self) -> dict[str, list[int]]:
         """The peers by what stands below their column of the layers."""
         columns: dict[str, list[int]] = {str(hop): [] for hop in range(self.last + 1)}
+        rest: dict[str, list[int]] = {"?": [], "missed": []}
         for row in self.peers:
-            name = "missed" if row["role"] == "missed" else str(row["hop"]).replace("None", "?")
-            columns.setdefault(name, []).append(row["peer"])
-        return columns
+            if row["hop"] is None:
+                rest["missed" if row["role"] == "missed" else "?"].append(row["peer"])
+            else:
+                columns[str(row["hop"])].append(row["peer"])
+        return columns | {name: peers for name, peers in rest.items() if peers}
 
     @property
     def parents(self) -> dict[int, int | None]:
@@ -253,7 +259,8 @@ def _copy_handles(spread: _Spread) -> Iterator[Any]:
 
     drawn = [row for row in spread.copies if spread.is_over(row)]
     firsts = sum(row["first"] for row in drawn)
-    yield Line2D([], [], color=_INK, lw=1.0, label=f"first reception ({firsts})")
+    if firsts:
+        yield Line2D([], [], color=_INK, lw=1.0, label=f"first reception ({firsts})")
     if len(drawn) > firsts:
         label = f"duplicate ({len(drawn) - firsts})"
         yield Line2D([], [], color=GREY, lw=0.8, ls=_DASHED, label=label)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import math
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
@@ -17,6 +19,7 @@ from analytics.figures import (
     PALETTE,
     ROLE_COLOURS,
     coverage,
+    density,
     distribution,
     overlay_snapshot,
     save,
@@ -131,6 +134,107 @@ def test_a_wide_distribution_has_logarithmic_axes() -> None:
     axes = distribution(table, ["betweenness"], complementary=True).axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert distribution(table, ["betweenness"]).axes[0].get_xscale() == "linear"
+
+
+def by_interval(seed: int, intervals: tuple[int, ...]) -> pa.Table:
+    """Degrees that fall off as a power law, with zeros and nulls among them."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for interval in intervals:
+        degree = (random.pareto(1.3, 500) * 2).astype(int).tolist()
+        rows = {"interval": pa.array([interval] * 501, pa.int32()),
+                "degree": pa.array([*degree, None], pa.int32()),
+                "betweenness": [*(random.pareto(1.1, 500) * 3).tolist(), None]}  # fmt: skip
+        parts.append(pa.table(rows))
+    return pa.concat_tables(parts)
+
+
+def known(table: pa.Table, column: str, interval: int) -> np.ndarray:
+    values: np.ndarray = (
+        table.filter(pc.field("interval") == interval)[column].drop_null().to_numpy()
+    )
+    return values
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_have_lines_of_their_own_in_one_figure(seed: int) -> None:
+    print(f"seed {seed}")
+    table = by_interval(seed, (30, 4))
+    figure = distribution(table, ["degree", "betweenness"], complementary=True, by="interval")
+    for panel, column in enumerate(("degree", "betweenness")):
+        axes = figure.axes[panel]
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        legend = axes.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == [
+            "interval 30 (500 values)", "interval 4 (500 values)",
+        ]  # fmt: skip
+        for drawn, interval in zip(lines(figure, panel), (30, 4), strict=True):
+            values = known(table, column, interval)
+            assert len(drawn) == len(np.unique(values[values > 0]))
+            for x, share in drawn[::7]:
+                assert share == pytest.approx((values >= x).mean())
+    zeros = sum((known(table, "degree", i) == 0).sum() for i in (30, 4))
+    assert figure.axes[0].get_title("right") == f"1,000 values, {zeros} of them 0 and not shown"
+
+
+def test_marks_of_a_wide_distribution_are_a_bin_apart() -> None:
+    table = pa.table({"degree": pa.array(range(1, 10_001), pa.int32())})
+    (line,) = distribution(table, ["degree"], complementary=True).axes[0].lines
+    places: Any = line.get_markevery()
+    marked = np.asarray(line.get_xdata())[places]
+    assert marked[0] == 1
+    assert marked[-1] == 10_000
+    assert 30 < len(marked) <= 41  # 10 in each of 4 decades; some bins below 10 hold nothing
+    assert np.diff(np.log10(marked[marked > 100])) == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("column", ["degree", "betweenness"])
+def test_a_density_is_the_share_of_each_bin_over_its_width(seed: int, column: str) -> None:
+    print(f"seed {seed}")
+    table = by_interval(seed, (1,))
+    values = known(table, column, 1)
+    (drawn,) = lines(density(table, [column]))
+    x, share = drawn.T
+    assert (np.diff(x) > 0).all()
+    assert (share > 0).all()
+    step = 10**0.1
+    if column == "betweenness":
+        edges = np.stack([x / step**0.5, x * step**0.5])
+        counted = [((values >= low * (1 - 1e-9)) & (values < high)).sum() for low, high in edges.T]
+        assert share * (edges[1] - edges[0]) * 500 == pytest.approx(counted, abs=1.01)
+    else:
+        # The least bins hold one number each: the density is the share of that number.
+        for number, part in [(n, s) for n, s in drawn if n in (1, 2, 3)]:
+            assert part == pytest.approx((values == number).mean())
+
+
+@pytest.mark.parametrize("values", [[0, 0], [0.0], [5], [7, 7, 7], [1, 10, 100, 1000]])
+def test_every_value_above_0_falls_into_a_bin(values: list[float]) -> None:
+    figure = density(pa.table({"degree": values}), ["degree"])
+    drawn = lines(figure)
+    if not any(values):
+        assert [text.get_text() for text in figure.axes[0].texts] == ["no value above 0"]
+    elif all(isinstance(value, int) for value in values):
+        assert len(drawn[0]) == len(set(values))
+    svg(figure)
+
+
+def test_peers_have_lines_of_their_own_in_a_series() -> None:
+    one, two = overlay(4), overlay(3)
+    names = pa.array(["alice"] * 4 + ["$b"] * 3)
+    table = pa.concat_tables([one, two]).append_column("peer_name", names)
+    figure = series(table, ["diameter"], by="peer_name")
+    assert [len(line) for line in lines(figure)] == [4, 3]
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["alice", r"\$b"]
+
+
+def test_more_lines_than_the_palette_has_are_told_apart() -> None:
+    figure = distribution(by_interval(1, tuple(range(12))), ["degree"], by="interval")
+    assert len({str(line.get_color()) for line in figure.axes[0].lines}) == 12
 
 
 def test_few_messages_are_told_apart_and_many_have_a_mean() -> None:

@@ -44,6 +44,7 @@ def offered(line: str, workspace: Path) -> list[str]:
         ("vizpub metrics monday --format js", ["json", "jsonl"]),
         ("vizpub plot monday --kind e", ["ecdf"]),
         ("vizpub plot monday --peer d", ["dave"]),
+        ("vizpub plot monday m0 --kind tree --layout l", ["layers"]),
         ("vizpub ingest x --source l", ["libp2p"]),
         ("vizpub topic monday news --layers m", ["mesh"]),
         ("vizpub metrics nosuch --topic n", []),

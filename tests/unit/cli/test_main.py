@@ -130,6 +130,14 @@ def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
         ("plot monday diameter -o x.gif", ".png, .svg, .pdf"),
         ("plot monday -o x.png", "which metrics"),
         ("plot monday diameter --kind pie -o x.png", "no kind of figure 'pie'"),
+        ("plot monday --kind tree -o x.png", "name the one message"),
+        ("plot monday m9 --kind tree -o x.png", "no message 'm9'"),
+        ("plot monday m0 --kind tree --layout star -o x.png", "no layout 'star'"),
+        ("plot monday degree --kind ccdf --at 1,99 -o x.png", "99"),
+        (
+            "plot monday degree --kind ccdf --at 1 --peer bob --peer dave -o x.png",
+            "several times or several peers",
+        ),
         ("export csv monday nosuch -o out", "no table 'nosuch'"),
         ("export csv monday", "-o DIR"),
         ("export gexf monday --topic a --message b", "not both"),
@@ -202,6 +210,13 @@ def test_one_table_goes_where_it_is_sent(vizpub: Call, tmp_path: Path) -> None:
         "hit_ratio hops_mean --kind ecdf",
         "--kind coverage",
         "m1 --kind coverage",
+        "degree --peer dave --peer alice",
+        "degree --kind ccdf --at 0,3",
+        "degree --kind density --peer bob --peer alice",
+        "subscribers --kind density",
+        "hit_ratio --kind ccdf --at 0",
+        "m0 --kind tree --hops 1",
+        "m1 --kind tree --layout layers",
         "--kind overlay --topic news --at 1",
     ],
 )
@@ -212,6 +227,23 @@ def test_a_figure_has_its_numbers_beside_it(vizpub: Call, tmp_path: Path, words:
     assert file.read_text("utf-8").startswith("<?xml")
     with file.with_suffix(".csv").open(newline="") as numbers:
         assert list(csv.DictReader(numbers))
+
+
+def test_a_trees_numbers_are_its_copies_and_whom_it_missed(vizpub: Call, tmp_path: Path) -> None:
+    def numbers(message: str) -> list[tuple[str, str, str]]:
+        words = ["plot", "monday", message, "--kind", "tree", "-o", str(tmp_path / "t.png")]
+        assert vizpub(*words).exit_code == 0
+        with (tmp_path / "t.csv").open(newline="") as rows:
+            return [
+                (row["hop"], row["previous_hop_name"], row["peer_name"])
+                for row in csv.DictReader(rows)
+            ]
+
+    assert numbers("m0") == [
+        ("1", "alice", "bob"), ("1", "alice", "dave"), ("2", "dave", "carol"),
+        ("3", "carol", "bob"),
+    ]  # fmt: skip
+    assert numbers("m1") == [("", "", "bob"), ("", "", "carol")]
 
 
 def test_neo4j_that_is_not_there(vizpub: Call) -> None:

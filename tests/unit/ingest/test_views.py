@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingest.run import Run
-from ingest.views import coverage, snapshot
+from ingest.views import coverage, snapshot, spread
 from model.clock import OPEN
-from model.errors import OutOfRange, UnknownName
+from model.errors import OutOfRange, UnknownName, UseError
 
 
 @pytest.fixture
@@ -90,3 +91,61 @@ def test_coverage_of_some_messages(run: Run) -> None:
     assert coverage(run, ["m1"])["message_name"].to_pylist() == ["m1"]
     with pytest.raises(UnknownName, match="did you mean"):
         coverage(run, ["m9"])
+
+
+def test_the_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
+    peers, copies = spread(run, "m0")
+    assert [tuple(row.values()) for row in peers.to_pylist()] == [
+        (0, "alice", "publisher", 0, 0),
+        (1, "bob", "subscriber", 1, 1),
+        (2, "carol", "subscriber", 2, 0),
+        (3, "dave", "relay", 1, 0),
+    ]
+    assert copies.column_names == [
+        "hop", "time_us", "previous_hop", "previous_hop_name", "peer", "peer_name", "first",
+        "interested",
+    ]  # fmt: skip
+    way = copies.select(["hop", "previous_hop_name", "peer_name", "first"]).to_pylist()
+    assert [tuple(row.values()) for row in way] == [
+        (1, "alice", "bob", True), (1, "alice", "dave", True), (2, "dave", "carol", True),
+        (3, "carol", "bob", False),
+    ]  # fmt: skip
+
+
+def test_whom_a_message_missed_is_among_its_peers(run: Run) -> None:
+    peers, copies = spread(run, "m1")
+    roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))
+    assert roles == {"alice": "publisher", "bob": "missed", "carol": "missed"}
+    assert peers["hop"].to_pylist() == [0, None, None]
+    assert copies.num_rows == 0
+    with pytest.raises(UnknownName, match="no message 'm9'"):
+        spread(run, "m9")
+
+
+def test_of_some_peers_only_that_they_passed_a_message_on_is_known(run: Run) -> None:
+    """A copy from a peer without a reception, one of unknown interest, one to the publisher."""
+    (part,) = run.stored.files("receptions")
+    told = pq.read_table(part)
+    of_it = {"message": 1, "interval": 2, "tick": 2_200_000, "time_us": 2_200_000}
+    more = [
+        {**of_it, "peer": 1, "previous_hop": 3, "first": True, "hop": None, "interested": None},
+        {**of_it, "peer": 0, "previous_hop": 1, "first": False, "hop": 4, "interested": False},
+        {**of_it, "peer": 2, "previous_hop": None, "first": True, "hop": None, "interested": True},
+    ]
+    pq.write_table(pa.concat_tables([told, pa.Table.from_pylist(more, told.schema)]), part)
+    peers, copies = spread(run, "m1")
+    assert [tuple(row.values()) for row in peers.drop("peer").to_pylist()] == [
+        ("alice", "publisher", 0, 1),
+        ("bob", "peer", None, 0),
+        ("carol", "subscriber", None, 0),
+        ("dave", "peer", None, 0),
+    ]
+    assert copies["hop"].to_pylist() == [4, None, None]
+
+
+def test_a_run_without_receptions_has_no_spread(run: Run) -> None:
+    manifest = run.stored.manifest
+    known = {name: entry for name, entry in manifest.tables.items() if name != "receptions"}
+    without = replace(run.stored, manifest=replace(manifest, tables=known))
+    with pytest.raises(UseError, match="does not know receptions"):
+        spread(Run(without), "m0")
