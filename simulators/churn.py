@@ -190,7 +190,7 @@ class Script:
     """What is written down happens, at given intervals; who joins later is down until then."""
 
     events: Annotated[
-        str, Meta(description=f"{GRAMMAR}, divided by ';', or a .toml file with events = [ … ].")
+        str, Meta(description=f"{GRAMMAR}; or a .toml file with a list of such events.")
     ]
     example: ClassVar[str] = "script:join 50 over 20 intervals; kill 30 % at interval 40"
 

@@ -89,6 +89,8 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
         ones.append(one - 1)
         others.append(other - 1)
         found.append(time)
+    if not found:
+        raise InputError(f"{name}: is neither a matrix of numbers nor has it pairs of nodes")
     times = np.full((sites, sites), np.nan)
     times[ones, others] = found
     is_way_back = np.isnan(times)

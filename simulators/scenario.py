@@ -18,7 +18,7 @@ _EVENT = re.compile(
     r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
     r"( +at +interval +(?P<at>[0-9]+)| +over +(?P<over>[0-9]+) +intervals?){0,2}"
 )
-GRAMMAR = "(join | leave | kill | return) (N | P % | all) [at interval I] [over K intervals]"
+GRAMMAR = "join|leave|kill|return N|P %|all [at interval I] [over K intervals]; …"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _of_file(name: str) -> list[str]:
 def _event(text: str) -> Event:
     match = _EVENT.fullmatch(text)
     if match is None:
-        raise UseError(f"churn '{text}' is no event; an event is: {GRAMMAR}")
+        raise UseError(f"churn '{text}' is no event, as 'kill 30 % at interval 400'")
     many = match["many"]
     share = 1.0 if many == "all" else float(many[:-1]) / 100 if many.endswith("%") else 0.0
     number = int(many) if many.isdecimal() else 0
