@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _WIDE = 4
 """Up to so many groups stand beside one another, more below one another."""
+_MOST = 7
+"""From so many decimals on a value is told by its first six digits."""
 _OVER = ("runs", "intervals")
 
 
@@ -106,6 +108,9 @@ def compare(
             save(figure, place, form)
         settings.say(f"wrote {comparing.plot}")
     show(_rows(table, comparing, output), output, settings)
+    settings.say(
+        f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
+    )
     for note in found.notes:
         settings.say(f"note: {note}")
 
@@ -200,8 +205,10 @@ def _below_one_another(records: Sequence[dict[str, Any]]) -> Rows:
 
 
 def _head(record: dict[str, Any]) -> str:
+    """'gossip (3 runs)', 'gossip / tree, paired'."""
     if record["estimate"] != "mean":
-        return str(record["estimate"])
+        paired = ", paired" if record["estimate"].startswith("paired") else ""
+        return f"{record['group']}{paired}"
     return f"{record['group']} ({record['runs']} run{'s' if record['runs'] != 1 else ''})"
 
 
@@ -216,15 +223,16 @@ def told(record: dict[str, Any]) -> str | None:
     runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
     if low is None:
         return f"{value:.6g}{runs}"
-    digits = _digits((high - low) / 2)
+    half = (high - low) / 2
     if record["estimate"] == "mean":
-        return f"{value:{digits}} ± {(high - low) / 2:{digits}}{runs}"
-    return f"{value:{digits}} [{low:{digits}}, {high:{digits}}]{runs}"
+        return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"
+    bounds = f"[{_rounded(low, half)}, {_rounded(high, half)}]"
+    return f"{_rounded(value, half)} {bounds}{runs}"
 
 
-def _digits(half: float) -> str:
-    """A format with two significant digits of the interval's half-width."""
-    if half == 0:
-        return ".6g"
-    decimals = max(0, 1 - floor(log10(half)))
-    return f".{decimals}f" if decimals <= 6 else ".6g"
+def _rounded(value: float, half: float) -> str:
+    """The value to two significant digits of its interval's half-width."""
+    decimals = 1 - floor(log10(half)) if half else _MOST
+    if decimals >= _MOST:
+        return f"{value:.6g}"
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"

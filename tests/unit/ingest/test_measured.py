@@ -1,0 +1,317 @@
+"""What runs come to, against plain loops over the rows they were made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analytics.comparison import Measured
+from ingest.manifest import Manifest
+from ingest.measured import Question, common_clock, measured
+from ingest.run import Run
+from ingest.store import writing
+from model.clock import OPEN, Clock
+from model.errors import UnknownName, UseError
+from model.tables import table
+
+Row = dict[str, Any]
+INTERVALS, PEERS, MESSAGES = 6, 5, 9
+SECONDS = Clock(1, 1_000_000, 0, INTERVALS - 1)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run drawn at random, its rows by table."""
+
+    name: str
+    seed: int
+    protocol: str = "toy"
+    clock: Clock = SECONDS
+    parameters: dict[str, Any] = field(default_factory=dict)
+    layers: list[str] | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> dict[str, list[Row]]:
+        draw = Random(self.seed)
+        made = {
+            "presence": [
+                {"peer": p, "vf": draw.randrange(4), "vt": draw.choice([5, OPEN])}
+                for p in range(PEERS)
+            ],
+            "links": [_link(draw) for _ in range(12)],
+            "publications": [_publication(m, draw) for m in range(MESSAGES)],
+            "receptions": [_reception(draw) for _ in range(40)],
+            "metrics/overlay": [_overlay(i, draw) for i in range(INTERVALS)],
+            "metrics/peers": [
+                {"peer": p, "interval": i, "present": draw.random() < 0.8, "degree": p + i}
+                for i in range(INTERVALS)
+                for p in range(PEERS)
+            ],
+            "metrics/topics": [
+                {"topic": t, "interval": i, "subscribers": draw.randrange(9)}
+                for i in range(INTERVALS)
+                for t in range(draw.randrange(3))
+            ],
+            "metrics/messages": [_message(m, draw) for m in range(MESSAGES)],
+        }
+        return {name: rows for name, rows in made.items() if name not in self.without}
+
+    def store(self, workspace: Path) -> Run:
+        manifest = Manifest(
+            self.name,
+            "reports",
+            (),
+            {"layers": self.layers},
+            clock=self.clock,
+            protocol=self.protocol,
+            parameters=self.parameters,
+            seed=self.seed,
+        )
+        with writing(workspace, self.name) as writer:
+            writer.begin(manifest)
+            entries = {}
+            for name, rows in self.rows.items():
+                directory = writer.fresh_directory(name)
+                directory.mkdir(parents=True)
+                schema = table(name).arrow
+                blank = dict.fromkeys(schema.names)
+                written = pa.Table.from_pylist([blank | row for row in rows], schema)
+                pq.write_table(written, directory / "part-0.parquet")
+                entries[name] = writer.entry(directory)
+            writer.commit(manifest.with_stage("all", entries, state="complete"))
+        return Run.open(workspace, self.name)
+
+
+def _link(draw: Random) -> Row:
+    vf = draw.randrange(6)
+    return {
+        "src": draw.randrange(PEERS),
+        "dst": draw.randrange(PEERS),
+        "layer": draw.choice(["rings", "cyclon"]),
+        "vf": vf,
+        "vt": draw.choice([vf + 1, OPEN]),
+    }
+
+
+def _publication(message: int, draw: Random) -> Row:
+    interval = draw.randrange(INTERVALS)
+    known = {"key": f"m{message}", "tick": interval, "publication_known": True}
+    return {"message": message, "interval": interval, **known}
+
+
+def _reception(draw: Random) -> Row:
+    arrival = {"message": draw.randrange(MESSAGES), "peer": 0, "interval": 0, "tick": 0}
+    return arrival | {"first": draw.random() < 0.7, "hop": draw.choice([None, 1, 2, 3])}
+
+
+def _overlay(interval: int, draw: Random) -> Row:
+    diameter = draw.choice([None, 2, 3, 4])
+    return {"interval": interval, "diameter": diameter, "hit_ratio": draw.random()}
+
+
+def _message(message: int, draw: Random) -> Row:
+    eligible = draw.randrange(5)
+    delivered = draw.randint(0, eligible)
+    return {
+        "message": message,
+        "eligible": eligible,
+        "delivered": delivered,
+        "hit_ratio": delivered / eligible if eligible else None,
+        "receptions": 7,
+        "duplicates": draw.randrange(7),
+        "relay_receptions": draw.choice([None, 1, 2]),
+        "rejections": int(draw.random() < 0.2),
+        "hops_mean": draw.random(),
+    }
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def nested(rows: Iterable[Row], column: str) -> float | None:
+    """The mean over intervals of the means in them."""
+    by_interval: dict[int, list[float]] = {}
+    for row in rows:
+        by_interval.setdefault(row["interval"], []).append(row[column])
+    return mean(mean(values) for values in by_interval.values())
+
+
+def quotient(rows: list[Row], above: str, below: str) -> float | None:
+    total = sum(row[below] for row in rows)
+    return sum(row[above] for row in rows) / total if total else None
+
+
+def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
+    rows = made.rows
+    inside = {
+        name: [row for row in rows[name] if first <= row["interval"] <= last]
+        for name in ("metrics/overlay", "metrics/peers", "metrics/topics", "publications")
+    }
+    published = {row["message"] for row in inside["publications"]}
+    messages = [row for row in rows["metrics/messages"] if row["message"] in published]
+    counted = [row for row in messages if not row["rejections"]]
+    told = [row for row in messages if row["relay_receptions"] is not None]
+    hops = [
+        row["hop"]
+        for row in rows["receptions"]
+        if row["message"] in published and row["first"] and row["hop"] is not None
+    ]
+    alive = {
+        name: [row for row in rows[name] if row["vf"] <= last and row["vt"] > first]
+        for name in ("presence", "links")
+    }
+    peers = len({row["peer"] for row in alive["presence"]})
+    links = len(
+        {
+            (row["src"], row["dst"])
+            for row in alive["links"]
+            if row["src"] != row["dst"] and (made.layers is None or row["layer"] in made.layers)
+        }
+    )
+
+    return {
+        "diameter": mean(row["diameter"] for row in inside["metrics/overlay"]),
+        "overlay/hit_ratio": mean(row["hit_ratio"] for row in inside["metrics/overlay"]),
+        "degree": nested((row for row in inside["metrics/peers"] if row["present"]), "degree"),
+        "subscribers": nested(inside["metrics/topics"], "subscribers"),
+        "messages/hit_ratio": mean(row["hit_ratio"] for row in counted),
+        "messages/hops_mean": mean(row["hops_mean"] for row in messages),
+        "distinct_peers": peers,
+        "distinct_links": links,
+        "distinct_links_per_peer": links / peers,
+        "distinct_density": links / (peers * (peers - 1)),
+        "publications": len(messages),
+        "hit_ratio": quotient(counted, "delivered", "eligible"),
+        "hit_ratio_mean": mean(row["hit_ratio"] for row in counted),
+        "duplicates_per_delivery": quotient(counted, "duplicates", "delivered"),
+        "relay_share": quotient(told, "relay_receptions", "receptions"),
+        "hops_mean": mean(hops),
+        "hops_max": max(hops, default=None),
+    }
+
+
+@pytest.mark.parametrize("window", [(None, None), (1, 4)])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_figure_is_that_of_the_rows(
+    tmp_path: Path, seed: int, window: tuple[int | None, int | None]
+) -> None:
+    print(f"seed {seed}")
+    made = Made("a", seed, layers=["rings"] if seed % 2 else None)
+    found = made.store(tmp_path)
+    first, last = (window[0] or 0, window[1] or INTERVALS - 1)
+    truth = expected(made, first, last)
+    answer = measured([found], Question(tuple(truth), window=window))
+    assert (answer.first, answer.last) == (first, last)
+    assert [of.name for of in answer.metrics] == list(truth)
+    for name, value in answer.runs[0].values.items():
+        assert value == (truth[name] if truth[name] is None else pytest.approx(truth[name])), name
+
+
+def test_a_series_has_every_interval_of_the_window(tmp_path: Path) -> None:
+    made = Made("a", 3)
+    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True)
+    (found,) = measured([made.store(tmp_path)], question).runs
+    overlay = {row["interval"]: row["diameter"] for row in made.rows["metrics/overlay"]}
+    assert found.series["diameter"] == [overlay[i] for i in range(1, 5)]
+    hops = {row["message"]: row["hops_mean"] for row in made.rows["metrics/messages"]}
+    for place, interval in enumerate(range(1, 5)):
+        here = [r for r in made.rows["metrics/peers"] if r["interval"] == interval]
+        assert found.series["degree"][place] == mean(r["degree"] for r in here if r["present"])
+        published = [r for r in made.rows["publications"] if r["interval"] == interval]
+        truth = mean(hops[row["message"]] for row in published)
+        assert found.series["hops_mean"][place] == (truth and pytest.approx(truth))
+    assert found.values == {}
+
+
+def test_what_a_run_does_not_know_is_unknown_and_said(tmp_path: Path) -> None:
+    blind = ("metrics/messages", "publications", "receptions", "presence", "links")
+    runs = [Made("a", 1).store(tmp_path), Made("b", 2, without=blind).store(tmp_path)]
+    names = ("hit_ratio", "hops_mean", "messages/hops_mean", "distinct_links", "diameter")
+    answer = measured(runs, Question(names))
+    b = answer.runs[1]
+    assert b.values["diameter"] is not None
+    assert [b.values[name] for name in names[:-1]] == [None] * 4
+    assert f"unknown in b, which is left out there: {', '.join(names[:-1])}" in answer.notes
+
+
+def test_what_nobody_knows_is_left_out_unless_it_was_asked_for(tmp_path: Path) -> None:
+    run = Made("a", 1, without=("metrics/messages", "receptions")).store(tmp_path)
+    usual = measured([run])
+    assert "diameter" in {of.name for of in usual.metrics}
+    assert "hit_ratio" not in {of.name for of in usual.metrics}
+    assert any(note.startswith("unknown in every run: ") for note in usual.notes)
+    (asked,) = measured([run], Question(("hit_ratio",))).metrics
+    assert asked.name == "hit_ratio"
+
+
+def test_runs_of_other_lengths_are_compared_where_all_are(tmp_path: Path) -> None:
+    short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
+    answer = measured([Made("a", 1).store(tmp_path), short.store(tmp_path)])
+    assert (answer.first, answer.last) == (2, 4)
+    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); compared are those that all"
+    assert answer.notes[0].startswith(said)
+    assert isinstance(answer.runs[0], Measured)
+    alone = measured([Run.open(tmp_path, "a")], Question(window=(2, 4)))
+    assert alone.runs[0].values == answer.runs[0].values
+
+
+def test_runs_without_a_common_interval_cannot_be_compared(tmp_path: Path) -> None:
+    late = Made("b", 2, clock=Clock(1, None, 7, 9))
+    with pytest.raises(UseError, match="no interval in common"):
+        measured([Made("a", 1).store(tmp_path), late.store(tmp_path)])
+
+
+def test_intervals_of_other_lengths_have_no_time_in_common(tmp_path: Path) -> None:
+    slow = Made("b", 2, clock=Clock(1, 10_000_000, 0, INTERVALS - 1)).store(tmp_path)
+    runs = [Made("a", 1).store(tmp_path), slow]
+    clock = common_clock(runs)
+    assert clock.interval_us is None
+    with pytest.raises(UseError, match="give an interval number"):
+        clock.parse_at("2s")
+    note = measured(runs).notes[0]
+    assert note.startswith("an interval is not equally long in all runs (a: 1 s; b: 10 s)")
+
+
+def test_the_same_interval_may_have_other_ticks(tmp_path: Path) -> None:
+    """A trace of events and a simulation, both in intervals of a second."""
+    events = Made("b", 2, clock=Clock(1_000_000, 1, 0, 3)).store(tmp_path)
+    clock = common_clock([Made("a", 1).store(tmp_path), events])
+    assert clock.interval_of(clock.parse_at("2.5s")) == 2
+
+
+def test_layers_and_refusals_that_differ_are_said(tmp_path: Path) -> None:
+    runs = [Made("a", 1, layers=["rings"]).store(tmp_path), Made("b", 2).store(tmp_path)]
+    notes = measured(runs, Question(("hit_ratio",))).notes
+    assert "the metrics count links of different layers (a: rings; b: all)" in notes
+    refused = {
+        name: sum(row["rejections"] for row in Made(name, seed).rows["metrics/messages"])
+        for name, seed in (("a", 1), ("b", 2))
+    }
+    told = ", ".join(f"{name}: {count}" for name, count in refused.items() if count)
+    assert any(told and f"({told} in all)" in note for note in notes)
+    assert not any("refused" in note for note in measured(runs, Question(("diameter",))).notes)
+
+
+def test_a_metric_is_compared_once(tmp_path: Path) -> None:
+    asked = Question(("diameter", "overlay/diameter"))
+    assert len(measured([Made("a", 1).store(tmp_path)], asked).metrics) == 1
+
+
+def test_what_there_is_not_is_named_with_what_is_like_it(tmp_path: Path) -> None:
+    run = Made("a", 1, parameters={"fanout": 2}).store(tmp_path)
+    with pytest.raises(UnknownName, match="did you mean diameter"):
+        measured([run], Question(("diametr",)))
+    with pytest.raises(UnknownName, match="did you mean fanout"):
+        measured([run], Question(by=("fanot",)))
+    assert measured([run], Question(by=("fanout",))).runs[0].group == "fanout=2"
