@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.run import Run
+from model.tables import table as meaning
 
 Figures = dict[str, float | None]
 
@@ -22,8 +23,10 @@ class Span:
     last: int
 
     def read(self, table: str, columns: Iterable[str], where: pc.Expression) -> pa.Table:
-        """Some rows of a table of the run."""
-        return self.run.stored.read(table, list(columns), where)
+        """Some rows of a table of the run, in no order."""
+        chosen = list(columns)
+        schema = pa.schema([meaning(table).arrow.field(name) for name in chosen])
+        return pa.Table.from_batches(self.run.stored.scan(table, chosen, where), schema)
 
     @property
     def inside(self) -> pc.Expression:
