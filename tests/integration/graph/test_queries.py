@@ -271,6 +271,100 @@ def test_relays(history: History, answer: Any) -> None:
         assert len(rows) == len(expected)
 
 
+def receptions(history: History, messages: set[int]) -> list[Row]:
+    return [r for r in history.rows["receptions"] if r["message"] in messages]
+
+
+def of_topic(history: History, topic: int | None) -> set[int]:
+    return {m["message"] for m in history.rows["publications"] if m["topic"] == topic}
+
+
+def again(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The receptions of each peer that has a duplicate."""
+    own: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        own[f"peer {row['peer']}"].append(row)
+    return {peer: of for peer, of in own.items() if not all(r["first"] for r in of)}
+
+
+def test_duplicates_of_a_message(history: History, answer: Any) -> None:
+    for message in history.rows["publications"]:
+        own = again(receptions(history, {message["message"]}))
+        rows = answer("duplicates-of-message", {"message": message["key"]})
+        assert {row[0]: row[1:] for row in rows} == {
+            peer: [sum(not r["first"] for r in of), len(of)] for peer, of in own.items()
+        }
+        assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
+
+
+def test_duplicates_of_a_topic(history: History, answer: Any) -> None:
+    for topic in range(4):
+        own = again(receptions(history, of_topic(history, topic)))
+        rows = answer("duplicates-of-topic", {"topic": history.topic(topic)})
+        assert {row[0]: row[1:] for row in rows} == {
+            peer: [sum(not r["first"] for r in of), len(of), len({r["message"] for r in of})]
+            for peer, of in own.items()
+        }
+
+
+def test_duplicates_by_topic(history: History, answer: Any) -> None:
+    rows = answer("duplicates-by-topic", {})
+    expected = {}
+    for topic in range(4):
+        messages = of_topic(history, topic)
+        came = receptions(history, messages)
+        firsts = sum(r["first"] for r in came)
+        factor = pytest.approx(len(came) / firsts - 1) if firsts else None
+        expected[history.topic(topic)] = [len(messages), len(came), len(came) - firsts, factor]
+    assert {row[0]: row[1:] for row in rows} == expected
+    assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
+
+
+def test_what_a_peer_did_for_each_topic(history: History, answer: Any) -> None:
+    for peer in history.rows["peers"]:
+        id = peer["peer"]
+        expected = {}
+        for topic in (None, 0, 1, 2, 3):
+            came = [r for r in receptions(history, of_topic(history, topic)) if r["peer"] == id]
+            sent = [r for r in receptions(history, of_topic(history, topic))
+                    if r["previous_hop"] == id]  # fmt: skip
+            published = [m for m in history.rows["publications"]
+                         if m["topic"] == topic and m["publisher"] == id]  # fmt: skip
+            if came or sent or published:
+                expected[None if topic is None else history.topic(topic)] = [
+                    len(published), len({r["message"] for r in came}), len(came),
+                    sum(not r["first"] for r in came), len(sent),
+                ]  # fmt: skip
+        rows = answer("peer-topics", {"peer": peer["key"]})
+        assert {row[0]: row[1:] for row in rows} == expected
+        assert len(rows) == len(expected)
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_topics_by_their_subscribers(history: History, answer: Any, layers: Any) -> None:
+    for i, at in ticks(history):
+        overlay = digraph(history, at, layers)
+        expected = {}
+        for topic in range(4):
+            subscribed = {
+                history.peer(r["peer"])
+                for r in history.alive("subscriptions", at)
+                if r["topic"] == topic
+            }
+            published = [
+                m for m in history.rows["publications"]
+                if m["topic"] == topic and m["tick"] <= at
+            ]  # fmt: skip
+            publishers = sorted({m["publisher"] for m in published} - {None})
+            expected[history.topic(topic)] = [
+                len(subscribed), overlay.subgraph(subscribed).number_of_edges(), len(published),
+                [history.peer(p) for p in publishers],
+            ]  # fmt: skip
+        rows = answer("topics-at", given(i, layers))
+        assert {row[0]: row[1:] for row in rows} == expected, i
+        assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
+
+
 def test_a_peers_history(history: History, answer: Any) -> None:
     for p in history.rows["peers"][:6]:
         id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})

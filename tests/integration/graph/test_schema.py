@@ -41,6 +41,11 @@ WANTED = {
     "dissemination-tree": ("UNIQUE m:Message(key)", *RECEPTIONS),
     "missed-subscribers": ("UNIQUE m:Message(key)", *RECEPTIONS),
     "relays": ("Topic(key)", *RECEPTIONS),
+    "duplicates-of-message": ("UNIQUE m:Message(key)", *RECEPTIONS),
+    "duplicates-of-topic": ("Topic(key)", *RECEPTIONS),
+    "duplicates-by-topic": ("t:Topic(key)", *RECEPTIONS),
+    "peer-topics": ("UNIQUE p:Peer(key)", "m:Message(key)"),
+    "topics-at": (LEVELS, "t:Topic(key)"),
     "runs": (),
 }
 

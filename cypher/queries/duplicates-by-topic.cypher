@@ -1,0 +1,33 @@
+// What the dissemination of each topic cost: receptions and how many of them were duplicates.
+//
+// needs: receptions
+//
+// $run run – the run
+//
+// -> topic: the topic
+// -> messages: published to it
+// -> receptions: how often they came to a peer
+// -> duplicates: receptions that were not the first at their peer; at publishers all of them
+// -> redundancy: duplicates for each first reception, null = there was none
+MATCH (t:Topic)
+WHERE t.key STARTS WITH $run + '/'
+CALL (t) {
+  MATCH (t)<-[:ON]-(m:Message)
+  RETURN collect(m.id) AS messages
+}
+CALL (messages) {
+  UNWIND messages AS id
+  CALL (id) {
+    MATCH (:Peer)-[h:HOP]->(:Peer)
+    WHERE h.run = $run AND h.msg = id
+    RETURN h
+    UNION ALL
+    MATCH (:Message)-[h:REACHED]->(:Peer)
+    WHERE h.run = $run AND h.msg = id
+    RETURN h
+  }
+  RETURN count(*) AS receptions, sum(CASE WHEN h.first THEN 1 ELSE 0 END) AS firsts
+}
+RETURN t.name AS topic, size(messages) AS messages, receptions, receptions - firsts AS duplicates,
+       CASE firsts WHEN 0 THEN null ELSE toFloat(receptions - firsts) / firsts END AS redundancy
+ORDER BY duplicates DESC, t.id

@@ -1,0 +1,24 @@
+// The duplicates of a message: the peers that it came to again.
+//
+// needs: receptions
+//
+// $run run – the run
+// $message message – the message
+//
+// -> peer: a peer with a duplicate
+// -> duplicates: receptions that were not the first; at the publisher all of them
+// -> receptions: how often the message came to it
+MATCH (m:Message {key: $message})
+CALL (m) {
+  MATCH (:Peer)-[h:HOP]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
+  UNION ALL
+  MATCH (:Message)-[h:REACHED]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
+}
+WITH p, sum(CASE WHEN h.first THEN 0 ELSE 1 END) AS duplicates, count(*) AS receptions
+WHERE duplicates > 0
+RETURN p.name AS peer, duplicates, receptions
+ORDER BY duplicates DESC, p.id

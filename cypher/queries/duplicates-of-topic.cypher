@@ -1,0 +1,26 @@
+// The duplicates of a topic: the peers that messages of it came to again.
+//
+// needs: receptions
+//
+// $run run – the run
+// $topic topic – the topic
+//
+// -> peer: a peer with a duplicate
+// -> duplicates: receptions that were not the first; of what it published itself all of them
+// -> receptions: how often messages of the topic came to it
+// -> messages: how many these were
+MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
+CALL (m) {
+  MATCH (:Peer)-[h:HOP]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
+  UNION ALL
+  MATCH (:Message)-[h:REACHED]->(p:Peer)
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
+}
+WITH p, sum(CASE WHEN h.first THEN 0 ELSE 1 END) AS duplicates, count(*) AS receptions,
+     count(DISTINCT m) AS messages
+WHERE duplicates > 0
+RETURN p.name AS peer, duplicates, receptions, messages
+ORDER BY duplicates DESC, p.id

@@ -1,0 +1,37 @@
+// What a peer had to do with the messages of each topic: published, received, passed on.
+//
+// needs: receptions
+//
+// $run run – the run
+// $peer peer – the peer
+//
+// -> topic: the topic, null = of the messages whose topic is unknown
+// -> published: messages of it that the peer published
+// -> received: messages of it that came to the peer
+// -> receptions: how often they came
+// -> duplicates: receptions that were not the first; of what it published itself all of them
+// -> sent: copies of its messages that came from the peer to others
+MATCH (p:Peer {key: $peer})
+CALL (p) {
+  MATCH (p)-[:PUBLISHED]->(m:Message)
+  RETURN m.id AS id, 1 AS published, 0 AS receptions, 0 AS duplicates, 0 AS sent
+  UNION ALL
+  MATCH (:Peer)-[h:HOP]->(p)
+  RETURN h.msg AS id, 0 AS published, 1 AS receptions,
+         CASE WHEN h.first THEN 0 ELSE 1 END AS duplicates, 0 AS sent
+  UNION ALL
+  MATCH (:Message)-[h:REACHED]->(p)
+  RETURN h.msg AS id, 0 AS published, 1 AS receptions,
+         CASE WHEN h.first THEN 0 ELSE 1 END AS duplicates, 0 AS sent
+  UNION ALL
+  MATCH (p)-[h:HOP]->(:Peer)
+  RETURN h.msg AS id, 0 AS published, 0 AS receptions, 0 AS duplicates, 1 AS sent
+}
+WITH id, sum(published) AS published, sum(receptions) AS receptions,
+     sum(duplicates) AS duplicates, sum(sent) AS sent
+MATCH (m:Message {key: $run + '/' + toString(id)})
+OPTIONAL MATCH (m)-[:ON]->(t:Topic)
+WITH t, sum(published) AS published, sum(CASE receptions WHEN 0 THEN 0 ELSE 1 END) AS received,
+     sum(receptions) AS receptions, sum(duplicates) AS duplicates, sum(sent) AS sent
+RETURN t.name AS topic, published, received, receptions, duplicates, sent
+ORDER BY receptions DESC, t.id

@@ -1,0 +1,45 @@
+// The topics at a time, those with the most subscribers first.
+//
+// needs: subscriptions, links
+//
+// $run run – the run
+// $at tick ticks – the time
+// $levels levels($at) – where in the index spans alive at $at can begin
+// $layers layers? – layers of links to look at, null = all
+//
+// -> topic: the topic
+// -> subscribers: peers that subscribe to it
+// -> links: from one of them to another, whatever they serve
+// -> messages: published to it up to then
+// -> publishers: peers that published these, as far as they are known
+CALL () {
+  MATCH (t:Topic)
+  WHERE t.key STARTS WITH $run + '/'
+  CALL (t) {
+    MATCH (t)<-[s:SUBSCRIBES]-(:Peer)
+    WHERE s.vf <= $at AND s.vt > $at
+    RETURN count(*) AS subscribers
+  }
+  CALL (t) {
+    MATCH (t)<-[:ON]-(m:Message)
+    WHERE m.tick <= $at
+    OPTIONAL MATCH (p:Peer)-[:PUBLISHED]->(m)
+    WITH m, p ORDER BY p.id
+    RETURN count(m) AS messages, collect(DISTINCT p.name) AS publishers
+  }
+  RETURN t, subscribers, 0 AS links, messages, publishers
+  UNION ALL
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+    AND ($layers IS NULL OR r.layer IN $layers)
+  WITH DISTINCT a, b
+  MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
+  WHERE one.vf <= $at AND one.vt > $at AND other.vf <= $at AND other.vt > $at
+  RETURN t, 0 AS subscribers, count(*) AS links, 0 AS messages, [] AS publishers
+}
+WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
+     reduce(all = [], some IN collect(publishers) | all + some) AS publishers
+RETURN t.name AS topic, subscribers, links, messages, publishers
+ORDER BY subscribers DESC, t.id
