@@ -38,8 +38,9 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield name, command
-    for part, below in sorted(getattr(command, "commands", {}).items()):
-        yield from _below(f"{name} {part}", below)
+    if hasattr(command, "commands"):
+        for part in sorted(command.list_commands(None)):
+            yield from _below(f"{name} {part}", command.get_command(None, part))
 
 
 def page() -> str:

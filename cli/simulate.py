@@ -26,10 +26,10 @@ class SystemsGroup(TyperGroup):
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the systems."""
+        """`models`, and the names of the systems."""
         from simulators.systems import SYSTEMS
 
-        return sorted(SYSTEMS)
+        return [*super().list_commands(ctx), *sorted(SYSTEMS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a system; null for a name that there is not."""
@@ -37,7 +37,7 @@ class SystemsGroup(TyperGroup):
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
             return command_of(cmd_name)
-        return None
+        return super().get_command(ctx, cmd_name)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +45,8 @@ def register(app: typer.Typer) -> None:
     systems = typer.Typer(
         cls=SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
     )
-    # A group needs a callback where it has no command of its own from the start.
+    systems.command("models")(command(models))
+    # Else Typer takes a group with one command for that command.
     systems.callback()(lambda: None)
     app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
 
@@ -59,9 +60,35 @@ Examples:
 
 ```
 vizpub simulate poldercast --peers 200 --intervals 100 --publications every:10
-vizpub simulate scribe --churn exponential --runs 5 --ingest scribe
+vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
 ```
 """
+
+
+def models() -> None:
+    """Show what --workload, --publications, --churn and --latency may be.
+
+    Each is written in one line: NAME, NAME:VALUE or NAME:key=value,key=value.
+
+    Examples:
+
+    ```
+    vizpub simulate models
+    ```
+    """
+    from cli.output import opened
+    from simulators.churn import CHURNS
+    from simulators.latency import LATENCIES
+    from simulators.publications import PUBLICATIONS
+    from simulators.specs import describe
+    from simulators.subscriptions import WORKLOADS
+
+    kinds = {"workload": WORKLOADS, "publications": PUBLICATIONS}
+    kinds |= {"churn": CHURNS, "latency": LATENCIES}
+    with opened(None) as out:
+        for option, named in kinds.items():
+            out.write(f"--{option}\n")
+            out.writelines(f"  {line}\n" for line in describe(named))
 
 
 def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
@@ -158,7 +185,7 @@ Examples:
 
 ```
 vizpub simulate {name} --peers 200 --intervals 50 --seed 7
-vizpub simulate {name} --churn exponential --ingest study --no-load
+vizpub simulate {name} --churn exponential:20s,down=10s --ingest study --no-load
 vizpub simulate {name} --config study.toml --runs 5
 ```
 """

@@ -147,7 +147,7 @@ class TestFolder:
 
     def test_something_else_is_kept(self, flooding: Plans, tmp_path: Path) -> None:
         simulate(flooding(intervals=60), Folder(tmp_path))
-        with pytest.raises(UseError, match="intervals 60, not 20.*--replace"):
+        with pytest.raises(UseError, match=r"intervals 60, not 20.*--replace"):
             simulate(flooding(intervals=20), Folder(tmp_path))
         simulate(flooding(intervals=20), Folder(tmp_path), replace=True)
         assert max(report.interval for report in reports(Folder(tmp_path))) == 19

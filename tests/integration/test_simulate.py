@@ -1,0 +1,50 @@
+"""From a simulation to a run, and several at once."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from ingest.run import Run
+from ingest.store import runs
+from simulators.folder import Folder
+from simulators.plan import planned
+from simulators.run import simulate
+
+GUIDE = Path(__file__).parents[2] / "simulators" / "README.md"
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "flood.py").write_text(code, "utf-8")
+    return "flood.py:Flood"
+
+
+def test_runs_are_spread_over_tasks_and_ingested(flood: str, tmp_path: Path) -> None:
+    """Each run is, byte for byte, the one that its seed gives alone."""
+    line = (
+        f"simulate {flood} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2 "
+        "--out both --ingest study --no-load"
+    )
+    result = CliRunner().invoke(app, shlex.split(line))
+    assert result.exit_code == 0, result.output
+    for seed in (3, 4):
+        plan = planned(flood, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
+        alone = Folder(tmp_path / f"alone-{seed}")
+        simulate(plan, alone)
+        (own,) = alone.reports.iterdir()
+        (spread,) = (tmp_path / "both" / f"seed-{seed}" / "reports").iterdir()
+        assert own.read_bytes() == spread.read_bytes()
+    workspace = tmp_path / "vizpub-data"
+    assert sorted(run.name for run in runs(workspace)) == ["study-3", "study-4"]
+    facts = Run.open(workspace, "study-3").facts
+    assert (facts.protocol, facts.seed) == ("flood", 3)

@@ -1,0 +1,119 @@
+"""`vizpub simulate`, with the system that the guide writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from ingest.reports import ReportReader
+from simulators.specs import describe
+from simulators.systems import SYSTEMS
+
+GUIDE = Path(__file__).parents[3] / "simulators" / "README.md"
+Call = Callable[[str], Result]
+
+
+@pytest.fixture
+def vizpub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A call in a folder with the guide's flood.py."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "flood.py").write_text(code, "utf-8")
+    return lambda line: CliRunner().invoke(app, shlex.split(line))
+
+
+def interval_of(folder: Path) -> int:
+    """The last interval that is reported."""
+    lines = (line for path in sorted(folder.iterdir()) for line in ReportReader(path))
+    return max(getattr(line.record, "interval", -1) for line in lines)
+
+
+def test_a_run_says_what_it_sent(vizpub: Call) -> None:
+    result = vizpub("simulate flood.py:Flood --peers 30 --intervals 10 --publications every:5")
+    assert result.exit_code == 0, result.output
+    assert "flood-1: 30 peers, 10 intervals, " in result.stderr
+    assert "hello" in result.stdout
+    assert interval_of(Path("vizpub-data/simulations/flood-1/reports")) == 9
+
+
+def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
+    Path("study.toml").write_text('peers = 12\nintervals = 5\nlatency = "constant:5ms"\n', "utf-8")
+    result = vizpub("simulate flood.py:Flood --config study.toml --intervals 7 --out here")
+    assert result.exit_code == 0, result.output
+    plan = json.loads(Path("here/simulation.json").read_text("utf-8"))["plan"]
+    assert (plan["peers"], plan["intervals"], plan["latency"]) == (12, 7, "constant:5ms")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("flood.py:Flood --config none.toml", "none.toml cannot be read"),
+        ("flood.py:Flood --config typo.toml", "did you mean fanout"),
+        ("flood.py:Flood --peers none", "--peers"),
+        ("flood.py:Flood --degree 0", "--degree"),
+        ("flood.py:Flood --churn weibul:1s", "did you mean weibull"),
+        ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
+        ("flood.py:Flod", "no class 'Flod'"),
+        ("food.py:Flood", "food.py"),
+        ("poldercats", "poldercats"),
+    ],
+)
+def test_wrong_use_is_explained(vizpub: Call, line: str, told: str) -> None:
+    Path("typo.toml").write_text("degre = 12\n", "utf-8")
+    result = vizpub(f"simulate {line}")
+    assert result.exit_code == 2, result.output
+    assert told.replace("fanout", "degree") in result.output
+
+
+def test_what_is_in_the_way_is_kept(vizpub: Call) -> None:
+    line = "simulate flood.py:Flood --peers 5 --intervals 3 --out here"
+    assert vizpub(line).exit_code == 0
+    refused = vizpub(f"{line} --seed 2")
+    assert refused.exit_code == 2
+    assert "seed 1, not 2" in refused.output
+    assert "--replace" in refused.output
+    assert vizpub(f"{line} --seed 2 --replace").exit_code == 0
+
+
+def test_models_are_shown(vizpub: Call) -> None:
+    from simulators.churn import CHURNS
+
+    shown = vizpub("simulate models").stdout
+    assert all(line in shown for line in describe(CHURNS))
+    assert all(f"--{option}" in shown for option in ("workload", "publications", "latency"))
+
+
+def test_all_systems_are_listed(vizpub: Call) -> None:
+    shown = vizpub("simulate --help").stdout
+    assert all(name in shown for name in SYSTEMS)
+
+
+def test_an_interrupt_leaves_full_intervals(vizpub: Call, tmp_path: Path) -> None:
+    words = "simulate flood.py:Flood --peers 20 --intervals 100000 --out here"
+    running = subprocess.Popen(
+        [sys.executable, "-c", "from cli.main import app; app()", *shlex.split(words)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(GUIDE.parents[1]), "PATH": ""},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    reports = tmp_path / "here" / "reports"
+    deadline = time.monotonic() + 60
+    while not [*reports.glob("reports-*")] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    running.send_signal(2)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130, told
+    assert "the intervals that were finished are in here/reports" in told
+    assert interval_of(reports) >= 49
+    assert not [*reports.glob(".*")]
