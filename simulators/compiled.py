@@ -1,0 +1,59 @@
+"""How operations on state that is large or searched often are compiled, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import config, njit
+from numba.core import types
+from numba.extending import intrinsic
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
+"""Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""
+
+Operation = TypeVar("Operation", bound=Callable[..., Any])
+_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+
+
+def compiled(*signature: Any) -> Callable[[Operation], Operation]:
+    """Compile a function for arguments of those types when its module is imported, or have it
+    from cache. What it calls has to stand above it, and must do no more than plain Python does:
+    no integer may overflow.
+
+    Where numba finds nowhere to write (NUMBA_CACHE_DIR, beside the code, the user's cache),
+    each process compiles anew.
+    """
+
+    def compile_one(function: Operation) -> Operation:
+        try:
+            return cast(Operation, njit(signature, cache=True, **_OPTIONS)(function))
+        except (OSError, RuntimeError):
+            return cast(Operation, njit(signature, **_OPTIONS)(function))
+
+    return compile_one
+
+
+def _population(typing_context: Any, word: Any) -> Any:
+    """Typing and code of `population`: one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+def _plain_population(word: np.uint64) -> int:
+    return int(word).bit_count()
+
+
+population: Callable[[np.uint64], int] = (
+    _plain_population if IS_PLAIN else cast(Any, intrinsic(_population))
+)
+"""How many bits of a 64-bit word are set; numba knows no `np.bitwise_count`."""

@@ -1,0 +1,126 @@
+"""CYCLON: a random overlay by shuffling views.
+
+Voulgaris, Gavidia, van Steen, CYCLON: Inexpensive Membership Management for Unstructured P2P
+Overlays, 2005: the enhanced shuffle. Once a period a peer takes its oldest neighbour out of its
+view and exchanges random entries with it; both give up entries for those they get. Who is down
+is asked once more by each that holds it, and thereby forgotten.
+
+The statistics of the paper need latencies far below the period (a hundredth): an entry on its
+way is in no view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from simulators.compiled import Int32s
+from simulators.network import Links, Network, System
+from simulators.parameters import Duration, Positive, us
+from simulators.views import (
+    ENTRY_BYTES,
+    answer_shuffle,
+    empty_views,
+    entries,
+    insert,
+    merge_shuffle,
+    open_shuffle,
+    seeded,
+)
+
+if TYPE_CHECKING:
+    from simulators.views_overlay import Overlay
+
+
+@dataclass(frozen=True)
+class CyclonParameters:
+    """What CYCLON leaves to choose."""
+
+    view: Annotated[Positive, Meta(description="Neighbours of a peer.")] = 20
+    gossip: Annotated[Positive, Meta(description="Entries in a shuffle.")] = 8
+    period: Annotated[Duration, Meta(description="One shuffle of each peer a period.")] = "1s"
+
+
+class Cyclon(System):
+    """CYCLON, on its own or as a layer of an overlay. It knows no topics.
+
+    As a layer, its views, its random numbers and what an entry weighs are the overlay's, and
+    whoever does not answer is forgotten by all layers.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        parameters: CyclonParameters,
+        topics: int = 0,
+        overlay: Overlay | None = None,
+    ) -> None:
+        self.net, self.gossip = net, parameters.gossip
+        self.overlay = overlay
+        if overlay is None:
+            self.views = empty_views(net.size, parameters.view)
+            self.draws = seeded(net.random)
+            self.entry_bytes = np.full(net.size, ENTRY_BYTES, np.int32)
+        else:
+            self.views, self.draws = overlay.cyclon, overlay.draws
+            self.entry_bytes = overlay.entry_bytes
+        failed = self.on_lost if overlay else None
+        self.request = net.kind("cyclon-request", self.on_request, failed=failed)
+        self.reply = net.kind("cyclon-reply", self.on_reply)
+        net.every(us(parameters.period), self.on_tick)
+
+    def join(self, peer: int, topics: Sequence[int] = ()) -> None:
+        """Begin with one neighbour, from the bootstrap service."""
+        self.views[peer] = -1
+        self.find_contact(peer)
+
+    def find_contact(self, peer: int) -> None:
+        """Ask the bootstrap service for a neighbour."""
+        contact = self.net.contact(peer)
+        if contact is not None:
+            insert(self.views, peer, contact)
+
+    def on_tick(self, peer: int) -> None:
+        """Open a shuffle."""
+        target, message, size = open_shuffle(
+            self.views, self.draws, self.entry_bytes, peer, self.gossip
+        )
+        if target < 0:
+            self.find_contact(peer)
+        else:
+            self.net.send(self.request, peer, target, message, size)
+
+    def on_request(self, peer: int, sender: int, received: Int32s) -> None:
+        """Answer a shuffle. Its opener gets back what it sent, so that it need not keep it; that
+        is no part of the message.
+        """
+        answer, size = answer_shuffle(
+            self.views, self.draws, self.entry_bytes, peer, received, self.gossip
+        )
+        self.net.send(self.reply, peer, sender, (answer, received), size)
+
+    def on_reply(self, peer: int, sender: int, payload: tuple[Int32s, Int32s]) -> None:
+        """Close a shuffle."""
+        received, sent = payload
+        merge_shuffle(self.views, peer, received, sent)
+
+    def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
+        """Nobody answered; the view forgot whom it asked already."""
+        assert self.overlay is not None
+        self.overlay.forget(peer, to)
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """Nothing: peers are sampled whatever they subscribe to."""
+
+    unsubscribe = subscribe
+
+    def publish(self, peer: int, publication: object) -> None:
+        """Nothing: CYCLON carries no publications."""
+
+    def links(self, peer: int) -> Iterable[Links]:
+        """The view."""
+        yield Links("cyclon", None, entries(self.views[peer]))

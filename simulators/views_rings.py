@@ -1,0 +1,190 @@
+"""RINGS' operations: the nearest peers on both sides, topic by topic."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core.types import int64, uint64
+
+from simulators.compiled import Int32s, Words, compiled, population
+from simulators.views import AGE, NUMBERS, PEER, VIEW, bytes_of
+from simulators.views_overlay import PACKED, Overlay, forget_in_ring, known
+
+_PROFILE = uint64[::1]
+
+
+@compiled(NUMBERS, int64, int64)
+def distance(position: Int32s, begin: int, end: int) -> int:
+    """How many positions further on `end` is; positions wrap."""
+    steps: int = position[end] - position[begin]
+    return steps if steps >= 0 else steps + position.size
+
+
+@compiled(VIEW, NUMBERS, int64, int64, int64)
+def offer(ring: Int32s, position: Int32s, owner: int, other: int, age: int) -> None:
+    """Let somebody into both sides of its owner's ring where it is nearer than who is there."""
+    side = ring.shape[1] // 2
+    for begin in (0, side):
+        apart = distance(position, owner, other)
+        if begin:
+            apart = position.size - apart
+        for place in range(begin, begin + side):
+            held = ring[PEER, place]
+            if held == other:
+                ring[AGE, place] = min(ring[AGE, place], age)
+                break
+            if held >= 0:
+                held_apart = distance(position, owner, held)
+                if begin:
+                    held_apart = position.size - held_apart
+                if held_apart < apart:
+                    continue
+            for behind in range(begin + side - 1, place, -1):
+                ring[PEER, behind] = ring[PEER, behind - 1]
+                ring[AGE, behind] = ring[AGE, behind - 1]
+            ring[PEER, place], ring[AGE, place] = other, age
+            break
+
+
+@compiled(_PROFILE, int64)
+def rank(profile: Words, topic: int) -> int:
+    """How many topics of a profile are below that one."""
+    below_it = np.uint64(topic % 64)
+    last = profile[topic // 64] & ((np.uint64(1) << below_it) - np.uint64(1))
+    count = population(last)
+    for word in range(topic // 64):
+        count += population(profile[word])
+    return count
+
+
+@compiled(PACKED, int64, VIEW)
+def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
+    """Offer peers to the rings of the topics they share; entries end with the first -1."""
+    mine = overlay.profiles[peer]
+    for k in range(entries.shape[1]):
+        other, age = entries[PEER, k], entries[AGE, k]
+        if other < 0:
+            return
+        if other == peer:
+            continue
+        theirs, row = overlay.profiles[other], overlay.first[peer]
+        for word in range(mine.size):
+            shared = mine[word] & theirs[word]
+            while shared != 0:
+                rest = shared & (shared - np.uint64(1))
+                lower = mine[word] & ((shared ^ rest) - np.uint64(1))
+                ring = overlay.rings[row + population(lower)]
+                offer(ring, overlay.position, peer, other, age)
+                shared = rest
+            row += population(mine[word])
+
+
+@compiled(PACKED, int64)
+def _oldest(overlay: Overlay, peer: int) -> int:
+    """Let a cycle pass in the rings; the oldest neighbour, but not the one asked last if there
+    is another. -1 if there is none.
+    """
+    target, target_age = -1, -1
+    awaited = overlay.awaited[peer]
+    for row in range(overlay.first[peer], overlay.first[peer] + overlay.held[peer]):
+        ring = overlay.rings[row]
+        for place in range(ring.shape[1]):
+            other = ring[PEER, place]
+            if other < 0:
+                continue
+            ring[AGE, place] += 1
+            if other == awaited:
+                if target < 0:
+                    target = other
+            elif ring[AGE, place] > target_age:
+                target, target_age = other, ring[AGE, place]
+    return target
+
+
+@compiled(PACKED, _PROFILE, int64, VIEW)
+def _rings_for(overlay: Overlay, topics: Words, target: int, candidates: Int32s) -> Int32s:
+    """int32[topics, 2, 2·side]: the target's rings of those topics as the candidates make them."""
+    count = 0
+    for word in range(topics.size):
+        count += population(topics[word])
+    rings = np.full((count, 2, overlay.rings.shape[2]), -1, np.int32)
+    for k in range(candidates.shape[1]):
+        other, age = candidates[PEER, k], candidates[AGE, k]
+        if other == target:
+            continue
+        row = 0
+        for word in range(topics.size):
+            shared = topics[word] & overlay.profiles[other, word]
+            while shared != 0:
+                rest = shared & (shared - np.uint64(1))
+                lower = topics[word] & ((shared ^ rest) - np.uint64(1))
+                offer(rings[row + population(lower)], overlay.position, target, other, age)
+                shared = rest
+            row += population(topics[word])
+    return rings
+
+
+@compiled(PACKED, int64)
+def _drop_strangers(overlay: Overlay, peer: int) -> None:
+    """Take out of each ring who does not subscribe to its topic any more."""
+    mine, row = overlay.profiles[peer], overlay.first[peer]
+    for word in range(mine.size):
+        left = mine[word]
+        while left != 0:
+            rest = left & (left - np.uint64(1))
+            ring = overlay.rings[row]
+            for place in range(ring.shape[1]):
+                other = ring[PEER, place]
+                while other >= 0 and overlay.profiles[other, word] & (left ^ rest) == 0:
+                    forget_in_ring(ring, other)
+                    other = ring[PEER, place]
+            left, row = rest, row + 1
+
+
+@compiled(PACKED, int64, int64)
+def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+    """The sender, then for each topic that it shares with the target those nearest to the target
+    on both sides of whom it knows.
+    """
+    itself = np.empty((2, 1), np.int32)
+    itself[PEER, 0], itself[AGE, 0] = peer, 0
+    topics = overlay.profiles[peer] & overlay.profiles[target]
+    rings = _rings_for(overlay, topics, target, known(overlay, peer, itself[:, :0].copy()))
+    message = np.empty((2, 1 + rings.size // 2), np.int32)
+    message[:, 0] = itself[:, 0]
+    place, count = overlay.place, 1
+    for row in range(rings.shape[0]):
+        for k in range(rings.shape[2]):
+            other = rings[row, PEER, k]
+            if other >= 0 and place[other] < 0:
+                place[other] = count
+                message[PEER, count], message[AGE, count] = other, rings[row, AGE, k]
+                count += 1
+    for k in range(1, count):
+        place[message[PEER, k]] = -1
+    return message[:, :count].copy()
+
+
+@compiled(PACKED, int64)
+def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
+    """(whom to exchange with, message, its bytes): the oldest ring neighbour, after the rings
+    lost whose topics changed and took in whom the other layers know. -1 if there is none.
+    """
+    _drop_strangers(overlay, peer)
+    learn(overlay, peer, overlay.vicinity[peer])
+    learn(overlay, peer, overlay.cyclon[peer])
+    target = _oldest(overlay, peer)
+    overlay.awaited[peer] = target
+    if target < 0:
+        return -1, np.empty((2, 0), np.int32), 0
+    message = _message_for(overlay, peer, target)
+    return int(target), message, bytes_of(overlay.entry_bytes, message)
+
+
+@compiled(PACKED, int64, VIEW)
+def answer_rings(overlay: Overlay, peer: int, received: Int32s) -> tuple[Int32s, int]:
+    """(answer, its bytes) to the sender, by what was known before; then those received are
+    taken in.
+    """
+    answer = _message_for(overlay, peer, received[PEER, 0])
+    learn(overlay, peer, received)
+    return answer, bytes_of(overlay.entry_bytes, answer)
