@@ -1,4 +1,4 @@
-"""`vizpub path`, `topic`, `tree`: the questions most asked, as commands."""
+"""`vizpub path`, `topic`, `topics`, `tree`: the questions most asked, as commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cli.settings import Settings
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for function in (path, topic, tree):
+    for function in (path, topic, topics, tree):
         app.command(rich_help_panel="Questions")(command(function))
 
 
@@ -81,6 +81,22 @@ def topic(
     ```
     """
     answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+
+
+def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> None:
+    """List the topics at a time, those with the most subscribers first.
+
+    `links` are those between two subscribers. `vizpub metrics RUN topics` has more of each
+    interval: diameters, components, hit ratios.
+
+    Examples:
+
+    ```
+    vizpub topics monday
+    vizpub topics monday --at 12 --layers ring -o topics.csv
+    ```
+    """
+    answer(settings, output, "topics-at", run, asdict(moment))
 
 
 def tree(

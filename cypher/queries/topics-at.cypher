@@ -11,7 +11,7 @@
 // -> subscribers: peers that subscribe to it
 // -> links: from one of them to another, whatever they serve
 // -> messages: published to it up to then
-// -> publishers: peers that published these, as far as they are known
+// -> publishers: how many peers published these, as far as they are known
 CALL () {
   MATCH (t:Topic)
   WHERE t.key STARTS WITH $run + '/'
@@ -24,8 +24,7 @@ CALL () {
     MATCH (t)<-[:ON]-(m:Message)
     WHERE m.tick <= $at
     OPTIONAL MATCH (p:Peer)-[:PUBLISHED]->(m)
-    WITH m, p ORDER BY p.id
-    RETURN count(m) AS messages, collect(DISTINCT p.name) AS publishers
+    RETURN count(m) AS messages, count(DISTINCT p) AS publishers
   }
   RETURN t, subscribers, 0 AS links, messages, publishers
   UNION ALL
@@ -37,9 +36,9 @@ CALL () {
   WITH DISTINCT a, b
   MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
   WHERE one.vf <= $at AND one.vt > $at AND other.vf <= $at AND other.vt > $at
-  RETURN t, 0 AS subscribers, count(*) AS links, 0 AS messages, [] AS publishers
+  RETURN t, 0 AS subscribers, count(*) AS links, 0 AS messages, 0 AS publishers
 }
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
-     reduce(all = [], some IN collect(publishers) | all + some) AS publishers
+     sum(publishers) AS publishers
 RETURN t.name AS topic, subscribers, links, messages, publishers
 ORDER BY subscribers DESC, t.id

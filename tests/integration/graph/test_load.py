@@ -17,6 +17,7 @@ from graphstore.runs import open_run
 from graphstore.verify import verify_run
 from model.clock import OPEN, Clock
 from model.errors import CheckFailed, RunNotComplete, UnknownName
+from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 
@@ -54,6 +55,33 @@ def ledger(graph: Graph, run: str) -> dict[str, int]:
 
 def given(history: History, table: str, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row.get(name) for name in names) for row in history.rows[table]]
+
+
+WHOLE = {"int32": 7, "int64": 2**40, "double": 0.1, "string": "told", "bool": True}
+
+
+def test_every_metric_of_an_overlay_or_message_is_on_its_node(graph: Graph, loaded: Load) -> None:
+    """The values of the whole graph that Gephi has no place for (thesis, 6.2.9)."""
+    history = random_history(3, name="measured")
+    for table in (METRICS_OVERLAY, METRICS_MESSAGES):
+        keys = [{k: row[k] for k in table.key} for row in history.rows[table.name]]
+        values = {c.name: WHOLE[c.type] for c in table if c.name not in table.key}
+        history.rows[table.name] = [values | key for key in keys]
+    # Nothing is known of the last interval but that there is one.
+    last = history.rows["metrics/overlay"][-1]["interval"]
+    history.rows["metrics/overlay"][-1] = {"interval": last}
+    loaded(history)
+    for label, id, table in (
+        ("Interval", "i", METRICS_OVERLAY),
+        ("Message", "id", METRICS_MESSAGES),
+    ):
+        names = [name for name in table.names if name not in table.key]
+        text = f"MATCH (n:{label} {{run: 'measured'}}) RETURN n.{id}, properties(n)"
+        nodes = dict(graph.ask(text))
+        assert len(nodes) == len(history.rows[table.name])
+        for row in history.rows[table.name]:
+            found = nodes[row[table.key[0]]]
+            assert {name: found.get(name) for name in names} == {n: row.get(n) for n in names}
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -355,10 +355,10 @@ def test_topics_by_their_subscribers(history: History, answer: Any, layers: Any)
                 m for m in history.rows["publications"]
                 if m["topic"] == topic and m["tick"] <= at
             ]  # fmt: skip
-            publishers = sorted({m["publisher"] for m in published} - {None})
+            publishers = {m["publisher"] for m in published} - {None}
             expected[history.topic(topic)] = [
                 len(subscribed), overlay.subgraph(subscribed).number_of_edges(), len(published),
-                [history.peer(p) for p in publishers],
+                len(publishers),
             ]  # fmt: skip
         rows = answer("topics-at", given(i, layers))
         assert {row[0]: row[1:] for row in rows} == expected, i

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
-    "ingest load verify rebuild tables metrics query cypher path topic tree plot doctor demo "
+    "ingest load verify rebuild tables metrics query cypher path topic topics tree plot doctor demo "
     "runs.list runs.show runs.remove export.gexf export.csv export.check "
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove"
 )
