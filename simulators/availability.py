@@ -9,6 +9,7 @@ in seconds, ascending; a node is up at t where start ≤ t < end.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from model.errors import InputError
@@ -16,6 +17,8 @@ from simulators.files import lines, not_understood
 
 Stays = list[tuple[int, int]]
 """[start, end) of a node's stays, in µs of the trace."""
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]+)?")
 
 
 def read_availability(name: str) -> list[Stays]:
@@ -34,16 +37,11 @@ def _stays(name: str, line: int, words: list[str]) -> Stays:
         raise not_understood(
             name, line, "a line is: node, number of sessions, start end start end …"
         )
-    try:
-        times = [_microseconds(word) for word in words[2:]]
-    except ValueError as error:
-        raise not_understood(name, line, "a time is not a number of seconds") from error
+    if not all(_SECONDS.fullmatch(word) for word in words[2:]):
+        raise not_understood(name, line, "a time is not a number of seconds")
+    times = [round(float(word) * 1e6) for word in words[2:]]
     if len(times) != 2 * int(words[1]):
         raise not_understood(name, line, f"{words[1]} sessions, but {len(times)} times")
     if any(later <= earlier for earlier, later in pairwise(times)):
         raise not_understood(name, line, "the times do not ascend")
     return list(zip(times[::2], times[1::2], strict=True))
-
-
-def _microseconds(seconds: str) -> int:
-    return int(seconds) * 1_000_000 if seconds.isdecimal() else round(float(seconds) * 1e6)

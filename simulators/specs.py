@@ -15,6 +15,7 @@ description, and a line `example`; VALUE is its first field. A key that is a wor
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -113,7 +114,9 @@ def _checked(key: str, text: str, field: inspect.Field, meant: Any, what: str) -
     if text == "none" and _is_optional(field.type):
         return None
     try:
-        value = msgspec.convert(text, meant, strict=False)
+        # As in JSON, a number does not begin with its point.
+        written = f"0{text}" if re.fullmatch(r"\.[0-9]+", text) else text
+        value = msgspec.convert(written, meant, strict=False)
     except msgspec.ValidationError:
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
