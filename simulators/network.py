@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 Handler = Callable[[int, int, Any], None]
 """(peer, sender, payload): a message arrived at `peer`."""
@@ -134,6 +134,9 @@ class System(ABC):
     Built from a network and the system's own parameters. What has to do with a peer that went
     down is forgotten by the time it joins again: it comes back with its id alone.
     """
+
+    layers: ClassVar[Sequence[str]] = ("overlay",)
+    """The layers of its links."""
 
     @abstractmethod
     def join(self, peer: int, topics: Sequence[int]) -> None:

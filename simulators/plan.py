@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from model.errors import UseError
+from model.errors import UnknownName, UseError
 from simulators.churn import CHURNS, Churn, Setting
 from simulators.latency import LATENCIES, Latency
 from simulators.parameters import Count, Duration, Positive, Share, us
@@ -40,6 +40,10 @@ class World:
         Content, Meta(description="What peers report: complete, structure or dissemination.")
     ] = "complete"
 
+    links: Annotated[
+        str, Meta(description="Layers whose links are reported: all, or names as a,b.")
+    ] = "all"
+
     def __post_init__(self) -> None:
         """Find what cannot be, before anything is begun. Raises: UseError, InputError."""
         for part in (
@@ -65,6 +69,19 @@ class World:
     def get_latency(self) -> Latency:
         """How long messages take."""
         return parse(self.latency, LATENCIES, "latency")
+
+    def chosen_layers(self, there_are: Sequence[str]) -> tuple[str, ...] | None:
+        """The layers whose links are reported, of those there are; null = all.
+
+        Raises: UnknownName.
+        """
+        if self.links == "all":
+            return None
+        chosen = tuple(name.strip() for name in self.links.split(","))
+        for name in chosen:
+            if name not in there_are:
+                raise UnknownName("layer", name, there_are)
+        return chosen
 
     @property
     def setting(self) -> Setting:
@@ -93,6 +110,11 @@ class Plan:
         """What the run is called in its reports."""
         return f"{self.protocol}-{self.seed}"
 
+    @property
+    def layers(self) -> Sequence[str]:
+        """The layers of the system's links."""
+        return system_named(self.system).make.layers
+
     def described(self) -> dict[str, Any]:
         """All parameters but the seed by name: those of the system, then those of the world."""
         return {**asdict(self.parameters), **asdict(self.world)}
@@ -106,7 +128,9 @@ def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
     of_system = system_named(system).parameters_type
     ours = {name: value for name, value in chosen.items() if name in World.__dataclass_fields__}
     theirs = {name: value for name, value in chosen.items() if name not in ours}
-    return Plan(system, _checked(theirs, of_system), _checked(ours, World), seed)
+    plan = Plan(system, _checked(theirs, of_system), _checked(ours, World), seed)
+    plan.world.chosen_layers(plan.layers)
+    return plan
 
 
 def _checked(values: Mapping[str, Any], kind: type[Any]) -> Any:

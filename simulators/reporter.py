@@ -7,7 +7,7 @@ which are JSON already; tests hold every line to the contract.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,11 +41,14 @@ class Naming:
 
 
 class Lines:
-    """The lines of an interval, and what happened in it so far."""
+    """The lines of an interval, and what happened in it so far; `layers` are those reported, null = all."""
 
-    def __init__(self, content: Content, naming: Naming, world: Simulation) -> None:
+    def __init__(
+        self, content: Content, layers: Collection[str] | None, naming: Naming, world: Simulation
+    ) -> None:
         self._structure = content != "dissemination"
         self._messages = content != "structure"
+        self._layers = layers
         self._peers, self._topics = naming.peers, naming.topics
         self._openings = [f'{{"peer":{name}' for name in naming.peers]
         self._world = world
@@ -99,7 +102,10 @@ class Lines:
         wanted = f',"topics":[{",".join([self._topics[topic] for topic in topics])}]'
         if not self._structure:
             return wanted
-        neighbours = ",".join([self._held(links) for links in system.links(peer) if links.peers])
+        held = [links for links in system.links(peer) if links.peers]
+        if self._layers is not None:
+            held = [links for links in held if links.layer in self._layers]
+        neighbours = ",".join([self._held(links) for links in held])
         roles = ",".join([self._role(role, topic) for role, topic in system.roles(peer)])
         return f'{wanted},"neighbors":[{neighbours}],"roles":[{roles}]'
 

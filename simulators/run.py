@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from ingest.reports import RunHeader
 from model.progress import Progress, silent
 from simulators.churn import Session
 from simulators.engine import Simulation, stream
 from simulators.folder import Folder, Messages, Result
-from simulators.network import Publication
+from simulators.network import Publication, System
 from simulators.parameters import us
 from simulators.plan import Plan
 from simulators.publications import Planned
@@ -35,12 +36,13 @@ class Running:
             timeout_us=us(world.timeout),
             upload=[float(world.upload)] * setting.peers if world.upload else None,
         )
-        self.system = system_named(plan.system).make(
-            self.network, plan.parameters, self.subscriptions.topics
-        )
+        make: Any = system_named(plan.system).make
+        self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
         names = self.subscriptions.names
         topics = names or [str(topic) for topic in range(self.subscriptions.topics)]
-        self.lines = Lines(world.reports, Naming.of(setting.peers, topics), self.network)
+        naming = Naming.of(setting.peers, topics)
+        layers = world.chosen_layers(plan.layers)
+        self.lines = Lines(world.reports, layers, naming, self.network)
         self.network.observer = self.lines
         self.published = self.unpublished = 0
         """Publications, and those of which nobody was up who could make them."""

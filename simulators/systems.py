@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from model.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from simulators.network import Network, System
+    from simulators.network import System
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,27 @@ class Entry:
     summary: str = ""
 
     @property
-    def make(self) -> Callable[[Network, Any, int], System]:
+    def make(self) -> type[System]:
         """The class of the system. Raises: InputError."""
         module = _module(self.module)
         if not hasattr(module, self.system):
             raise InputError(f"{self.module} has no class '{self.system}'")
-        made: Callable[[Network, Any, int], System] = getattr(module, self.system)
+        made: type[System] = getattr(module, self.system)
         return made
 
     @property
     def parameters_type(self) -> type[Any]:
         """The class of its parameters. Raises: InputError."""
-        hints = get_type_hints(self.make.__init__)
-        if "parameters" not in hints:
+        declared = signature(self.make).parameters.get("parameters")
+        kind = declared and declared.annotation
+        if isinstance(kind, str):
+            kind = getattr(sys.modules[self.make.__module__], kind, None)
+        if not is_dataclass(kind):
             raise InputError(
-                f"{self.system}'s constructor has no annotated 'parameters'",
+                f"{self.system}'s constructor has no 'parameters' that are a dataclass",
                 "see simulators/README.md for how a system is written",
             )
-        kind: type[Any] = hints["parameters"]
+        assert isinstance(kind, type)
         return kind
 
 

@@ -39,6 +39,7 @@ def test_texts_become_values(flood: str) -> None:
         ({"interval": "soon"}, "interval"),
         ({"reports": "everything"}, "reports"),
         ({"fanout": 3}, "no parameter 'fanout'.*degree"),
+        ({"links": "overlay,rings"}, "no layer 'rings'"),
         ({"churn": "exponentail"}, "exponential"),
         ({"latency": "constant:quick"}, "quick"),
         ({"workload": "zipf:topic=3"}, "topics"),
@@ -56,5 +57,5 @@ def test_a_system_there_is_not() -> None:
         system_named("nowhere.py:Class").make  # noqa: B018
     with pytest.raises(InputError, match="no class 'Flod'"):
         system_named("simulators.network:Flod").make  # noqa: B018
-    with pytest.raises(InputError, match="no annotated 'parameters'"):
+    with pytest.raises(InputError, match="no 'parameters' that are a dataclass"):
         system_named("simulators.traffic:Traffic").parameters_type  # noqa: B018
