@@ -1,0 +1,697 @@
+"""VizPub's report directories → tables of a run, against what is known of the directories."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.inventory import inventory
+from ingest.job import Job
+from ingest.manifest import Manifest
+from ingest.sources import SOURCES
+from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.vizpub import Vizpub
+from ingest.stages import STAGES
+from ingest.store import StoredRun, writing
+from model.clock import OPEN, Clock
+from model.columns import TRAFFIC_COLUMNS
+from model.errors import InputError, UnknownName, UseError
+
+pytestmark = pytest.mark.spark
+
+DEMO = Path(__file__).parents[1] / "data/vizpub"
+BIG = "170141183460469231731687303715884105727"
+OURS = ("control_messages_sent", "control_messages_received", "control_bytes_sent", "duplicates")
+Row = dict[str, Any]
+Outside = Callable[[str], Path]
+
+
+@dataclass(frozen=True)
+class Seen:
+    staged: Mapping[str, DataFrame]
+    told: Description
+    observed: Observed
+
+    def rows(self, table: str, *columns: str) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in getattr(self.observed, table).select(*columns).collect()}
+
+
+def stage(
+    spark: SparkSession, work: Path, *paths: Path, **options: Any
+) -> tuple[dict[str, DataFrame], SourceOptions]:
+    """As the pipeline does: look at the paths, parse, write."""
+    found = inventory(spark, [str(path) for path in paths], SOURCES)
+    assert found.source == "vizpub"
+    chosen = SourceOptions(**options)
+    staged = Vizpub().parse(spark, found.files, chosen)
+    for name, frame in staged.items():
+        frame.write.parquet(str(work / name))
+    spark.catalog.clearCache()
+    return {name: spark.read.parquet(str(work / name)) for name in staged}, chosen
+
+
+def take(spark: SparkSession, work: Path, *paths: Path, **options: Any) -> Seen:
+    staged, chosen = stage(spark, work, *paths, **options)
+    told = Vizpub().describe(staged, chosen)
+    return Seen(staged, told, Vizpub().observe(staged, told, chosen))
+
+
+def ingest(spark: SparkSession, workspace: Path, path: Path) -> StoredRun:
+    """All stages, on the session of the tests."""
+    found, options = inventory(spark, [str(path)], SOURCES), SourceOptions()
+    with writing(workspace, "run") as writer:
+        writer.begin(Manifest("run", found.source, (), {}))
+        job = Job(spark, writer, tuple(found.files), options, None)
+        for step in STAGES:
+            step.run(job)
+        return StoredRun(writer.directory, job.manifest)
+
+
+def table(run: StoredRun, name: str) -> list[Row]:
+    """The rows, with keys instead of indices."""
+    keys = {
+        kind: {row[kind]: row["key"] for row in run.read(f"{kind}s").to_pylist()}
+        for kind in ("peer", "topic")
+    }
+    kinds = dict.fromkeys(("peer", "src", "dst", "publisher", "previous_hop"), "peer")
+    kinds["topic"] = "topic"
+    rows: list[Row] = run.read(name).to_pylist()
+    return [{c: keys[kinds[c]].get(v) if c in kinds else v for c, v in r.items()} for r in rows]
+
+
+def reporting(run: StoredRun) -> set[str]:
+    return {row["key"] for row in run.read("peers").to_pylist() if row["reports"]}
+
+
+def folder(outside_data: Outside, name: str) -> Path:
+    return outside_data("vizpub_small") / name
+
+
+def reports(path: Path) -> dict[int, dict[str, Row]]:
+    """Nodes by checkpoint and id, of one host."""
+    told = (json.loads(file.read_bytes()) for file in path.glob("reports/*/*/*.json"))
+    return {report["intervalCount"]: report["nodes"] for report in told}
+
+
+def facts(path: Path) -> list[dict[str, float]]:
+    with open(path / "facts.csv") as file:
+        rows = csv.DictReader(file, delimiter=";")
+        return [{name: float(value) for name, value in row.items()} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    return ingest(spark, tmp_path_factory.mktemp("demo"), DEMO)
+
+
+@pytest.fixture(scope="module")
+def pubsub(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
+) -> StoredRun:
+    return ingest(spark, tmp_path_factory.mktemp("pubsub"), folder(outside_data, "pubsub"))
+
+
+@pytest.fixture(scope="module")
+def pastry(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
+) -> StoredRun:
+    return ingest(spark, tmp_path_factory.mktemp("pastry"), folder(outside_data, "pastry"))
+
+
+class TestDemo:
+    """Our own few reports; see their README."""
+
+    def test_described(self, demo: StoredRun) -> None:
+        told = demo.manifest
+        assert (told.protocol, told.clock) == ("protocol.demo", Clock(1, None, 0, 3))
+        assert told.unknown == ("roles", "publication.bytes", "duplicates of a message")
+        assert told.notes == {}
+        assert told.tables["quarantine"].rows == 0
+
+    def test_peers_and_presence(self, demo: StoredRun) -> None:
+        assert {(row["key"], row["reports"]) for row in demo.read("peers").to_pylist()} == {
+            (key, True) for key in ("2", "3", "4", "5", BIG)
+        }
+        assert {(r["peer"], r["vf"], r["vt"]) for r in table(demo, "presence")} == {
+            *((peer, 0, OPEN) for peer in ("2", "3", BIG)),
+            *(("4", 0, 1), ("4", 2, OPEN), ("5", 1, 3)),
+        }
+
+    def test_links(self, demo: StoredRun) -> None:
+        span = ("src", "dst", "layer", "topic", "vf", "vt")
+        found = {tuple(row[name] for name in span) for row in table(demo, "links")}
+        assert found == {
+            (src, dst, "overlay", None, vf, vt)
+            for src, dst, vf, vt in (
+                *((BIG, "2", 0, OPEN), (BIG, "3", 1, 2), ("2", "3", 0, OPEN), ("3", "2", 1, 2)),
+                *(("3", "4", 0, 1), ("3", "4", 2, OPEN), ("3", "5", 2, 3), ("5", "3", 1, 3)),
+                *(("4", BIG, 0, 1), ("4", BIG, 2, OPEN)),
+            )
+        }
+        found = {tuple(row[name] for name in span) for row in table(demo, "dangling_links")}
+        assert found == {
+            ("3", "4", "overlay", None, 1, 2),
+            ("3", "5", "overlay", None, 3, OPEN),
+        }
+
+    def test_subscriptions(self, demo: StoredRun) -> None:
+        found = {(r["peer"], r["topic"], r["vf"], r["vt"]) for r in table(demo, "subscriptions")}
+        assert found == {
+            *((peer, "t", 0, OPEN) for peer in ("2", "3", BIG)),
+            *(("3", "u", 0, 3), ("4", "u", 0, 1), ("4", "u", 2, OPEN), ("5", "t", 1, 3)),
+        }
+
+    def test_counters_are_differences_of_totals(self, demo: StoredRun) -> None:
+        found: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        for row in sorted(table(demo, "traffic"), key=lambda row: row["interval"]):
+            found[row["peer"]].append(tuple(row[name] for name in OURS))
+        assert found == {
+            BIG: [(0, 0, 0, 0), (3, 2, 300, 0), (2, 3, 200, 0), (1, 1, 100, 0)],
+            "2": [(0, 0, 0, 0), (4, 4, 400, 0), (1, 2, 100, 0), (2, 1, 200, 0)],  # restarted
+            "3": [(0, 0, 0, 0), (2, 3, 200, 1), (4, 3, 400, 0), (2, 2, 200, 0)],
+            "4": [(0, 0, 0, 0), (7, 7, 700, 0), (2, 2, 200, 0)],
+            "5": [(1, 1, 100, 0), (1, 1, 100, 0)],
+        }
+
+    def test_publications_sent_and_received_are_copies(self, demo: StoredRun) -> None:
+        ways = [f"publication_messages_{way}" for way in ("sent", "received")]
+        found = {
+            (row["peer"], row["interval"]): tuple(row[way] for way in ways)
+            for row in table(demo, "traffic")
+            if any(row[way] for way in ways)
+        }
+        assert found == {
+            **{(BIG, 1): (2, 0), ("2", 1): (1, 1), ("3", 1): (0, 2)},
+            **{("3", 2): (2, 0), ("4", 2): (0, 1), ("5", 2): (0, 1)},
+            **{(BIG, 3): (0, 1), ("2", 3): (0, 1)},
+        }
+        assert {row["publication_bytes_sent"] for row in table(demo, "traffic")} == {None}
+
+    def test_publications(self, demo: StoredRun) -> None:
+        names = ("key", "topic", "publisher", "interval", "publication_known")
+        assert {tuple(row[n] for n in names) for row in table(demo, "publications")} == {
+            ("m0", "t", BIG, 1, True),
+            ("m1", "u", "3", 2, True),
+            ("m2", "t", "5", 3, False),
+        }
+
+    def test_what_became_of_them(self, demo: StoredRun) -> None:
+        names = ("eligible", "delivered", "delivered_in_interval", "receptions", "hops_max")
+        found = {row["message"]: tuple(row[n] for n in names) for row in messages(demo).values()}
+        keys = {row["message"]: row["key"] for row in demo.read("publications").to_pylist()}
+        assert {keys[message]: values for message, values in found.items()} == {
+            "m0": (3, 3, 2, 3, 2),
+            "m1": (1, 1, 1, 1, 1),
+            "m2": (3, 2, 2, 2, 1),
+        }
+
+
+def messages(run: StoredRun) -> dict[str, Row]:
+    """metrics/messages with publications, by the message's key."""
+    measured = {row["message"]: row for row in run.read("metrics/messages").to_pylist()}
+    return {row["key"]: {**row, **measured[row["message"]]} for row in table(run, "publications")}
+
+
+@pytest.fixture(scope="module", params=["pastry", "pubsub"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def run(name: str, request: pytest.FixtureRequest) -> StoredRun:
+    found: StoredRun = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(name: str, outside_data: Outside) -> list[dict[str, float]]:
+    return facts(folder(outside_data, name))
+
+
+class TestFacts:
+    """facts.csv, which networkx made of the same files."""
+
+    def test_structure(self, run: StoredRun, told: list[dict[str, float]]) -> None:
+        overlay = sorted(run.read("metrics/overlay").to_pylist(), key=lambda r: r["interval"])
+        assert len(overlay) == len(told)
+        for row, expected in zip(overlay, told, strict=True):
+            n, links, dangling = row["network_size"], row["links"], row["dangling_links"]
+            ours = {
+                "interval": row["interval"],
+                "nodes": n,
+                "neighbour_refs": links + dangling,
+                "edges_to_reporting_nodes": links,
+                "dangling_refs": dangling,
+                "avg_out_degree": row["out_degree_mean"],
+                "avg_undirected_degree": row["degree_mean"],
+                "avg_clustering_undirected": row["clustering_mean"],
+                "scc": row["strong_components"],
+                "wcc": row["weak_components"],
+                "largest_wcc": row["largest_weak_component_share"] * n,
+                "avg_path_directed_reachable_pairs": row["path_length"],
+                "reachable_ordered_pairs": row["reachable_pairs_share"] * n * (n - 1),
+            }
+            same = {fact: expected[fact] for fact in ours}
+            assert ours == pytest.approx(same, abs=5.1e-7)
+
+    def test_undirected_diameter(self, run: StoredRun, told: list[dict[str, float]]) -> None:
+        """Ours in metrics/overlay follows directions; this one is of the rows of `links`."""
+        links, stays = table(run, "links"), table(run, "presence")
+        for expected in told:
+            at = expected["interval"]
+            graph = nx.Graph()
+            graph.add_nodes_from(row["peer"] for row in stays if row["vf"] <= at < row["vt"])
+            graph.add_edges_from(
+                (row["src"], row["dst"]) for row in links if row["vf"] <= at < row["vt"]
+            )
+            largest = max(nx.connected_components(graph), key=len)
+            assert nx.diameter(graph.subgraph(largest)) == expected["diameter_undirected_largest"]
+
+    def test_over_the_whole_run(self, name: str, run: StoredRun) -> None:
+        peers, links = {"pastry": (77, 1170), "pubsub": (67, 2549)}[name]
+        assert len(reporting(run)) == peers
+        assert len({(row["src"], row["dst"]) for row in table(run, "links")}) == links
+
+
+class TestPubsub:
+    def test_counters_add_up_to_the_totals(self, pubsub: StoredRun, outside_data: Outside) -> None:
+        path = folder(outside_data, "pubsub")
+        told = {row["interval"]: row for row in facts(path)}
+        names = {
+            **{"control_messages_sent": "ctl_sent", "control_messages_received": "ctl_rcvd"},
+            **{"control_bytes_sent": "bytes_sent", "control_bytes_received": "bytes_rcvd"},
+            "duplicates": "dup_total",
+        }
+        so_far: Counter[tuple[str, str]] = Counter()
+        rows = table(pubsub, "traffic")
+        for at, nodes in sorted(reports(path).items()):
+            for row in (row for row in rows if row["interval"] == at):
+                so_far.update({(row["peer"], name): row[name] for name in names})
+            sums = {fact: sum(so_far[peer, n] for peer in nodes) for n, fact in names.items()}
+            assert sums == {fact: told[at][fact] for fact in sums}
+
+    def test_messages_by_interval(self, pubsub: StoredRun, outside_data: Outside) -> None:
+        path = folder(outside_data, "pubsub")
+        arrived = Counter(row["interval"] for row in table(pubsub, "receptions"))
+        copies, received = Counter[int](), Counter[int]()
+        for row in table(pubsub, "traffic"):
+            copies[row["interval"]] += row["publication_messages_sent"]
+            received[row["interval"]] += row["publication_messages_received"] - row["duplicates"]
+        for at, told in enumerate(facts(path)):
+            sent = [
+                entry["destinationIds"]
+                for node in reports(path)[at].values()
+                for entry in node["publicationMsgsSent"].values()
+            ]
+            assert len(sent) == told["sent_entries"]
+            assert copies[at] == sum(map(len, sent))
+            assert arrived[at] == received[at] == told["rcvd_entries"]
+
+    def test_entries_of_the_staged_reports(
+        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
+    ) -> None:
+        """`publications` is what the nodes sent, once a message: nothing is lost without it."""
+        path = folder(outside_data, "pubsub")
+        staged, _ = stage(spark, tmp_path, path)
+        rows = staged["reports"].selectExpr("interval", "explode(sent) AS copy").collect()
+        sent, different = Counter[int](), defaultdict(set)
+        for row in rows:
+            sent[row.interval] += 1
+            different[row.interval].add(row.copy.message)
+        for at, told in enumerate(facts(path)):
+            found = (sent[at], len(different[at]))
+            assert found == (told["sent_entries"], told["pub_map_size"])
+
+    def test_hops_and_previous_hops(self, pubsub: StoredRun, outside_data: Outside) -> None:
+        truth = recorded(outside_data)
+        keys = {row["message"]: row["key"] for row in pubsub.read("publications").to_pylist()}
+        rows = table(pubsub, "receptions")
+        for row in rows:
+            expected = truth[keys[row["message"]]]["first_deliveries"][row["peer"]]
+            assert (row["hop"], row["previous_hop"]) == (expected["hops"], str(expected["from"]))
+            assert row["first"]
+        assert len(rows) == 1986
+
+    def test_a_message_listed_in_two_intervals_is_published_in_one(
+        self, pubsub: StoredRun, outside_data: Outside
+    ) -> None:
+        """VizPub's `publications` of an interval are the messages forwarded in it."""
+        step_ms = 2000
+        truth = recorded(outside_data)
+        known = {k: m for k, m in messages(pubsub).items() if m["publication_known"]}
+        assert len(known) == 69
+        for key, message in known.items():
+            # A report at the end of an interval covers the time since the one before it.
+            assert message["interval"] == -(-truth[key]["time_ms"] // step_ms)
+            assert message["publisher"] == str(truth[key]["publisher"])
+
+
+def recorded(outside_data: Outside) -> dict[str, Row]:
+    """truth.json.gz by message, ids as strings, first deliveries by node."""
+    path = folder(outside_data, "pubsub") / "truth.json.gz"
+    told = json.loads(gzip.decompress(path.read_bytes()))["messages"]
+    return {
+        row["msgId"]: {
+            **row,
+            "first_deliveries": {str(d["node"]): d for d in row["first_deliveries"]},
+            "subscribers": {str(peer) for peer in row["subscribers_at_publish"]}
+            - {str(row["publisher"])},
+        }
+        for row in told
+    }
+
+
+@pytest.fixture(scope="module")
+def truth(outside_data: Outside) -> dict[str, Row]:
+    return recorded(outside_data)
+
+
+@pytest.fixture(scope="module")
+def arrived(pubsub: StoredRun) -> dict[str, set[str]]:
+    """The peers at which each message arrived, by the tables."""
+    keys = {row["message"]: row["key"] for row in pubsub.read("publications").to_pylist()}
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in table(pubsub, "receptions"):
+        found[keys[row["message"]]].add(row["peer"])
+    return found
+
+
+class TestDeliveries:
+    """Four hit ratios of one run, and how they come out of each other."""
+
+    def test_what_happened(self, truth: dict[str, Row]) -> None:
+        """Subscribers that were up at the instant of publication; all that arrived anywhere."""
+        delivered = sum(
+            len(m["subscribers"] & m["first_deliveries"].keys()) for m in truth.values()
+        )
+        assert (delivered, sum(len(m["subscribers"]) for m in truth.values())) == (2085, 2329)
+
+    def test_what_of_it_the_reports_show(
+        self, truth: dict[str, Row], arrived: dict[str, set[str]]
+    ) -> None:
+        """The same subscribers; arrivals at nodes that were down at every later report are lost."""
+        assert sum(len(m["subscribers"] & arrived[key]) for key, m in truth.items()) == 1984
+
+    def test_ours(self, pubsub: StoredRun) -> None:
+        """Subscribers that report at the end of the interval of publication."""
+        found = messages(pubsub).values()
+        assert pooled(found) == (1983, 2270)
+        assert pooled(m for m in found if m["publication_known"]) == (1967, 2252)
+        # Its publisher never reported again: the interval of its first arrival stands in.
+        assert pooled(m for m in found if not m["publication_known"]) == (16, 18)
+
+    def test_from_one_to_the_other(
+        self, pubsub: StoredRun, truth: dict[str, Row], outside_data: Outside
+    ) -> None:
+        found, told = messages(pubsub), reports(folder(outside_data, "pubsub"))
+        unseen = truth.keys() - found.keys()
+        unknown = {key for key, m in found.items() if not m["publication_known"]}
+        # Three messages are in no report, one lacks its publication.
+        assert (len(unseen), len(unknown)) == (3, 1)
+        assert sum(len(truth[key]["subscribers"]) for key in unseen) == 66
+        assert sum(len(truth[key]["subscribers"]) for key in unknown) == 19
+        gone = come = 0
+        for key in found.keys() - unknown:
+            message, then = found[key], truth[key]["subscribers"]
+            at_the_end = {
+                peer
+                for peer, node in told[message["interval"]].items()
+                if message["topic"] in node["topics"] and peer != message["publisher"]
+            }
+            assert message["eligible"] == len(at_the_end)
+            gone, come = gone + len(then - at_the_end), come + len(at_the_end - then)
+        # From the publication to the end of its interval some left and others came.
+        assert (gone, come) == (8, 16)
+        assert 2329 - 66 - 19 - gone + come == 2252
+
+
+def pooled(rows: Any) -> tuple[int, int]:
+    pairs = [(row["delivered"], row["eligible"]) for row in rows]
+    return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+
+class TestPastry:
+    """MS-Pastry's adapter reports neighbours alone."""
+
+    def test_what_is_absent_is_unknown(self, pastry: StoredRun) -> None:
+        unknown = {"traffic", "subscriptions", "roles", "publications", "receptions"}
+        assert unknown & pastry.manifest.tables.keys() == set()
+        assert {"topics", "sent", "received"} <= set(pastry.manifest.unknown)
+
+    def test_numbers_that_nobody_set_are_unknown(self, pastry: StoredRun) -> None:
+        """Every one of them is 0 in every report; a Java int cannot be left out."""
+        told = {"control.messages", "control.bytes", "publication.messages", "duplicates"}
+        assert told <= set(pastry.manifest.unknown)
+        for row in pastry.read("metrics/peers").to_pylist():
+            assert {row[name] for name in (*TRAFFIC_COLUMNS, "duplicates")} == {None}
+            assert row["subscriptions"] is None
+
+    def test_keys_are_as_written(self, pastry: StoredRun, outside_data: Outside) -> None:
+        keys = {key for nodes in reports(folder(outside_data, "pastry")).values() for key in nodes}
+        assert reporting(pastry) == keys
+        assert max(map(len, keys)) > 38
+
+
+class TestTwoHosts:
+    """One checkpoint is in two files, below reports/unprocessed; a host's seventh is missing."""
+
+    def test_two_files_make_one_interval(
+        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
+    ) -> None:
+        seen = take(spark, tmp_path, folder(outside_data, "pubsub_two_hosts"))
+        expected = reports(folder(outside_data, "pubsub"))
+        expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
+        assert at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock) == {
+            at: {(peer,) for peer in nodes} for at, nodes in expected.items()
+        }
+        links = seen.rows("links", "src", "dst", "vf", "vt")
+        assert at_each(links, seen.told.clock) == {
+            at: {(peer, other) for peer, node in nodes.items() for other in node["neighbors"]}
+            for at, nodes in expected.items()
+        }
+        assert seen.told.unknown == ("roles", "publication.bytes", "duplicates of a message")
+
+    def test_the_missing_report_is_bridged(
+        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
+    ) -> None:
+        """Peers are there that are before and after; traffic and what arrived stay unknown."""
+        seen = take(spark, tmp_path, folder(outside_data, "pubsub_two_hosts"), gap_tolerance=1)
+        whole = reports(folder(outside_data, "pubsub"))
+        odd = {peer for peer in whole[6].keys() & whole[8].keys() if int(peer) % 2}
+        present = at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock)
+        assert present[7] == {(peer,) for peer in odd | {p for p in whole[7] if int(p) % 2 == 0}}
+        links = at_each(seen.rows("links", "src", "dst", "vf", "vt"), seen.told.clock)
+        assert {link for link in links[7] if link[0] in odd} == {
+            (peer, other)
+            for peer in odd
+            for other in {*whole[6][peer]["neighbors"]} & {*whole[8][peer]["neighbors"]}
+        }
+        assert odd.isdisjoint(
+            peer for peer, at in seen.rows("traffic", "peer", "interval") if at == 7
+        )
+        assert {(peer, 7) for peer in odd} <= seen.rows("untold", "peer", "interval")
+
+
+def at_each(spans: set[tuple[Any, ...]], clock: Clock) -> dict[int, set[tuple[Any, ...]]]:
+    """What is there in each interval. Spans end with vf, vt."""
+    return {
+        at: {span[:-2] for span in spans if span[-2] <= at < span[-1]}
+        for at in range(clock.first, clock.last + 1)
+    }
+
+
+class Desk:
+    """A reports directory to write into, as VizPub lays it out."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, checkpoint: int, *nodes: Row, **changes: Any) -> Path:
+        told = {
+            "protocolId": 1,
+            "protocolName": "protocol.p",
+            "intervalCount": checkpoint,
+            "nodes": {node["id"]: node for node in nodes},
+            "edges": {},
+            "publications": {},
+            **changes,
+        }
+        return self.write_text(checkpoint, json.dumps(told), told["protocolName"])
+
+    def write_text(self, checkpoint: int, text: str, protocol: str = "protocol.p") -> Path:
+        folder = self.path / "processed" / protocol
+        folder.mkdir(parents=True, exist_ok=True)
+        (self.path / "unprocessed" / protocol / f"{checkpoint:08d}").mkdir(parents=True)
+        path = folder / f"{checkpoint:08d}_localhost_{protocol}.json"
+        path.write_text(text)
+        return path
+
+
+def node(id: str, **fields: Any) -> Row:
+    counters = ("controlMsgsReceived", "bitsSent", "bitsReceived", "duplicateCount")
+    return {
+        "id": id,
+        "neighbors": [],
+        "subscriptionSize": 0,
+        "controlMsgsSent": 0,
+        **dict.fromkeys(counters, 0),
+        **fields,
+    }
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path / "reports")
+
+
+def quarantine(staged: Mapping[str, DataFrame]) -> list[tuple[str, int, str]]:
+    rows = staged["quarantine"].collect()
+    return sorted((Path(row.file).name[:8], row.line, row.reason) for row in rows)
+
+
+class TestBadInput:
+    def test_is_refused_with_file_and_reason(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
+        good, late = node("1", neighbors=["2"]), {"msgId": "m", "hopCount": 1}
+        desk.write(0, good, node("2"))
+        desk.write_text(1, '{"protocolName": "protocol.p", "interv')
+        desk.write_text(2, json.dumps({"protocolName": "protocol.p", "intervalCount": 2}))
+        desk.write(3, nodes=[good])
+        desk.write(4, intervalCount=-4)
+        desk.write(5, good, node("2", controlMsgsSent=-1), node("3", neighbors="1"))
+        desk.write(
+            6, {"id": "2"}, good, nodes={"1": good, "2": {"id": "2"}, "3": node("4"), "5": 5}
+        )
+        desk.write(7, good, node("2", publicationMsgsReceived={"n": late}))
+        desk.write(8, node("2", publicationMsgsReceived={"m": late}, colour="red"), size=3)
+        staged, options = stage(spark, tmp_path / "work", desk.path)
+        assert quarantine(staged) == [
+            ("00000001", 1, "not JSON"),
+            ("00000002", 1, "no 'nodes'"),
+            ("00000003", 1, "'nodes' is not an object"),
+            ("00000004", 1, "'intervalCount' is negative"),
+            ("00000005", 2, "'controlMsgsSent' is negative"),
+            ("00000005", 3, "'neighbors' is not an array"),
+            ("00000006", 2, "no 'neighbors'"),
+            ("00000006", 3, "'id' is not the node's key"),
+            ("00000006", 4, "not an object"),
+            ("00000007", 2, "'publicationMsgsReceived[].msgId' is not its key"),
+        ]
+        texts = {row.line: row.text for row in staged["quarantine"].collect() if "05_" in row.file}
+        assert json.loads(texts[2]) == node("2", controlMsgsSent=-1)
+        rows = staged["reports"].select("peer", "interval").collect()
+        assert sorted((row.interval, row.peer) for row in rows) == [
+            *((0, "1"), (0, "2"), (5, "1"), (6, "1"), (7, "1"), (8, "2")),
+        ]
+        told = Vizpub().describe(staged, options)
+        assert told.notes["unknown field colour"] == told.notes["unknown field size"] == 1
+
+    def test_names_and_packings_that_vizpub_does_not_use(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
+        packed, strange, spread = (desk.write(i, node(str(i))) for i in range(3))
+        content = packed.read_bytes()
+        (tmp_path / "reports/a.json.gz").write_bytes(gzip.compress(content))
+        packed.unlink()
+        strange.rename(strange.with_name("1:{a}*[b] +.json"))
+        spread.write_text(json.dumps(json.loads(spread.read_bytes()), indent=2))
+        cut = desk.path / "processed/protocol.p/00000003_localhost_protocol.p.json.gz"
+        cut.write_bytes(gzip.compress(content * 1000)[:-9])
+        staged, _ = stage(spark, tmp_path / "work", desk.path)
+        assert {row.peer for row in staged["reports"].collect()} == {"0", "1", "2"}
+        assert quarantine(staged) == [("00000003", 1, "cut off by the damage of the file")]
+
+    def test_the_same_peer_twice(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+        """By two hosts: the same said in another order counts once, else the first is taken."""
+        first = desk.write(0, node("1", neighbors=["2", "3"]), node("2", controlMsgsSent=3))
+        other = json.loads(first.read_bytes())
+        other["nodes"]["1"]["neighbors"].reverse()
+        other["nodes"]["2"]["controlMsgsSent"] = 4
+        first.with_name("00000000_other_protocol.p.json").write_text(json.dumps(other))
+        staged, options = stage(spark, tmp_path / "work", desk.path)
+        assert quarantine(staged) == [("00000000", 2, "conflicting report")]
+        assert staged["reports"].count() == 2
+        notes = Vizpub().describe(staged, options).notes
+        assert notes["repeated_records"] == notes["conflicting_records"] == 1
+
+    def test_two_protocols(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+        desk.write(0, node("1"))
+        desk.write(0, node("1"), node("2"), protocolName="protocol.q")
+        staged, options = stage(spark, tmp_path / "both", desk.path)
+        with pytest.raises(UseError) as refused:
+            Vizpub().describe(staged, options)
+        assert str(refused.value) == (
+            "the input holds several protocols: protocol.p (1 reports), protocol.q (2 reports); "
+            "pick one, for example: --only protocol.p"
+        )
+        with pytest.raises(UnknownName, match=r"no protocol 'protocol\.r'; did you mean"):
+            Vizpub().describe(staged, SourceOptions(only="protocol.r"))
+        seen = take(spark, tmp_path / "one", desk.path, only="protocol.q")
+        assert seen.told.protocol == "protocol.q"
+        assert seen.rows("peers", "key") == {("1",), ("2",)}
+
+    def test_nothing_but_empty_folders(self, spark: SparkSession, desk: Desk) -> None:
+        desk.write(0).unlink()
+        with pytest.raises(InputError, match="folder without files"):
+            inventory(spark, [str(desk.path)], SOURCES)
+
+    def test_no_node_at_all(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+        desk.write(0)
+        with pytest.raises(InputError, match="all that could be read are files without nodes"):
+            take(spark, tmp_path / "work", desk.path)
+
+    def test_merged_files(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+        """Of several hosts: without interval or host, and with peers that are long gone."""
+        written = desk.write(0, node("1"))
+        merged = written.with_name("00000001protocol.p.json")
+        shutil.copy(written, merged)
+        with pytest.raises(InputError, match="json and merged json, which may be one trace twice"):
+            inventory(spark, [str(desk.path)], SOURCES)
+        with pytest.raises(InputError, match="ingest what the hosts wrote"):
+            stage(spark, tmp_path / "work", merged)
+
+
+class TestCounters:
+    def test_zero_is_measured_where_it_does_not_stay_so(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
+        desk.write(0, node("1"), node("2"))
+        desk.write(1, node("1", controlMsgsSent=5), node("2"))
+        seen = take(spark, tmp_path / "work", desk.path)
+        columns = ("control_messages_sent", "control_messages_received", "duplicates")
+        assert seen.rows("traffic", "peer", "interval", *columns) == {
+            *(("1", 0, 0, None, None), ("2", 0, 0, None, None)),
+            *(("1", 1, 5, None, None), ("2", 1, 0, None, None)),
+        }
+        assert "control.bytes" in seen.told.unknown
+
+    def test_a_total_that_drops_was_restarted(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
+        totals = [5, 7, 7, 3, 4]
+        for at, total in enumerate(totals):
+            if at != 2:  # the next difference covers what is missing
+                desk.write(at, node("1", bitsSent=total))
+        seen = take(spark, tmp_path / "work", desk.path)
+        found = seen.rows("traffic", "interval", "control_bytes_sent")
+        assert found == {(0, 5), (1, 2), (3, 3), (4, 1)}
+
+
+def test_our_reports_look_like_real_ones(outside_data: Outside) -> None:
+    """The same keys in the same order."""
+    files = (next(path.rglob("*.json")) for path in (folder(outside_data, "pubsub"), DEMO))
+    real, ours = (json.loads(file.read_bytes()) for file in files)
+    assert [*real] == [*ours]
+    assert len({tuple(node) for told in (real, ours) for node in told["nodes"].values()}) == 1

@@ -1,0 +1,97 @@
+"""The grammar of VizPub's nodes: what is refused, and that the fast look passes nothing unsound."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.sources.vizpub_nodes import NODE
+
+DEMO = Path(__file__).parents[2] / "data/vizpub/reports/processed/protocol.demo"
+NODES = [
+    node
+    for path in sorted(DEMO.glob("*.json"))
+    for node in json.loads(path.read_bytes())["nodes"].values()
+]
+PLAIN = re.compile(rf"\{{{NODE.members}")
+MESSAGE = {"msgId": "m", "topicId": "t", "destinationIds": ["2"], "hopCount": 1}
+SEED = 20_14
+
+
+def node(**fields: Any) -> dict[str, Any]:
+    return {"id": "1", "neighbors": [], **fields}
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("sound", NODES)
+def test_what_vizpub_writes_is_sound_and_plain(sound: dict[str, Any]) -> None:
+    assert list(NODE.problems(sound, "")) == []
+    assert PLAIN.fullmatch(compact(sound))
+
+
+@pytest.mark.parametrize(
+    ("value", "problems"),
+    [
+        (7, ["not an object"]),
+        ({}, ["no 'id'", "no 'neighbors'"]),
+        (node(id=7), ["'id' is not a string"]),
+        (node(neighbors=None), ["no 'neighbors'"]),
+        (node(neighbors=["2", 3, ""]), ["'neighbors[]' is not a string", "'neighbors[]' is empty"]),
+        (node(topics={}), ["'topics' is not an array"]),
+        (
+            node(bitsSent=-1, duplicateCount="1"),
+            ["'bitsSent' is negative", "'duplicateCount' is not an integer"],
+        ),
+        (node(controlMsgsReceived=1.5), ["'controlMsgsReceived' is not an integer"]),
+        (node(publicationMsgsSent=[]), ["'publicationMsgsSent' is not an object"]),
+        (node(publicationMsgsSent={"m": 1}), ["'publicationMsgsSent[]' is not an object"]),
+        (
+            node(publicationMsgsSent={"m": {}}),
+            ["no 'publicationMsgsSent[].msgId'", "'publicationMsgsSent[].msgId' is not its key"],
+        ),
+        (
+            node(publicationMsgsReceived={"m": {**MESSAGE, "hopCount": -1}}),
+            ["'publicationMsgsReceived[].hopCount' is negative"],
+        ),
+        (
+            node(publicationMsgsReceived={"n": MESSAGE}),
+            ["'publicationMsgsReceived[].msgId' is not its key"],
+        ),
+    ],
+)
+def test_problems(value: object, problems: list[str]) -> None:
+    assert list(NODE.problems(value, "")) == problems
+
+
+def test_unknown_fields_are_named_with_their_place() -> None:
+    value = node(colour=1, publicationMsgsSent={"m": {**MESSAGE, "size": 3}})
+    assert [*NODE.unknown(value, "")] == ["colour", "publicationMsgsSent[].size"]
+
+
+def test_the_fast_look_passes_nothing_unsound() -> None:
+    """Nodes with one value replaced, dropped or added at random. Keys are compared by Spark."""
+    chance = random.Random(SEED)
+    values = [None, -1, 2**70, 1.5, "", "x", "a\u0001b", "\\", True, [], [1], {}, {"m": {}}, "🌍"]
+    passed = 0
+    for _ in range(3000):
+        changed = deepcopy(chance.choice(NODES))
+        places = [changed, *changed["publicationMsgsSent"].values()]
+        place = chance.choice(places)
+        name = chance.choice([*place, "colour"])
+        place[name] = deepcopy(chance.choice(values))
+        text = json.dumps(changed, separators=(",", ":"), ensure_ascii=False)
+        if PLAIN.fullmatch(text) and "id" in changed and "neighbors" in changed:
+            passed += 1
+            wrong = [p for p in NODE.problems(changed, "") if not p.endswith("its key")]
+            assert wrong == [], f"{text} (seed {SEED})"
+            assert [*NODE.unknown(changed, "")] == [], f"{text} (seed {SEED})"
+    assert passed > 100, f"seed {SEED}"
