@@ -41,7 +41,10 @@ class Naming:
 
 
 class Lines:
-    """The lines of an interval, and what happened in it so far; `layers` are those reported, null = all."""
+    """The lines of an interval, and what happened in it so far.
+
+    `layers` are those whose links are reported; null = all.
+    """
 
     def __init__(
         self, content: Content, layers: Collection[str] | None, naming: Naming, world: Simulation

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from errno import ENOSPC
 from functools import partial
 from typing import Any
 
 from ingest.reports import RunHeader
+from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
 from simulators.churn import Session
 from simulators.engine import Simulation, stream
@@ -147,8 +149,18 @@ def simulate(
     Interrupted (by an exception that passes through), the intervals that were finished are
     there, and the same call begins anew. What was simulated to its end is found again.
 
-    Raises: UseError where the folder holds something else and `replace` is not given.
+    Raises: UseError where the folder holds something else and `replace` is not given, or
+    cannot be written to; DiskFull.
     """
+    try:
+        return _simulate(plan, folder, progress, replace)
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise DiskFull(str(folder.path)) from error
+        raise UseError(f"cannot write to {folder.path}: {error.strerror or error}") from error
+
+
+def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> Result:
     if earlier := folder.result(plan, replace=replace):
         return earlier
     folder.begin(plan)
