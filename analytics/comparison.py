@@ -6,6 +6,7 @@ another. Arrow out; what the runs come to goes in (`ingest.measured` finds it).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,10 +16,12 @@ import pyarrow as pa
 from analytics.compared import Metric
 from analytics.estimates import Estimate, difference, mean, ratio, row_means
 
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "group")]
 _VALUE = [pa.field(name, pa.float64()) for name in ("value", "low", "high", "sd")]
 _COUNTS = [pa.field(name, pa.int32()) for name in ("n", "runs")]
 COMPARISON = pa.schema([*_WHAT, pa.field("estimate", pa.string()), *_VALUE, *_COUNTS])
+OVER_SETTINGS = COMPARISON.insert(0, pa.field("setting", pa.string()))
 SERIES = pa.schema([*_WHAT, pa.field("interval", pa.int32()), *_VALUE, *_COUNTS])
 
 
@@ -27,12 +30,14 @@ class Measured:
     """What a run comes to, by the names of the metrics."""
 
     run: str
-    group: str
+    group: str = ""
     seed: int | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
     """One value of each metric; null is unknown."""
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     """A value of each metric in every interval of the window."""
+    setting: str = ""
+    """Its value of the parameter that groups are compared over."""
 
 
 def is_known(run: Measured, name: str) -> bool:
@@ -96,6 +101,27 @@ def _contrasts(by_group: dict[str, list[Measured]], metric: Metric) -> Iterator[
     yield f"{x_name} / {y_name}", f"{word}ratio", *_cells(quotient), runs
     apart = difference(first, second, paired=paired)
     yield f"{x_name} - {y_name}", f"{word}difference", *_cells(apart), runs
+
+
+def compare_settings(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.Table:
+    """`compare` at each setting, numbers in their order; its columns behind `setting`."""
+    parts = [OVER_SETTINGS.empty_table()]
+    for metric in metrics:
+        for setting in ordered({run.setting for run in runs}):
+            found = compare([run for run in runs if run.setting == setting], [metric])
+            column = pa.array([setting] * found.num_rows, pa.string())
+            parts.append(found.add_column(0, "setting", column))
+    return pa.concat_tables(parts)
+
+
+def ordered(settings: Iterable[str]) -> list[str]:
+    """Settings by their numbers, be they in a text: 'exponential:5s' before 'exponential:20s'."""
+    return sorted(settings, key=_alternating)
+
+
+def _alternating(text: str) -> list[str | float]:
+    """Text and numbers by turns, so that those of two names meet their like."""
+    return [float(part) if i % 2 else part for i, part in enumerate(_NUMBER.split(text))]
 
 
 def _known(runs: Sequence[Measured], name: str) -> list[float]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.errors import UnknownName
+from model.errors import UnknownName, UseError
 from model.run import RunFacts
 
 Traits = dict[str, str]
@@ -26,32 +26,50 @@ _BARE = ("protocol", "source", "run")
 class Grouping:
     """The group of every run, and what a reader of the comparison should know of them."""
 
-    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    settings: tuple[str, ...]
+    """Every run's value of the trait that is compared over; empty texts without one."""
     notes: tuple[str, ...]
 
 
-def grouped(runs: Sequence[RunFacts], by: Sequence[str] | None = None) -> Grouping:
+def grouped(
+    runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
+) -> Grouping:
     """Group runs by the traits named, else by protocol and what parameters differ inside it.
 
-    Raises: UnknownName for a trait that no run has.
+    `over` is a trait that does not set groups apart: they are compared at each of its values.
+
+    Raises: UnknownName for a trait that no run has, UseError for one of `over` that some lack.
     """
     traits = [_traits(facts) for facts in runs]
-    known = sorted({name for of in traits for name in of})
+    known = sorted({trait for of in traits for trait in of})
     for name in by or ():
         if name not in known:
             raise UnknownName("property of these runs", name, known)
     chosen = ("protocol", *_differing(traits)) if by is None else tuple(by)
-    labels = tuple(_label(of, chosen) for of in traits)
+    chosen = tuple(name for name in chosen if name != over)
+    groups = tuple(_label(of, chosen) for of in traits)
+    settings = tuple(_setting(of, over, known) for of in traits)
     members: dict[str, list[Traits]] = defaultdict(list)
-    for label, of in zip(labels, traits, strict=True):
-        members[label].append(of)
+    for label, setting, of in zip(groups, settings, traits, strict=True):
+        members[f"{label} {over}={setting}" if over else label].append(of)
     notes = (
         *_single_notes(members),
         *_seed_notes(members),
         *_mixed_notes(members),
-        *_confounded_notes(members, chosen),
+        *_confounded_notes(members, (*chosen, over)),
     )
-    return Grouping(labels, notes)
+    return Grouping(groups, settings, notes)
+
+
+def _setting(of: Traits, over: str | None, known: Sequence[str]) -> str:
+    if over is None:
+        return ""
+    if over not in known:
+        raise UnknownName("property to compare over", over, [*known, "intervals", "runs"])
+    if over not in of:
+        raise UseError(f"run '{of['run']}' has no {over} to compare over")
+    return of[over]
 
 
 def _traits(facts: RunFacts) -> Traits:
@@ -113,7 +131,7 @@ def _mixed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
 
 
 def _confounded_notes(
-    members: Mapping[str, Sequence[Traits]], chosen: Sequence[str]
+    members: Mapping[str, Sequence[Traits]], chosen: Sequence[str | None]
 ) -> Iterator[str]:
     """What all groups have and hold fixed, each at its own value, without being told apart by."""
     runs = [of for group in members.values() for of in group]

@@ -7,8 +7,8 @@ table = compare(found.runs, found.metrics)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from ingest.whole import Span, whole_run
 from model.clock import Clock
 from model.errors import UseError
 
+RUNS, INTERVALS = "runs", "intervals"
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
 )
@@ -36,9 +37,16 @@ class Question:
     """Names as in analytics.compared; null = the usual ones, those known in some run."""
     by: tuple[str, ...] | None = None
     """What sets groups apart (analytics.grouping)."""
+    over: str = RUNS
+    """'runs' for a value of each run, 'intervals' for one in every interval, or the parameter
+    at each of whose values groups are compared."""
     window: tuple[int | None, int | None] = (None, None)
     """First and last interval; null = as far as all runs go."""
-    per_interval: bool = False
+
+    @property
+    def setting(self) -> str | None:
+        """The parameter that groups are compared over."""
+        return None if self.over in (RUNS, INTERVALS) else self.over
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,11 @@ def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
     first = clock.first if low is None else max(low, clock.first)
     last = clock.last if high is None else min(high, clock.last)
     metrics = _metrics(question)
-    grouping = grouped([run.facts for run in runs], question.by)
+    grouping = grouped([run.facts for run in runs], question.by, question.setting)
+    find = _in_intervals if question.over == INTERVALS else _as_a_whole
     found = [
-        _measured(Span(run, first, last), label, metrics, question.per_interval)
-        for run, label in zip(runs, grouping.labels, strict=True)
+        replace(find(Span(run, first, last), metrics), group=group, setting=setting)
+        for run, group, setting in zip(runs, grouping.groups, grouping.settings, strict=True)
     ]
     kept = metrics if question.metrics else _known_somewhere(found, metrics)
     notes = (
@@ -93,25 +102,31 @@ def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
 
 
 def _metrics(question: Question) -> tuple[Metric, ...]:
-    find = interval_metric if question.per_interval else metric
-    usual = DEFAULT_SERIES if question.per_interval else DEFAULT
+    of_intervals = question.over == INTERVALS
+    find = interval_metric if of_intervals else metric
+    usual = DEFAULT_SERIES if of_intervals else DEFAULT
     found = [find(name) for name in question.metrics or usual]
     return tuple({of.name: of for of in found}.values())
 
 
-def _measured(span: Span, group: str, metrics: Sequence[Metric], per_interval: bool) -> Measured:
-    facts = span.run.facts
+def _as_a_whole(span: Span, metrics: Sequence[Metric]) -> Measured:
     values = whole_run(span, [of.name for of in metrics if not of.table])
-    series: dict[str, list[float | None]] = {}
-    for name in dict.fromkeys(of.table for of in metrics if of.table):
-        own = [of for of in metrics if of.table == name]
-        rows = _rows(span, name, [of.column for of in own])
-        for of in own:
-            if per_interval:
-                series[of.name] = _series(span, rows, of.column)
-            else:
-                values[of.name] = _value(name, rows, of.column)
-    return Measured(facts.name, group, facts.seed, values, series)
+    for table, own, rows in _tables(span, metrics):
+        values |= {of.name: _value(table, rows, of.column) for of in own}
+    return Measured(span.run.facts.name, seed=span.run.facts.seed, values=values)
+
+
+def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
+    found = _tables(span, metrics)
+    series = {of.name: _series(span, rows, of.column) for _, own, rows in found for of in own}
+    return Measured(span.run.facts.name, seed=span.run.facts.seed, series=series)
+
+
+def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
+    """Each metrics table once, with the metrics of it and their rows."""
+    for table in dict.fromkeys(of.table for of in metrics if of.table):
+        own = [of for of in metrics if of.table == table]
+        yield table, own, _rows(span, table, [of.column for of in own])
 
 
 def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 
 _ABREAST = 3
 """Panels beside one another."""
-_WIDTH, _HEIGHT, _LEGEND_LINE = 7.0, 1.9, 0.22
+_WIDTH, _HEIGHT, _LEGEND_LINE, _CHARACTER = 7.0, 1.9, 0.22, 0.075
 _LINES, _MARKS = ("-", "--", ":"), ("o", "s", "^")
 _LEGEND_WIDTH = 110
 """Characters that fit beside one another."""
+_SETTING = 18
+"""A longer name of a setting would take more room than the panel it stands under."""
 _LABEL = 26
 """A longer label than this is wider than its panel in one line."""
 
@@ -58,10 +61,9 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
                 singles = [r.values.get(metric) for r in runs if r.group == mean["group"]]
                 _draw_group(panel, place, mean, factor, styles[mean["group"]])
                 _draw_runs(panel, place, singles, factor, styles[mean["group"]])
-            _keep_share(panel, own["unit"][0].as_py())
             panel.set_xlim(-0.6, len(groups) - 0.4)
             panel.set_xticks([])
-            say_if_unknown(panel, numbers(own["value"]))
+            _finish(panel, own)
         _legend(figure, styles, means)
     return figure
 
@@ -83,8 +85,7 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
             factor = _label(panel.set_ylabel, metric, own["unit"][0].as_py())
             for group in groups:
                 _draw_series(panel, own.filter(pc.field("group") == group), factor, styles[group])
-            _keep_share(panel, own["unit"][0].as_py())
-            say_if_unknown(panel, numbers(own["value"]))
+            _finish(panel, own)
             panel.sharex(rows[0])
             panel.tick_params(labelbottom=panel is rows[-1])
         rows[0].set_xlim(*_around(numbers(table["interval"])))
@@ -92,6 +93,70 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
         keep_whole(rows[0].xaxis)
         _legend(figure, styles, table)
     return figure
+
+
+def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
+    """The mean and interval of every group at each setting of a parameter: a panel per metric.
+
+    `table` is what analytics.comparison.compare_settings gives. Settings that are numbers lie
+    as far apart as they are. Raises: UseError where there is no row, or too many groups.
+    """
+    means = table.filter(pc.field("estimate") == "mean")
+    require(means.num_rows)
+    metrics, groups = (pc.unique(means[name]).to_pylist() for name in ("metric", "group"))
+    styles, axis = _styles(groups), _Settings.of(pc.unique(means["setting"]).to_pylist())
+    with styled():
+        figure, rows = _grid(len(metrics), len(groups), title)
+        for panel, metric in zip(rows, metrics, strict=True):
+            own = means.filter(pc.field("metric") == metric)
+            factor = _label(panel.set_title, metric, own["unit"][0].as_py())
+            for shift, (group, style) in enumerate(styles.items(), -(len(styles) // 2)):
+                line = own.filter(pc.field("group") == group)
+                x = [axis.place(of, shift) for of in line["setting"].to_pylist()]
+                panel.plot(x, numbers(line["value"]) * factor, color=style["color"], lw=1)
+                for place, mean in zip(x, line.to_pylist(), strict=True):
+                    _draw_group(panel, place, mean, factor, style)
+            _finish(panel, own)
+        axis.mark(figure, rows, parameter)
+        _legend(figure, styles, means)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Where settings stand: at their numbers, or one after the other if some are none."""
+
+    names: Sequence[str]
+    numbers: Sequence[float] | None
+
+    @staticmethod
+    def of(names: Sequence[str]) -> _Settings:
+        try:
+            return _Settings(names, [float(name) for name in names])
+        except ValueError:
+            return _Settings(names, None)
+
+    def place(self, name: str, shift: int) -> float:
+        """Groups stand `shift` places beside one another, so that no bar hides another."""
+        if self.numbers is None:
+            return self.names.index(name) + 0.1 * shift
+        return float(name) + 0.012 * shift * float(np.ptp(self.numbers))
+
+    def mark(self, figure: Figure, panels: Sequence[Axes], parameter: str) -> None:
+        """Name the settings and the parameter under the lowest panels."""
+        panels[0].set_xlim(*_around(np.array(self.numbers or range(len(self.names)), float), 0.1))
+        if self.numbers is None:
+            labels = [short(name, _SETTING) for name in self.names]
+            panels[0].set_xticks(range(len(labels)), labels, rotation=90)
+            longest = max(map(len, labels))
+            figure.set_figheight(figure.get_figheight() + _CHARACTER * longest)
+        for panel in panels[1:]:
+            panel.sharex(panels[0])
+        for panel in panels[:-_ABREAST]:
+            panel.tick_params(labelbottom=False)
+        for panel in panels[-_ABREAST:]:
+            panel.tick_params(labelbottom=True, rotation=90 * (self.numbers is None), axis="x")
+            panel.set_xlabel(short(parameter))
 
 
 def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -133,15 +198,16 @@ def _label(write: Any, name: str, unit: str) -> float:
     return factor
 
 
-def _keep_share(panel: Axes, unit: str) -> None:
-    """Show of a share's interval what can be: Student's knows no bounds."""
-    if unit == "share":
+def _finish(panel: Axes, own: pa.Table) -> None:
+    """Say where nothing is known; show of a share's interval no more than can be."""
+    say_if_unknown(panel, numbers(own["value"]))
+    if own["unit"][0].as_py() == "share":
         low, high = panel.get_ylim()
         panel.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
 def _draw_group(
-    panel: Axes, place: int, mean: dict[str, Any], factor: float, style: dict[str, Any]
+    panel: Axes, place: float, mean: dict[str, Any], factor: float, style: dict[str, Any]
 ) -> None:
     if mean["value"] is None:
         return
@@ -182,8 +248,8 @@ def _marks(values: np.ndarray) -> list[int]:
     return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone.tolist()})
 
 
-def _around(x: np.ndarray) -> tuple[float, float]:
-    margin = 0.02 * float(np.ptp(x)) or 0.5
+def _around(x: np.ndarray, share: float = 0.02) -> tuple[float, float]:
+    margin = share * float(np.ptp(x)) or 0.5
     return float(x.min()) - margin, float(x.max()) + margin
 
 

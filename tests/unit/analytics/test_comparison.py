@@ -18,7 +18,9 @@ from analytics.comparison import (
     are_paired,
     compare,
     compare_series,
+    compare_settings,
     is_known,
+    ordered,
 )
 
 DIAMETER = Metric("diameter", "hops", "mean of intervals", "largest distance")
@@ -147,3 +149,25 @@ def test_a_series_is_the_comparison_of_every_interval(seed: int) -> None:
             for name in ("value", "low", "high", "sd", "n", "runs"):
                 assert found[name] == (row[name] and pytest.approx(row[name])), name
                 assert found[name] is None or not isnan(found[name])
+
+
+def test_at_each_setting_there_is_a_comparison() -> None:
+    every = [
+        Measured(f"{group}{setting}{seed}", group, seed, {"diameter": value}, setting=setting)
+        for setting, value in (("20s", 7.0), ("5s", 3.0))
+        for group in ("gossip", "tree")
+        for seed in (1, 2)
+    ]
+    table = compare_settings(every, [DIAMETER])
+    assert table.column_names == ["setting", *COMPARISON.names]
+    assert table["setting"].to_pylist() == ["5s"] * 4 + ["20s"] * 4
+    for place, setting in enumerate(("5s", "20s")):
+        alone = compare([run for run in every if run.setting == setting], [DIAMETER])
+        assert table.slice(4 * place, 4).drop(["setting"]).to_pylist() == alone.to_pylist()
+
+
+def test_settings_follow_their_numbers() -> None:
+    names = ["weibull:9s", "exponential:100s", "exponential:20s", "exponential:5.5s", "none"]
+    assert ordered(names) == [*names[3:0:-1], "none", "weibull:9s"]
+    assert ordered(["1e-05", "0.1", "2", "10", "0"]) == ["0", "1e-05", "0.1", "2", "10"]
+    assert ordered(["scribe-10", "scribe-9", "7", ""]) == ["", "7", "scribe-9", "scribe-10"]

@@ -8,7 +8,7 @@ import pytest
 
 from analytics.grouping import grouped
 from model.clock import Clock
-from model.errors import UnknownName
+from model.errors import UnknownName, UseError
 from model.run import RunFacts
 
 
@@ -19,7 +19,7 @@ def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more
 def test_runs_that_differ_in_the_seed_only_are_replicates() -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
     found = grouped(runs)
-    assert found.labels == ("gossip", "gossip", "tree")
+    assert found.groups == ("gossip", "gossip", "tree")
     assert found.notes == ("one run has no confidence interval: tree",)
 
 
@@ -29,7 +29,7 @@ def test_parameters_set_apart_what_is_of_one_protocol() -> None:
         run("b", churn={"rate": 0.2, "kind": "weibull"}),
         run("c", "tree", churn={"rate": 0.1, "kind": "weibull"}),
     ]
-    assert grouped(runs).labels == (
+    assert grouped(runs).groups == (
         "gossip churn.rate=0.1",
         "gossip churn.rate=0.2",
         "tree churn.rate=0.1",
@@ -37,11 +37,11 @@ def test_parameters_set_apart_what_is_of_one_protocol() -> None:
 
 
 def test_a_parameter_that_only_some_runs_have_sets_them_apart() -> None:
-    assert grouped([run("a"), run("b", fanout=3)]).labels == ("gossip", "gossip fanout=3")
+    assert grouped([run("a"), run("b", fanout=3)]).groups == ("gossip", "gossip fanout=3")
 
 
 def test_a_seed_among_the_parameters_is_a_seed() -> None:
-    assert grouped([run("a", seed=1), run("b", seed=2)]).labels == ("gossip", "gossip")
+    assert grouped([run("a", seed=1), run("b", seed=2)]).groups == ("gossip", "gossip")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_seed_among_the_parameters_is_a_seed() -> None:
 )
 def test_groups_are_made_by_what_is_named(by: tuple[str, ...], labels: tuple[str, ...]) -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=3), run("c", "tree")]
-    assert grouped(runs, by).labels == labels
+    assert grouped(runs, by).groups == labels
 
 
 def test_an_unknown_property_is_named_with_those_like_it() -> None:
@@ -65,7 +65,7 @@ def test_an_unknown_property_is_named_with_those_like_it() -> None:
 
 
 def test_a_run_without_a_protocol_goes_by_its_source() -> None:
-    assert grouped([run("a", None)]).labels == ("reports",)
+    assert grouped([run("a", None)]).groups == ("reports",)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,26 @@ def test_what_misleads_is_said(runs: list[RunFacts], by: list[str] | None, said:
 def test_what_is_alike_is_not_worth_a_word() -> None:
     runs = [run(f"{p}{s}", p, s, peers=100) for p in ("gossip", "tree") for s in (1, 2)]
     assert grouped(runs).notes == ()
+
+
+def test_what_is_compared_over_sets_no_groups_apart() -> None:
+    runs = [
+        run(f"{protocol}{churn}{seed}", protocol, seed, churn=churn, peers=100)
+        for protocol in ("gossip", "tree")
+        for churn in ("none", "5s")
+        for seed in (1, 2)
+    ]
+    found = grouped(runs, over="churn")
+    assert found.groups == ("gossip",) * 4 + ("tree",) * 4
+    assert found.settings == ("none", "none", "5s", "5s") * 2
+    assert found.notes == ()
+    alone = grouped(runs[:3], over="churn")
+    assert alone.notes == ("one run has no confidence interval: gossip churn=5s",)
+
+
+def test_every_run_has_what_is_compared_over() -> None:
+    runs = [run("a", fanout=2), run("b", "tree")]
+    with pytest.raises(UseError, match="run 'b' has no fanout"):
+        grouped(runs, over="fanout")
+    with pytest.raises(UnknownName, match="did you mean intervals"):
+        grouped(runs, over="interval")

@@ -17,7 +17,6 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from cli.compare import told
 from cli.main import app
 from model.metrics import METRICS_OVERLAY
 
@@ -129,7 +128,20 @@ def test_over_intervals_there_is_a_row_for_each(vizpub: Call) -> None:
     assert (found[1]["n"], found[1]["runs"], found[1]["unit"]) == (3, 3, "hops")
 
 
-@pytest.mark.parametrize("over", ["runs", "intervals"])
+def test_over_a_parameter_there_is_a_row_for_each_value(vizpub: Call) -> None:
+    words = ["gossip-*", "tree-*", "--over", "seed", "--metrics", "diameter"]
+    head, _, *lines = vizpub(*words).stdout.splitlines()
+    assert head.split()[:2] == ["metric", "seed"]
+    assert [line.split()[:4] for line in lines] == [
+        ["diameter", "1", "4.5", "9.5"],
+        ["diameter", "2", "5.5", "11.5"],
+        ["diameter", "3", "7.5", "12.5"],
+    ]
+    found = data(vizpub(*words, "-f", "json"))
+    assert [r["setting"] for r in found] == ["1"] * 4 + ["2"] * 4 + ["3"] * 4
+
+
+@pytest.mark.parametrize("over", ["runs", "intervals", "seed"])
 def test_a_figure_is_drawn_beside_the_table(vizpub: Call, tmp_path: Path, over: str) -> None:
     file, rows = tmp_path / "figure.svg", tmp_path / "table.csv"
     words = ["--metrics", "diameter,hit_ratio", "--over", over, "--plot", str(file)]
@@ -162,22 +174,3 @@ def test_what_cannot_be_had_is_said_in_a_line(vizpub: Call, words: str, why: str
     assert result.stdout == ""
     assert why in result.stderr
     assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "n", "text"),
-    [
-        (None, None, None, 0, None),
-        (22.36427891, None, None, 3, "22.3643"),
-        (22.36427891, 22.36427891, 22.36427891, 3, "22.3643 ± 0"),
-        (22.36427891, 21.0, 23.72855782, 3, "22.4 ± 1.4"),
-        (73859.0, 54208.0, 93510.0, 3, "74000 ± 20000"),
-        (0.0000271, 0.0000269, 0.0000273, 3, "2.71e-05 ± 2e-07"),
-        (0.5, 0.25, 0.75, 2, "0.50 ± 0.25 (n = 2)"),
-    ],
-)
-def test_a_mean_has_the_digits_its_interval_supports(
-    value: float | None, low: float | None, high: float | None, n: int, text: str | None
-) -> None:
-    record = {"value": value, "low": low, "high": high, "n": n, "runs": 3, "estimate": "mean"}
-    assert told(record if n else record | {"n": 0}) == text

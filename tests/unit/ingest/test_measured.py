@@ -220,7 +220,7 @@ def test_every_figure_is_that_of_the_rows(
 
 def test_a_series_has_every_interval_of_the_window(tmp_path: Path) -> None:
     made = Made("a", 3)
-    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True)
+    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), over="intervals")
     (found,) = measured([made.store(tmp_path)], question).runs
     overlay = {row["interval"]: row["diameter"] for row in made.rows["metrics/overlay"]}
     assert found.series["diameter"] == [overlay[i] for i in range(1, 5)]

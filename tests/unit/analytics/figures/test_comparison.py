@@ -13,9 +13,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from analytics.compared import Metric
-from analytics.comparison import Measured, compare, compare_series
+from analytics.comparison import Measured, compare, compare_series, compare_settings
 from analytics.figures import save
-from analytics.figures.comparison import comparison, comparison_series
+from analytics.figures.comparison import comparison, comparison_series, comparison_settings
 from model.errors import UseError
 
 DELAY = Metric("delay_us_p95", "µs", "mean of messages", "")
@@ -122,6 +122,34 @@ def test_groups_are_told_apart_or_refused(count: int) -> None:
         return
     panel = comparison(compare(many, [HITS])).axes[0]
     assert len({(line.get_color(), line.get_marker()) for line in panel.lines}) == count
+
+
+def swept(settings: list[str]) -> pa.Table:
+    """Hit ratios rise from setting to setting."""
+    every = [
+        Measured(f"{g}{s}{i}", g, i, {"hit_ratio": 0.5 + place / 10 + i / 100}, setting=s)
+        for place, s in enumerate(settings)
+        for g in ("gossip", "tree")
+        for i in range(3)
+    ]
+    return compare_settings(every, [HITS])
+
+
+def test_settings_that_are_numbers_lie_apart_as_they_do() -> None:
+    panel = comparison_settings(swept(["0", "10", "100"]), "churn").axes[0]
+    tree = [line for line in panel.lines if len(line.get_xdata()) == 3][1]  # type: ignore[arg-type]
+    assert list(tree.get_xdata()) == [0, 10, 100]  # type: ignore[arg-type]
+    assert list(tree.get_ydata()) == pytest.approx([0.51, 0.61, 0.71])  # type: ignore[arg-type]
+    assert panel.get_xlabel() == "churn"
+
+
+def test_settings_with_names_lie_side_by_side_with_these() -> None:
+    figure = comparison_settings(swept(["5s", "20s", "none"]), "churn")
+    svg(figure)
+    panel = figure.axes[0]
+    assert [text.get_text() for text in panel.get_xticklabels()] == ["5s", "20s", "none"]
+    assert list(panel.get_xticks()) == [0, 1, 2]
+    assert legend(figure) == ["gossip (3 runs)", "tree (3 runs)"]
 
 
 def test_nothing_is_not_drawn() -> None:

@@ -1,0 +1,87 @@
+"""Estimates as people read them: groups beside one another, with the digits that are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import floor, log10
+from typing import Any
+
+from cli.output import Rows
+
+_WIDE = 4
+"""Up to so many groups stand beside one another, more below one another."""
+_MOST = 7
+"""From so many decimals on a value is told by its first six digits."""
+
+Record = dict[str, Any]
+
+
+def side_by_side(records: Sequence[Record], over: tuple[str, ...] = ()) -> Rows:
+    """Rows of analytics.comparison.compare: a row per metric, a column per group or contrast.
+
+    With `over`, the name of a parameter, the records are those of `compare_settings`: a row
+    per metric and setting. More groups than fit stand below one another.
+    """
+    runs: Counter[str] = Counter()
+    for record in records:
+        runs[record["group"]] = max(runs[record["group"]], record["runs"])
+    every = [{**record, "runs": runs[record["group"]]} for record in records]
+    if len({of["group"] for of in every if of["estimate"] == "mean"}) > _WIDE:
+        return _below_one_another(every, over)
+    heads = list(dict.fromkeys(map(_head, every)))
+    cells: dict[tuple[str, ...], Record] = {}
+    for of in every:
+        row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
+        row[_head(of)] = told(of)
+    names = (*heads, "unit", "over")
+    return Rows(
+        ("metric", *over, *names),
+        [(*place, *(row.get(name) for name in names)) for place, row in cells.items()],
+    )
+
+
+def _below_one_another(records: Sequence[Record], over: tuple[str, ...]) -> Rows:
+    rows = [
+        (*_place(of), of["group"], told(of), of["runs"], of["unit"], of["over"]) for of in records
+    ]
+    return Rows(("metric", *over, "group", "mean ± 95 %", "runs", "unit", "over"), rows)
+
+
+def _place(of: Record) -> tuple[str, ...]:
+    return (of["metric"], *([of["setting"]] if "setting" in of else []))
+
+
+def _head(of: Record) -> str:
+    """'gossip (3 runs)', 'gossip / tree, paired'."""
+    if of["estimate"] != "mean":
+        paired = ", paired" if of["estimate"].startswith("paired") else ""
+        return f"{of['group']}{paired}"
+    return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
+
+
+def told(record: Record) -> str | None:
+    """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
+
+    As many digits as its interval supports; how many runs it is of where some do not know it.
+    """
+    value, low, high = record["value"], record["low"], record["high"]
+    if value is None:
+        return None
+    runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
+    mean = record["estimate"] == "mean"
+    if low is None:
+        return f"{value:.6g}{runs}" if mean else f"{value:.3g}{runs}"
+    half = (high - low) / 2
+    if mean:
+        return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"
+    bounds = f"[{_rounded(low, half)}, {_rounded(high, half)}]"
+    return f"{_rounded(value, half)} {bounds}{runs}"
+
+
+def _rounded(value: float, half: float) -> str:
+    """The value to two significant digits of its interval's half-width."""
+    decimals = 1 - floor(log10(half)) if half else _MOST
+    if decimals >= _MOST:
+        return f"{value:.6g}"
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
