@@ -148,8 +148,9 @@ def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Ques
     return Question(
         comma_list(comparing.metrics),
         comma_list(comparing.by),
-        comparing.over,
         window.intervals(common_clock(runs)),
+        comparing.over == "intervals",
+        None if comparing.over in ("runs", "intervals") else comparing.over,
     )
 
 

@@ -22,7 +22,6 @@ from ingest.whole import Span, whole_run
 from model.clock import Clock
 from model.errors import UseError
 
-RUNS, INTERVALS = "runs", "intervals"
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
 )
@@ -37,16 +36,12 @@ class Question:
     """Names as in analytics.compared; null = the usual ones, those known in some run."""
     by: tuple[str, ...] | None = None
     """What sets groups apart (analytics.grouping)."""
-    over: str = RUNS
-    """'runs' for a value of each run, 'intervals' for one in every interval, or the parameter
-    at each of whose values groups are compared."""
     window: tuple[int | None, int | None] = (None, None)
     """First and last interval; null = as far as all runs go."""
-
-    @property
-    def setting(self) -> str | None:
-        """The parameter that groups are compared over."""
-        return None if self.over in (RUNS, INTERVALS) else self.over
+    per_interval: bool = False
+    """A value of each metric in every interval, in the place of one for the run."""
+    setting: str | None = None
+    """The parameter at each of whose values groups are compared; it sets no groups apart."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
     last = clock.last if high is None else min(high, clock.last)
     metrics = _metrics(question)
     grouping = grouped([run.facts for run in runs], question.by, question.setting)
-    find = _in_intervals if question.over == INTERVALS else _as_a_whole
+    find = _in_intervals if question.per_interval else _as_a_whole
     found = [
         replace(find(Span(run, first, last), metrics), group=group, setting=setting)
         for run, group, setting in zip(runs, grouping.groups, grouping.settings, strict=True)
@@ -102,9 +97,8 @@ def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
 
 
 def _metrics(question: Question) -> tuple[Metric, ...]:
-    of_intervals = question.over == INTERVALS
-    find = interval_metric if of_intervals else metric
-    usual = DEFAULT_SERIES if of_intervals else DEFAULT
+    find = interval_metric if question.per_interval else metric
+    usual = DEFAULT_SERIES if question.per_interval else DEFAULT
     found = [find(name) for name in question.metrics or usual]
     return tuple({of.name: of for of in found}.values())
 

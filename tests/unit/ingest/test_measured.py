@@ -220,7 +220,7 @@ def test_every_figure_is_that_of_the_rows(
 
 def test_a_series_has_every_interval_of_the_window(tmp_path: Path) -> None:
     made = Made("a", 3)
-    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), over="intervals")
+    question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True)
     (found,) = measured([made.store(tmp_path)], question).runs
     overlay = {row["interval"]: row["diameter"] for row in made.rows["metrics/overlay"]}
     assert found.series["diameter"] == [overlay[i] for i in range(1, 5)]
@@ -315,3 +315,12 @@ def test_what_there_is_not_is_named_with_what_is_like_it(tmp_path: Path) -> None
     with pytest.raises(UnknownName, match="did you mean fanout"):
         measured([run], Question(by=("fanot",)))
     assert measured([run], Question(by=("fanout",))).runs[0].group == "fanout=2"
+
+
+def test_runs_tell_the_setting_they_are_compared_at(tmp_path: Path) -> None:
+    runs = [
+        Made(f"a{fanout}", fanout, parameters={"fanout": fanout}).store(tmp_path)
+        for fanout in (2, 3)
+    ]
+    found = measured(runs, Question(("diameter",), setting="fanout")).runs
+    assert [(run.group, run.setting) for run in found] == [("toy", "2"), ("toy", "3")]
