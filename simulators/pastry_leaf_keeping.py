@@ -1,0 +1,196 @@
+"""How Pastry's peers find out who is there: leaf sets, probes and failures.
+
+After MSPastry (Castro, Costa and Rowstron, Performance and dependability of structured
+peer-to-peer overlays, 2004): each peer tells its leaf set to its left neighbour once a period,
+so that everybody is looked after by one. What differs: acknowledgements instead of silence
+show that somebody is gone; and who is missing in a leaf set that was told, though it belongs
+there, is probed, which spreads news of the dead and of the living alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simulators.network import Network
+from simulators.parameters import us
+from simulators.pastry_leaves import Ring, Told, View
+from simulators.pastry_node import Node
+from simulators.pastry_parameters import Application, PastryParameters, bytes_of
+
+DISBELIEF = 10
+"""Leaf periods for which hearsay of a peer that did not answer is not believed."""
+
+
+class Probe(NamedTuple):
+    """Asks whether somebody is there, and for its leaf set."""
+
+    view: View
+    """That of the asking peer."""
+    retries: int
+    sent_us: int
+
+
+class LeafKeeping:
+    """Keeps leaf sets right, and is the overlay's failure detector."""
+
+    def __init__(
+        self, net: Network, ring: Ring, parameters: PastryParameters, application: Application
+    ) -> None:
+        self.net, self.ring, self.application = net, ring, application
+        self.retries = parameters.retries
+        self.shape = parameters.leaf_set, parameters.neighbourhood
+        self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
+        self.leaf_period_us = us(parameters.leaf_period)
+        self.disbelief_us = DISBELIEF * self.leaf_period_us
+        self.heartbeat = net.kind("leaf heartbeat", self.on_heartbeat, failed=self.on_silence)
+        self.probe = net.kind("leaf probe", self.on_probe, failed=self.on_no_answer)
+        self.answer = net.kind("leaf answer", self.on_answer)
+        self.news = net.kind("leaf set", self.on_news)
+        self.bye = net.kind("bye", self.on_bye)
+        net.every(self.leaf_period_us, self.on_tick)
+
+    def reset(self, peer: int) -> Node:
+        """The peer knows nothing."""
+        self.nodes[peer] = Node(self.ring, peer, *self.shape)
+        return self.nodes[peer]
+
+    def on_tick(self, peer: int) -> None:
+        """Tell the left neighbour that the peer is there, and who else."""
+        leaves = self.nodes[peer].leaves
+        if leaves.left:
+            view = leaves.view
+            self.net.send(self.heartbeat, peer, leaves.left[0], view, _bytes_of(view))
+
+    def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
+        """Mostly nothing is new: neither leaf set has changed since the last time."""
+        node = self.nodes[peer]
+        told = node.told.get(sender)
+        if told is not None and told.theirs is view and told.ours is node.leaves.view:
+            return
+        if self.learn(peer, sender, view):
+            self.announce(peer, [sender])
+
+    def on_news(self, peer: int, sender: int, view: View) -> None:
+        """Somebody's leaf set, as an answer to the own one or because somebody died."""
+        self.learn(peer, sender, view)
+
+    def learn(self, peer: int, sender: int, view: View) -> list[int]:
+        """Compare the sender's leaf set with the own one, and probe whoever makes a difference.
+
+        Returns: who is missing in the sender's.
+        """
+        node, now = self.nodes[peer], self.net.now
+        self.heard(peer, sender)
+        for other in view.members:
+            if other != peer and node.leaves.fits(other) and other not in node.leaves:
+                self.ask(peer, other)
+        missing = node.leaves.missing_in(view, sender)
+        for other in missing:
+            told = node.told.get(other)
+            if told is None or told.time_us + self.leaf_period_us < now:
+                self.ask(peer, other)
+        if sender in node.leaves:
+            node.told[sender] = Told(view, node.leaves.view, now)
+        return missing
+
+    def heard(self, peer: int, other: int) -> None:
+        """A message shows that somebody is there."""
+        node = self.nodes[peer]
+        node.failed.pop(other, None)
+        if other in node.doubted:
+            node.doubted.remove(other)
+            node.version += 1
+        node.add(other)
+
+    def ask(self, peer: int, other: int) -> None:
+        """Probe somebody who was named, unless that is under way or it failed of late."""
+        node = self.nodes[peer]
+        if other not in node.asked and node.failed.get(other, 0) <= self.net.now:
+            node.asked.add(other)
+            self._probe(peer, other, self.retries)
+
+    def doubt(self, peer: int, other: int) -> None:
+        """A message to that peer was not acknowledged: route around it, and probe it."""
+        node = self.nodes[peer]
+        if other not in node.doubted:
+            node.doubted.add(other)
+            node.version += 1
+            self.ask(peer, other)
+
+    def on_silence(self, peer: int, to: int, view: View) -> None:
+        """A message of which nothing else depends was not acknowledged."""
+        self.doubt(peer, to)
+
+    def on_probe(self, peer: int, sender: int, probe: Probe) -> None:
+        """Answer with the own leaf set."""
+        self.learn(peer, sender, probe.view)
+        view = self.nodes[peer].leaves.view
+        self.net.send(self.answer, peer, sender, (view, probe.sent_us), _bytes_of(view))
+
+    def on_answer(self, peer: int, sender: int, answer: tuple[View, int]) -> None:
+        """The peer that was probed is there."""
+        node = self.nodes[peer]
+        view, sent_us = answer
+        node.asked.discard(sender)
+        self.learn(peer, sender, view)
+        node.measure(sender, self.net.now - sent_us)
+        self.settle(peer)
+
+    def on_no_answer(self, peer: int, to: int, probe: Probe) -> None:
+        """Try again, and give it up in the end."""
+        node = self.nodes[peer]
+        if to not in node.asked:
+            return
+        if not probe.retries:
+            self.lose(peer, to)
+            return
+        if node.knows(to) and to not in node.doubted:
+            node.doubted.add(to)
+            node.version += 1
+        self._probe(peer, to, probe.retries - 1)
+
+    def lose(self, peer: int, other: int) -> None:
+        """Take the other one for dead, and mend the leaf set (Pastry, section 2.5)."""
+        node = self.nodes[peer]
+        node.failed[other] = self.net.now + self.disbelief_us
+        was_left_neighbour = node.leaves.left[:1] == [other]
+        for farthest in node.remove(other):
+            self.ask(peer, farthest)
+        if was_left_neighbour:
+            # Nobody else looks after that one: tell all who may know it, and go on to the next.
+            self.announce(peer, node.leaves.view.members)
+            self.on_tick(peer)
+        self.application.lost(peer, other)
+        self.settle(peer)
+
+    def announce(self, peer: int, others: Sequence[int]) -> None:
+        """Tell the own leaf set."""
+        view = self.nodes[peer].leaves.view
+        for other in others:
+            self.net.send(self.news, peer, other, view, _bytes_of(view))
+
+    def take_leave(self, peer: int, others: Sequence[int]) -> None:
+        """Tell everybody who is known, and `others`, that the peer goes."""
+        for other in dict.fromkeys([*self.nodes[peer].known(), *others]):
+            self.net.send(self.bye, peer, other, None, bytes_of())
+
+    def on_bye(self, peer: int, sender: int, payload: None) -> None:
+        """Somebody left."""
+        self.lose(peer, sender)
+
+    def settle(self, peer: int) -> None:
+        """A peer that was told its place and awaits no answer any more has found it."""
+        node = self.nodes[peer]
+        if node.is_placed and not node.is_ready and not node.asked:
+            node.is_ready = True
+            self.application.ready(peer)
+
+    def _probe(self, peer: int, other: int, retries: int) -> None:
+        view = self.nodes[peer].leaves.view
+        probe = Probe(view, retries, self.net.now)
+        self.net.send(self.probe, peer, other, probe, _bytes_of(view))
+
+
+def _bytes_of(view: View) -> int:
+    return bytes_of(peers=len(view.right) + len(view.left))

@@ -1,0 +1,184 @@
+"""Ids on Pastry's ring, and the leaf set: a peer's nearest on either side.
+
+Ids and keys have 64 bits (Pastry: 128): of 10⁵ peers two share one with a probability of
+3·10⁻¹⁰, and prefix routing looks at about log₁₆ N of their digits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+ID_BITS = 64
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The circle of ids on which the peers lie: `ids[peer]`, digits of `b` bits."""
+
+    b: int
+    ids: Sequence[int]
+    salt: int
+
+    @classmethod
+    def of(cls, peers: int, b: int, salt: int) -> Ring:
+        """The ids of the peers 0 … peers − 1 are hashes of their numbers and the salt."""
+        empty = cls(b, (), salt)
+        return cls(b, [empty.key(f"peer/{peer}") for peer in range(peers)], salt)
+
+    @property
+    def bits(self) -> int:
+        """Of an id: as many whole digits as there is room for."""
+        return ID_BITS // self.b * self.b
+
+    @property
+    def size(self) -> int:
+        """How many ids there are."""
+        return 1 << self.bits
+
+    def key(self, name: str) -> int:
+        """The hash of a name: where it lies on the ring."""
+        digest = blake2b(name.encode(), digest_size=8, salt=self.salt.to_bytes(16, "big"))
+        return int.from_bytes(digest.digest(), "big") >> (ID_BITS - self.bits)
+
+    def distance(self, a: int, b: int) -> int:
+        """Between two ids, the shorter way round."""
+        offset = (a - b) & (self.size - 1)
+        return min(offset, self.size - offset)
+
+    def shared_digits(self, a: int, b: int) -> int:
+        """How many leading digits two ids have in common."""
+        return (self.bits - (a ^ b).bit_length()) // self.b
+
+
+class View(NamedTuple):
+    """A leaf set as it is told to others. The same object is told as long as nothing changes."""
+
+    right: tuple[int, ...]
+    """Peers that follow on the ring, nearest first."""
+    left: tuple[int, ...]
+    """Peers that precede."""
+    right_reach: int
+    """Distance of the farthest; the whole ring where there is room for more."""
+    left_reach: int
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Everybody in it, each once."""
+        return tuple(dict.fromkeys(self.right + self.left))
+
+
+class Told(NamedTuple):
+    """What a leaf told when it was heard last."""
+
+    theirs: View
+    ours: View
+    """The own leaf set after that."""
+    time_us: int
+
+
+class LeafSet:
+    """The nearest peers on either side of one, at most `half` on each.
+
+    In a small overlay a peer is found on both sides: until a side is full, everybody fits.
+    """
+
+    __slots__ = (
+        *("half", "_ids", "_left_offsets", "_mask", "_own", "_peer", "_right_offsets", "_size"),
+        *("_view", "left", "left_reach", "right", "right_reach"),
+    )
+
+    def __init__(self, ring: Ring, peer: int, half: int) -> None:
+        self._ids, self._size, self._mask = ring.ids, ring.size, ring.size - 1
+        self._peer, self._own, self.half = peer, ring.ids[peer], half
+        self.right: list[int] = []
+        self.left: list[int] = []
+        self._right_offsets: list[int] = []
+        self._left_offsets: list[int] = []
+        self.right_reach = self.left_reach = self._size
+        """Distance up to which a side is known; the whole ring until it is full."""
+        self._view: View | None = None
+
+    def __contains__(self, peer: int) -> bool:
+        return peer in self.right or peer in self.left
+
+    @property
+    def view(self) -> View:
+        """What is told to others."""
+        if self._view is None:
+            sides = tuple(self.right), tuple(self.left)
+            self._view = View(*sides, self.right_reach, self.left_reach)
+        return self._view
+
+    def fits(self, peer: int) -> bool:
+        """Whether the peer belongs among the nearest that are known, if it is not there yet."""
+        offset = (self._ids[peer] - self._own) & self._mask
+        return offset < self.right_reach or self._size - offset < self.left_reach
+
+    def missing_in(self, view: View, whose: int) -> list[int]:
+        """Peers of this leaf set that belong into another's, who does not have them."""
+        base, found = self._ids[whose], []
+        for peer in self.view.members:
+            offset = (self._ids[peer] - base) & self._mask
+            is_near = offset < view.right_reach or self._size - offset < view.left_reach
+            if is_near and peer != whose and peer not in view.right and peer not in view.left:
+                found.append(peer)
+        return found
+
+    def add(self, peer: int) -> bool:
+        """Take the peer in where it is nearer than others; whether anything changed."""
+        offset = (self._ids[peer] - self._own) & self._mask
+        if offset >= self.right_reach and self._size - offset >= self.left_reach:
+            return False
+        is_new = self._insert(self.right, self._right_offsets, peer, offset)
+        is_new |= self._insert(self.left, self._left_offsets, peer, self._size - offset)
+        return is_new and self._changed()
+
+    def remove(self, peer: int) -> list[int]:
+        """Drop the peer; the farthest that are left on the sides it was on."""
+        farthest = []
+        for side, offsets in (
+            (self.right, self._right_offsets),
+            (self.left, self._left_offsets),
+        ):
+            if peer in side:
+                place = side.index(peer)
+                del side[place], offsets[place]
+                farthest += side[-1:]
+                self._changed()
+        return list(dict.fromkeys(farthest))
+
+    def closest(self, offset: int) -> int:
+        """Who is nearest to the id that lies `offset` to the right of the peer's own: the peer
+        itself or one of the set. The id must be within reach.
+        """
+        side, offsets = self.right, self._right_offsets
+        if offset > self.right_reach:
+            side, offsets, offset = self.left, self._left_offsets, self._size - offset
+        place = bisect_left(offsets, offset)
+        inner = offset - offsets[place - 1] if place else offset
+        # Beyond the last of a side that is not full the ring closes at the peer itself.
+        outer = (offsets[place] if place < len(offsets) else self._size) - offset
+        if inner <= outer:
+            return side[place - 1] if place else self._peer
+        return side[place] if place < len(offsets) else self._peer
+
+    def _insert(self, side: list[int], offsets: list[int], peer: int, offset: int) -> bool:
+        place = bisect_left(offsets, offset)
+        if place == self.half or (place < len(offsets) and offsets[place] == offset):
+            return False
+        side.insert(place, peer)
+        offsets.insert(place, offset)
+        del side[self.half :], offsets[self.half :]
+        return True
+
+    def _changed(self) -> bool:
+        is_full = len(self.right) == self.half
+        self.right_reach = self._right_offsets[-1] if is_full else self._size
+        is_full = len(self.left) == self.half
+        self.left_reach = self._left_offsets[-1] if is_full else self._size
+        self._view = None
+        return True
