@@ -189,9 +189,7 @@ def _residual(scale: float, shape: float, random: Random) -> float:
 class Script:
     """What is written down happens, at given intervals; who joins later is down until then."""
 
-    events: Annotated[
-        str, Meta(description=f"{GRAMMAR}; or a .toml file with a list of such events.")
-    ]
+    events: Annotated[str, Meta(description=f"{GRAMMAR} or a .toml file of them.")]
     example: ClassVar[str] = "script:join 50 over 20 intervals; kill 30 % at interval 40"
 
     def __post_init__(self) -> None:

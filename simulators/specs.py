@@ -47,10 +47,10 @@ def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
 
 
 def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
-    """Lines of help: each kind with what it is and an example, and a line for each field."""
+    """Lines of help: each kind with what it is, an example, and a line for each field."""
     lines = []
     for name, kind in kinds.items():
-        lines.append(f"{name}: {_summary(kind)} Example: {example(kind)}")
+        lines += [f"{name}: {_summary(kind)}", f"  such as {example(kind)}"]
         lines += [f"  {key}: {_told(field)}" for key, field in _fields(kind).items()]
     return lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
@@ -93,8 +94,9 @@ def test_what_is_wrong_is_said_in_words(text: str, said: str) -> None:
 
 
 def test_help_tells_every_field() -> None:
-    assert describe(KINDS)[:4] == [
-        "tea: A drink of leaves. Example: tea:assam,minutes=4",
+    assert describe(KINDS)[:5] == [
+        "tea: A drink of leaves.",
+        "  such as tea:assam,minutes=4",
         "  leaf: What it is made of. (a text; required)",
         "  minutes: How long. (a whole number of at least 1; default: 3)",
         "  milk: How much of it is milk. (a number from 0 to 1; default: 0.1)",
@@ -107,5 +109,14 @@ def test_every_kind_is_described_and_its_example_is_valid(kinds: dict[str, type[
     for name, kind in kinds.items():
         assert isinstance(parse(example(kind), kinds, "kind"), kind)
         assert example(kind).split(":")[0] == name
-    assert all(len(line) < 250 for line in describe(kinds))
-    assert not any(line.split(": ")[1].startswith("(") for line in describe(kinds))
+    assert all(len(line) < 140 for line in describe(kinds))
+    assert not any(": (" in line for line in describe(kinds)), "something is not described"
+
+
+@pytest.mark.parametrize("kinds", ALL)
+def test_the_page_of_workloads_shows_them_all(kinds: dict[str, type[Any]]) -> None:
+    page = (Path(__file__).parents[3] / "docs/workloads.md").read_text("utf-8")
+    assert "\n".join(["```text", *describe(kinds), "```"]) in page
+    for name, kind in kinds.items():
+        runnable = [line for line in page.splitlines() if line.startswith("vizpub simulate")]
+        assert any(example(kind) in line for line in runnable), name
