@@ -122,6 +122,13 @@ class RunRows:
             for peer, topic, vf, vt in _zip(columns, "peer", "topic", "vf", "vt")
         ]
 
+    def roles(self, columns: Columns) -> Rows:
+        """Rows of load/plays."""
+        return [
+            [self.key(peer), None if topic is None else self.key(topic), role, vf, vt]
+            for peer, topic, role, vf, vt in _zip(columns, "peer", "topic", "role", "vf", "vt")
+        ]
+
     def published(self, columns: Columns) -> Rows:
         """Rows of load/published: the messages whose publisher is known."""
         return [

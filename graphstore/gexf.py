@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -197,29 +198,31 @@ def _overlay_rows(
         layers = tuple(_known("layer", options.layers, run.layers))
     ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
     peers = list(read.peers(run))
-    publishers, relays = _roles(run, topic, peers)
     return OverlayRows(
         [(row.peer, row.name) for row in peers],
         read.presence(run, *ticks),
         read.subscriptions(run, *ticks),
         _watched(read.links(run, *ticks, layers=layers), len(peers), options.progress),
-        publishers,
-        relays,
+        _roles(run, topic, peers),
     )
 
 
 def _roles(
     run: LoadedRun, topic: int | None, peers: Sequence[read.PeerRow]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Publishers and relays: of the topic, or of the run."""
+) -> dict[int, frozenset[str]]:
+    """The roles of the peers that have any: for the topic, or in the run."""
+    rendezvous = [row.peer for row in peers if "Rendezvous" in row.labels]
     if topic is None:
-        publishers = frozenset(row.peer for row in peers if "Publisher" in row.labels)
-        return publishers, read.relays(run)
-    roles = run.rows("read", "topic-roles", topic=topic)
-    publishers, relays = (
-        frozenset(peer for peer, role in roles if role == name) for name in ("publisher", "relay")
-    )
-    return publishers, relays
+        told = [(row.peer, "publisher") for row in peers if "Publisher" in row.labels]
+        told += [(peer, "relay") for peer in read.relays(run)]
+        told += [(peer, "rendezvous") for peer in rendezvous]
+    else:
+        roots = [f"{run.facts.name}/{peer}" for peer in rendezvous]
+        told = [(peer, role) for peer, role in read.topic_roles(run, topic, roots)]
+    roles: dict[int, set[str]] = defaultdict(set)
+    for peer, role in told:
+        roles[peer].add(role)
+    return {peer: frozenset(of) for peer, of in roles.items()}
 
 
 def _watched(

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
 from graphstore.gexf_spans import MetricRun, Span, common, merged, sets_over, shared_counts
-from graphstore.gexf_writer import Attribute, AttributeType, Edge, Node, Run, Value
+from graphstore.gexf_writer import NODE_SIZE, Attribute, AttributeType, Edge, Node, Run, Value
 from graphstore.read import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
 from model.metrics import METRICS_PEERS
@@ -25,8 +25,11 @@ Lives = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]
 """(src, dst, layer, topic, the intervals that sample it)"""
 
+ROLES = ("rendezvous", "publisher", "relay")
+"""The first of them that a peer has is drawn."""
 COLOURS = {
     # Okabe and Ito's palette, told apart by the colour-blind.
+    "rendezvous": "#009E73",
     "publisher": "#D55E00",
     "relay": "#E69F00",
     "subscriber": "#0072B2",
@@ -39,6 +42,7 @@ _GEXF_TYPES: dict[str, AttributeType] = {
     "double": "double",
     "bool": "boolean",
 }
+_SIZES = {"rendezvous": 2 * NODE_SIZE}
 _ROOM_PER_PEER = 20.0
 _SMALLEST_RADIUS = 100.0
 
@@ -53,9 +57,8 @@ class OverlayRows:
     subscriptions: Iterable[SubscriptionRow]
     links: Iterable[LinkRow]
     """Ordered by (src, dst); read once."""
-    publishers: frozenset[int] = frozenset()
-    relays: frozenset[int] = frozenset()
-    """Peers that received what they had not subscribed to."""
+    roles: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """The roles of ROLES that peers have; a relay received what it had not subscribed to."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ class OverlayGraph:
             Attribute("topics_now", "string", dynamic=True),
             Attribute("topics", "string"),
         ]
-        return [*measured, *(subscribed if self.topics else []), Attribute("role", "string")]
+        roles = [Attribute("role", "string"), Attribute("roles", "string")]
+        return [*measured, *(subscribed if self.topics else []), *roles]
 
     def edge_attributes(self) -> list[Attribute]:
         """The columns of the edges."""
@@ -112,7 +116,8 @@ class OverlayGraph:
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
         measured = runs_of_each([peer for peer, _ in alive], values)
         for (peer, name), runs in zip(alive, measured, strict=True):
-            role = self._role(peer)
+            roles = self.rows.roles.get(peer, frozenset())
+            role = next((role for role in ROLES if role in roles), "peer")
             yield Node(
                 id=peer,
                 label=name,
@@ -120,7 +125,8 @@ class OverlayGraph:
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
                 runs=[*self._clipped(runs), *self._subscription_runs(peer)],
-                values=[*self._topics_of(peer), ("role", role)],
+                values=[*self._topics_of(peer), ("role", role), ("roles", delimited(roles))],
+                size=_SIZES.get(role, NODE_SIZE),
             )
 
     def edges(self) -> Iterator[Edge]:
@@ -143,11 +149,6 @@ class OverlayGraph:
             _, _, layer, topic, _ = link
             kinds.setdefault(f"{layer}:{'-' if topic is None else topic}", []).append(link)
         return kinds.items()
-
-    def _role(self, peer: int) -> str:
-        if peer in self.rows.publishers:
-            return "publisher"
-        return "relay" if peer in self.rows.relays else "peer"
 
     def _clipped(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
         for _, attribute, first, last, value in runs:

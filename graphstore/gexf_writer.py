@@ -24,6 +24,7 @@ Spell = tuple[int, int]
 Run = tuple[str, int, int, Value]
 """A dynamic attribute, the first and last step of a value, and the value."""
 
+NODE_SIZE = 8.0
 SPELL_END = ".999"
 """Added to the last step: Gephi's bounds are inclusive, so a spell must end before the next."""
 
@@ -70,7 +71,7 @@ class Node(NamedTuple):
     spells: Sequence[Spell]
     position: tuple[float, float]
     colour: str
-    size: float = 8.0
+    size: float = NODE_SIZE
     runs: Sequence[Run] = ()
     values: Sequence[tuple[str, Value]] = ()
 

@@ -112,6 +112,15 @@ def relays(run: LoadedRun) -> frozenset[int]:
     return frozenset(row[0] for row in run.rows("read", "relays"))
 
 
+def topic_roles(run: LoadedRun, topic: int, roots: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(peer, role): publishers, relays and rendezvous of a topic; a peer may have several.
+
+    `roots` are the keys of peers that are rendezvous of some topic.
+    """
+    found = run.rows("read", "topic-roles", topic=topic, roots=list(roots))
+    return ((peer, role) for peer, role in found)
+
+
 def dissemination(run: LoadedRun, message: int) -> Iterator[ArrivalRow]:
     """The receptions of a message (its dense index), by hop, time and peer."""
     return (ArrivalRow(*row) for row in run.rows("read", "dissemination", message=message))

@@ -11,7 +11,7 @@ from model.errors import UnknownName
 from model.progress import Progress, silent
 
 _ORDER = (
-    *("link", "hop", "reached", "present", "subscribes", "published", "on"),
+    *("link", "hop", "reached", "present", "subscribes", "plays", "published", "on"),
     # The relationships are gone, so that a batch of nodes is a small transaction.
     *("peer", "topic", "message", "interval"),
     # The ledger last but the run: it says what was loaded as long as any of it is there.

@@ -21,6 +21,7 @@ LABELS = (
 TYPES = (
     "LINK",
     "SUBSCRIBES",
+    "PLAYS",
     "PRESENT",
     "PUBLISHED",
     "ON",

@@ -42,6 +42,7 @@ def relationship_steps(rows: RunRows) -> tuple[Step, ...]:
     return (
         Step("presence", "presence", rows.presence),
         Step("subscriptions", "subscriptions", rows.subscriptions),
+        Step("roles", "plays", rows.roles),
         Step("publications", "published", rows.published),
         Step("publications", "on", rows.on),
         Step("links", "links", rows.links),

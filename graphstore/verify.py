@@ -27,6 +27,9 @@ PRIME = 2**31 - 1
 NO_TIMEOUT = 0.0
 _SHOWN = 5
 
+Numbers = dict[str, int]
+"""A number for each word of a column, which a checksum can hold."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -73,9 +76,12 @@ class _Verification:
         tables = with_clock(self.tables, rows)
         found = [d for step in node_steps(rows) for d in self._nodes(step, tables)]
         found += self._counts(tables)
-        layers = self._layers()
-        for check in _checks(layers):
-            found += self._relationships(check, layers)
+        words = {
+            "layers": self._numbered("links", "layer"),
+            "roles": self._numbered("roles", "role"),
+        }
+        for check in _checks(**words):
+            found += self._relationships(check, words)
         return found
 
     def _nodes(self, step: Step, tables: Tables) -> list[Difference]:
@@ -96,8 +102,8 @@ class _Verification:
             if expected != found.get(label, 0):
                 yield Difference(table, f"nodes {label}", expected, found.get(label, 0))
 
-    def _relationships(self, check: Check, layers: dict[str, int]) -> Iterator[Difference]:
-        ((rows, checksum),) = self._ask(check.statement, run=self.facts.name, layers=layers)
+    def _relationships(self, check: Check, words: dict[str, Numbers]) -> Iterator[Difference]:
+        ((rows, checksum),) = self._ask(check.statement, run=self.facts.name, **words)
         expected = [check.integers(batch) for _, batch in self.tables(check.table)]
         expected_rows = sum(len(columns[0]) for columns in expected)
         if rows != expected_rows:
@@ -108,13 +114,10 @@ class _Verification:
             what = f"checksum of relationships {check.statement}"
             yield Difference(check.table, what, expected_sum, checksum)
 
-    def _layers(self) -> dict[str, int]:
-        layers = {
-            layer
-            for _, batch in self.tables("links")
-            for layer in pc.unique(batch["layer"]).to_pylist()
-        }
-        return {layer: number for number, layer in enumerate(sorted(layers))}
+    def _numbered(self, table: str, column: str) -> Numbers:
+        batches = self.tables(table)
+        words = {word for _, batch in batches for word in pc.unique(batch[column]).to_pylist()}
+        return {word: number for number, word in enumerate(sorted(words))}
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
         text = cypher.statement("verify", statement).text
@@ -145,11 +148,13 @@ def _node_differences(
                 yield Difference(table, f"{row['key']} {name}", value, properties.get(name))
 
 
-def _checks(layers: dict[str, int]) -> tuple[Check, ...]:
+def _checks(layers: Numbers, roles: Numbers) -> tuple[Check, ...]:
     def links(batch: pa.RecordBatch) -> list[Ints]:
-        numbers = [layers[layer] for layer in batch["layer"].to_pylist()]
         spans = [*_integers(batch, "src", "dst", "topic", "vf", "vt"), _levels(batch)]
-        return [*spans, np.array(numbers, np.int64)]
+        return [*spans, _numbers(batch["layer"], layers)]
+
+    def plays(batch: pa.RecordBatch) -> list[Ints]:
+        return [*_integers(batch, "peer", "topic", "vf", "vt"), _numbers(batch["role"], roles)]
 
     return (
         Check("links", "links", links),
@@ -157,6 +162,7 @@ def _checks(layers: dict[str, int]) -> tuple[Check, ...]:
         Check(
             "subscriptions", "subscriptions", lambda b: _integers(b, "peer", "topic", "vf", "vt")
         ),
+        Check("roles", "plays", plays),
         Check(
             "publications", "published", lambda b: _where(b, "publisher", "message", "publisher")
         ),
@@ -181,6 +187,10 @@ def _reached(batch: pa.RecordBatch) -> list[Ints]:
 
 def _integers(batch: pa.RecordBatch, *names: str) -> list[Ints]:
     return [pc.fill_null(batch[name].cast(pa.int64()), -1).to_numpy() for name in names]
+
+
+def _numbers(words: pa.Array, numbers: Numbers) -> Ints:
+    return np.array([numbers[word] for word in words.to_pylist()], np.int64)
 
 
 def _levels(batch: pa.RecordBatch) -> Ints:

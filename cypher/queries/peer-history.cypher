@@ -1,14 +1,14 @@
-// All that is known of a peer, in the order of time: stays, links, subscriptions, messages.
+// All that is known of a peer, in the order of time: stays, links, subscriptions, roles, messages.
 //
 // $peer peer – the peer
 // $layers layers? – layers of links to look at, null = all
 //
 // -> vf: tick at which it begins
 // -> vt: tick at which it ends, null = it does not
-// -> what: present, links to, linked from, subscribes or publishes
-// -> other: the other peer, the topic or the message
+// -> what: present, links to, linked from, subscribes, plays or publishes
+// -> other: the other peer, the topic, the role or the message
 // -> layer: of the link
-// -> topic: that the link serves, or the message was published to
+// -> topic: that the link serves, the role is for, or the message was published to
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[r:PRESENT]->(:Run)
@@ -21,6 +21,10 @@ CALL (p) {
   UNION ALL
   MATCH (p)-[r:SUBSCRIBES]->(t:Topic)
   RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic, r.vf AS vf, r.vt AS vt
+  UNION ALL
+  MATCH (p)-[r:PLAYS]->(of:Topic|Run)
+  RETURN 'plays' AS what, r.role AS other, null AS layer,
+         CASE WHEN of:Topic THEN of.name END AS topic, r.vf AS vf, r.vt AS vt
   UNION ALL
   MATCH (p)-[:PUBLISHED]->(m:Message)
   OPTIONAL MATCH (m)-[:ON]->(t:Topic)

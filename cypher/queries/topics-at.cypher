@@ -9,6 +9,7 @@
 //
 // -> topic: the topic
 // -> subscribers: peers that subscribe to it
+// -> rendezvous: peers in that role for it then, as far as roles are told
 // -> links: from one of them to another, whatever they serve
 // -> messages: published to it up to then
 // -> publishers: how many peers published these, as far as they are known
@@ -21,12 +22,18 @@ CALL () {
     RETURN count(*) AS subscribers
   }
   CALL (t) {
+    MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
+    WHERE r.vf <= $at AND r.vt > $at
+    WITH p ORDER BY p.id
+    RETURN collect(DISTINCT p.name) AS rendezvous
+  }
+  CALL (t) {
     MATCH (t)<-[:ON]-(m:Message)
     WHERE m.tick <= $at
     OPTIONAL MATCH (p:Peer)-[:PUBLISHED]->(m)
     RETURN count(m) AS messages, count(DISTINCT p) AS publishers
   }
-  RETURN t, subscribers, 0 AS links, messages, publishers
+  RETURN t, subscribers, rendezvous, 0 AS links, messages, publishers
   UNION ALL
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
@@ -36,9 +43,10 @@ CALL () {
   WITH DISTINCT a, b
   MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
   WHERE one.vf <= $at AND one.vt > $at AND other.vf <= $at AND other.vt > $at
-  RETURN t, 0 AS subscribers, count(*) AS links, 0 AS messages, 0 AS publishers
+  RETURN t, 0 AS subscribers, [] AS rendezvous, count(*) AS links, 0 AS messages, 0 AS publishers
 }
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
-     sum(publishers) AS publishers
-RETURN t.name AS topic, subscribers, links, messages, publishers
+     sum(publishers) AS publishers, reduce(all = [], some IN collect(rendezvous) | all + some)
+     AS rendezvous
+RETURN t.name AS topic, subscribers, rendezvous, links, messages, publishers
 ORDER BY subscribers DESC, t.id

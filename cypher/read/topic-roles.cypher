@@ -1,22 +1,37 @@
-// Who published on a topic, and who received its messages without subscribing then.
+// Who published on a topic, passed it on without subscribing, or was its rendezvous.
 //
 // $run run – the run
 // $topic int – dense index of the topic
+// $roots list<string> – keys of peers that are rendezvous of some topic
 //
 // -> peer: dense index
-// -> role: publisher or relay; a peer may be both
-MATCH (:Topic {key: $run + '/' + toString($topic)})<-[:ON]-(m:Message)
-CALL (m) {
-  MATCH (p:Peer)-[:PUBLISHED]->(m)
+// -> role: publisher, relay (received without subscribing) or rendezvous; a peer may be several
+MATCH (t:Topic {key: $run + '/' + toString($topic)})
+CALL (t) {
+  MATCH (t)<-[:ON]-(:Message)<-[:PUBLISHED]-(p:Peer)
   RETURN p.id AS peer, 'publisher' AS role
   UNION
-  MATCH (:Peer)-[h:HOP]->(p:Peer)
-  WHERE h.run = $run AND h.msg = m.id AND h.interested = false
+  MATCH (t)<-[:ON]-(m:Message)
+  CALL (m) {
+    MATCH (:Peer)-[h:HOP]->(p:Peer)
+    WHERE h.run = $run AND h.msg = m.id AND h.interested = false
+    RETURN p
+    UNION
+    MATCH (m)-[h:REACHED]->(p:Peer)
+    WHERE h.interested = false
+    RETURN p
+  }
   RETURN p.id AS peer, 'relay' AS role
   UNION
-  MATCH (m)-[h:REACHED]->(p:Peer)
-  WHERE h.interested = false
-  RETURN p.id AS peer, 'relay' AS role
+  MATCH (t)<-[:PLAYS {role: 'rendezvous'}]-(p:Peer)
+  RETURN p.id AS peer, 'rendezvous' AS role
+  UNION
+  // Where nobody told: linked to by children in the topic's tree, and never to a parent.
+  UNWIND $roots AS key
+  MATCH (p:Peer {key: key})
+  WHERE EXISTS { (p)<-[:LINK {layer: 'tree', topic: $topic}]-(:Peer) }
+    AND NOT EXISTS { (p)-[:LINK {layer: 'tree', topic: $topic}]->(:Peer) }
+  RETURN p.id AS peer, 'rendezvous' AS role
 }
 RETURN DISTINCT peer, role
 ORDER BY peer, role

@@ -96,6 +96,13 @@ def random_history(
     rows["receptions"] = [
         r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
     ]
+    main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
+    rows["roles"] = [
+        {"peer": stay["peer"], "role": role, "topic": topic, "vf": stay["vf"], "vt": stay["vt"]}
+        for stay in rows["presence"]
+        for role, topic in (("seed", None), (main, 2), (main, 3))
+        if random_.random() < 0.2
+    ]
     rows["metrics/messages"] = [
         {"message": m, "receptions": m, "first_receptions": 1, "duplicates": 0, "rejections": 0,
          "hit_ratio": m / 7 if m % 3 else None}

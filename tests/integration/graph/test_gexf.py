@@ -65,6 +65,18 @@ def peers_at(history: History, interval: int) -> list[tuple[int]]:
     return sorted((row["peer"],) for row in rows)
 
 
+def rendezvous(history: History, topic: int | None = None) -> set[int]:
+    """Who says so, of the run or a topic; of trees whose roots do not say, the roots."""
+    told = [r for r in history.rows["roles"] if r["role"] == "rendezvous"]
+    tree = [r for r in history.rows["links"] if r["layer"] == "tree"]
+    roots = {r["dst"] for r in tree} - {r["src"] for r in tree}
+    if topic is None:
+        return {r["peer"] for r in told} or roots
+    own = {r["peer"] for r in told if r["topic"] == topic}
+    # Trees are of topic 2 alone.
+    return own | (roots & {r["peer"] for r in told} if told else roots)
+
+
 def test_the_whole_overlay(exported_run: Loaded, tmp_path):
     history, run = exported_run
     told = []
@@ -76,7 +88,9 @@ def test_the_whole_overlay(exported_run: Loaded, tmp_path):
     for peer, data in graph.nodes(data=True):
         assert data["label"] == history.peer(int(peer))
         published = any(p["publisher"] == int(peer) for p in history.rows["publications"])
-        assert (data["role"] == "publisher") == published
+        assert ("|publisher|" in data["roles"]) == published
+        assert ("|rendezvous|" in data["roles"]) == (int(peer) in rendezvous(history))
+        assert (data["role"] == "rendezvous") == (int(peer) in rendezvous(history))
     assert told == sorted(told)
     assert told[-1] == ("links", 12, 12)
 
@@ -105,7 +119,8 @@ def test_one_topic(exported_run: Loaded, tmp_path):
         links = {link for link in links_at(history, i) if set(link) <= subscribers}
         assert at(i, graph.edges(data=True)) == sorted(links)
     for peer, data in graph.nodes(data=True):
-        assert (data["role"] == "publisher") == (int(peer) in publishers)
+        assert ("|publisher|" in data["roles"]) == (int(peer) in publishers)
+        assert (data["role"] == "rendezvous") == (int(peer) in rendezvous(history, 2))
 
 
 def test_every_message(exported_run: Loaded, tmp_path):
@@ -171,7 +186,7 @@ def test_the_roles_of_a_topic_are_found_by_index(exported_run: Loaded, graph: Gr
     _, run = exported_run
     text = cypher.statement("read", "topic-roles").text
     with graph.driver.session(database=graph.database) as session:
-        summary = session.run(f"EXPLAIN {text}", run=run.facts.name, topic=0).consume()
+        summary = session.run(f"EXPLAIN {text}", run=run.facts.name, topic=0, roots=[]).consume()
     operators = list(plan_operators(summary.plan))
     assert sum("RelationshipIndexSeek" in operator for operator in operators) == 1
     assert not any("Scan" in operator for operator in operators)

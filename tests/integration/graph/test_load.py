@@ -29,6 +29,7 @@ RELATIONSHIPS = {
     "links": "MATCH ()-[r:LINK {run: $run}]->() RETURN count(r)",
     "presence": "MATCH ()-[r:PRESENT {run: $run}]->() RETURN count(r)",
     "subscriptions": "MATCH ()-[r:SUBSCRIBES {run: $run}]->() RETURN count(r)",
+    "plays": "MATCH ()-[r:PLAYS {run: $run}]->() RETURN count(r)",
     "published": "MATCH ()-[r:PUBLISHED {run: $run}]->() RETURN count(r)",
     "on": "MATCH (m:Message {run: $run})-[r:ON]->() RETURN count(r)",
     "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",

@@ -356,9 +356,14 @@ def test_topics_by_their_subscribers(history: History, answer: Any, layers: Any)
                 if m["topic"] == topic and m["tick"] <= at
             ]  # fmt: skip
             publishers = {m["publisher"] for m in published} - {None}
+            rendezvous = sorted(
+                r["peer"] for r in history.alive("roles", at)
+                if (r["role"], r["topic"]) == ("rendezvous", topic)
+            )  # fmt: skip
+            inside = overlay.subgraph(subscribed)
             expected[history.topic(topic)] = [
-                len(subscribed), overlay.subgraph(subscribed).number_of_edges(), len(published),
-                len(publishers),
+                len(subscribed), [history.peer(p) for p in rendezvous],
+                inside.number_of_edges(), len(published), len(publishers),
             ]  # fmt: skip
         rows = answer("topics-at", given(i, layers))
         assert {row[0]: row[1:] for row in rows} == expected, i
@@ -377,6 +382,8 @@ def test_a_peers_history(history: History, answer: Any) -> None:
               for r in history.rows["links"] if r["dst"] == id),
             *([r["vf"], r["vt"], "subscribes", history.topic(r["topic"]), None, None]
               for r in history.rows["subscriptions"] if r["peer"] == id),
+            *([r["vf"], r["vt"], "plays", r["role"], None, r["topic"]]
+              for r in history.rows["roles"] if r["peer"] == id),
             *([r["tick"], r["tick"] + 1, "publishes", r["key"], None, r["topic"]]
               for r in history.rows["publications"] if r["publisher"] == id),
         ]  # fmt: skip

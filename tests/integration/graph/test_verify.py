@@ -65,6 +65,13 @@ BREAK = {
         "subscriptions",
         "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf + 1",
     ),
+    "a role": (
+        "roles", "MATCH ()-[r:PLAYS {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",
+    ),
+    "a role's topic": (
+        "roles", "MATCH (p)-[r:PLAYS {run: $run}]->(t:Topic), (o:Run {key: $run}) "
+        "WITH p, r, o LIMIT 1 CREATE (p)-[s:PLAYS]->(o) SET s = properties(r) DELETE r",
+    ),
     "a publisher": (
         "publications", "MATCH ()-[r:PUBLISHED {run: $run}]->() WITH r LIMIT 1 DELETE r",
     ),

@@ -70,8 +70,11 @@ class History:
             iter(self.presence),
             iter(self.subscriptions),
             iter(self.links),
-            publishers=frozenset([1]),
-            relays=frozenset([1, 2]),
+            roles={
+                1: frozenset(["publisher", "relay"]),
+                2: frozenset(["relay"]),
+                3: frozenset(["publisher", "rendezvous"]),
+            },
         )
 
     def alive(self, rows, interval):
@@ -225,15 +228,26 @@ def test_without_subscriptions_nothing_is_said_about_topics():
     assert "weight" not in text
 
 
-def test_publishers_and_relays_stand_out():
+def test_rendezvous_publishers_and_relays_stand_out():
     history = History(3, 1)
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
     roles = {peer: data["role"] for peer, data in graph.nodes(data=True)}
     assert roles["1"] == "publisher"
     assert roles["2"] == "relay"
-    assert set(roles.values()) == {"publisher", "relay", "peer"}
+    assert roles["3"] == "rendezvous"
+    assert set(roles.values()) == {"rendezvous", "publisher", "relay", "peer"}
+    every = {peer: data["roles"] for peer, data in graph.nodes(data=True)}
+    assert [every[p] for p in "1234"] == [
+        "|publisher|relay|",
+        "|relay|",
+        "|publisher|rendezvous|",
+        "|",
+    ]
+    sizes = {role: graph.nodes[peer]["viz"]["size"] for peer, role in roles.items()}
+    assert sizes.pop("rendezvous") == 16
+    assert set(sizes.values()) == {8}
     colours = {role: str(graph.nodes[peer]["viz"]["color"]) for peer, role in roles.items()}
-    assert len(set(colours.values())) == 3
+    assert len(set(colours.values())) == 4
 
 
 def test_peers_stand_on_a_circle_by_id():
