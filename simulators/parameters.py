@@ -23,7 +23,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PositiveReal = Annotated[float, Meta(gt=0)]
-Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(us|ms|s|m|h|h)$")]
+Duration = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h)$")]
 """Such as 50ms, 1s or 1.5h."""
 
 us = parse_duration_us
