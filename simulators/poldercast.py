@@ -14,7 +14,7 @@ CYCLON, then the rings of other topics. With complete rings of n ≥ 3 subscribe
 passes it to F others, so there are n·F copies, as long as so many are known. A publisher that
 does not subscribe gives it to F subscribers whom it happens to know.
 
-A peer knows what it has got for at least `memory`, and at most twice that.
+A peer knows what it has got for `memory` at least, and forgets it as later messages come.
 """
 
 from __future__ import annotations

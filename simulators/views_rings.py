@@ -6,7 +6,7 @@ import numpy as np
 from numba.core.types import int64, uint64
 
 from simulators.compiled import Int32s, Words, compiled, population
-from simulators.views import AGE, NUMBERS, PEER, VIEW, bytes_of
+from simulators.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
 from simulators.views_overlay import PACKED, Overlay, forget_in_ring, known
 
 _PROFILE = uint64[::1]
@@ -56,26 +56,33 @@ def rank(profile: Words, topic: int) -> int:
     return count
 
 
+@compiled(PACKED, VIEWS, int64, _PROFILE, int64, int64)
+def _offer_by_topic(
+    overlay: Overlay, rings: Int32s, owner: int, topics: Words, other: int, age: int
+) -> None:
+    """Offer somebody to those of the owner's rings, one for each of `topics`, that it fits."""
+    row, theirs = 0, overlay.profiles[other]
+    for word in range(topics.size):
+        shared = topics[word] & theirs[word]
+        while shared != 0:
+            rest = shared & (shared - np.uint64(1))
+            lower = topics[word] & ((shared ^ rest) - np.uint64(1))
+            offer(rings[row + population(lower)], overlay.position, owner, other, age)
+            shared = rest
+        row += population(topics[word])
+
+
 @compiled(PACKED, int64, VIEW)
 def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
     """Offer peers to the rings of the topics they share; entries end with the first -1."""
-    mine = overlay.profiles[peer]
+    first = overlay.first[peer]
+    rings = overlay.rings[first : first + overlay.held[peer]]
     for k in range(entries.shape[1]):
-        other, age = entries[PEER, k], entries[AGE, k]
+        other = entries[PEER, k]
         if other < 0:
             return
-        if other == peer:
-            continue
-        theirs, row = overlay.profiles[other], overlay.first[peer]
-        for word in range(mine.size):
-            shared = mine[word] & theirs[word]
-            while shared != 0:
-                rest = shared & (shared - np.uint64(1))
-                lower = mine[word] & ((shared ^ rest) - np.uint64(1))
-                ring = overlay.rings[row + population(lower)]
-                offer(ring, overlay.position, peer, other, age)
-                shared = rest
-            row += population(mine[word])
+        if other != peer:
+            _offer_by_topic(overlay, rings, peer, overlay.profiles[peer], other, entries[AGE, k])
 
 
 @compiled(PACKED, int64)
@@ -100,29 +107,6 @@ def _oldest(overlay: Overlay, peer: int) -> int:
     return target
 
 
-@compiled(PACKED, _PROFILE, int64, VIEW)
-def _rings_for(overlay: Overlay, topics: Words, target: int, candidates: Int32s) -> Int32s:
-    """int32[topics, 2, 2·side]: the target's rings of those topics as the candidates make them."""
-    count = 0
-    for word in range(topics.size):
-        count += population(topics[word])
-    rings = np.full((count, 2, overlay.rings.shape[2]), -1, np.int32)
-    for k in range(candidates.shape[1]):
-        other, age = candidates[PEER, k], candidates[AGE, k]
-        if other == target:
-            continue
-        row = 0
-        for word in range(topics.size):
-            shared = topics[word] & overlay.profiles[other, word]
-            while shared != 0:
-                rest = shared & (shared - np.uint64(1))
-                lower = topics[word] & ((shared ^ rest) - np.uint64(1))
-                offer(rings[row + population(lower)], overlay.position, target, other, age)
-                shared = rest
-            row += population(topics[word])
-    return rings
-
-
 @compiled(PACKED, int64)
 def _drop_strangers(overlay: Overlay, peer: int) -> None:
     """Take out of each ring who does not subscribe to its topic any more."""
@@ -141,17 +125,34 @@ def _drop_strangers(overlay: Overlay, peer: int) -> None:
 
 
 @compiled(PACKED, int64, int64)
+def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+    """int32[topics, 2, 2·side]: the target's rings of the topics that it shares with a peer, made
+    of that peer and all whom it knows.
+    """
+    topics = overlay.profiles[peer] & overlay.profiles[target]
+    count = 0
+    for word in range(topics.size):
+        count += population(topics[word])
+    rings = np.full((count, 2, overlay.rings.shape[2]), -1, np.int32)
+    _offer_by_topic(overlay, rings, target, topics, peer, 0)
+    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
+    for k in range(candidates.shape[1]):
+        other = candidates[PEER, k]
+        if other != target:
+            _offer_by_topic(overlay, rings, target, topics, other, candidates[AGE, k])
+    return rings
+
+
+@compiled(PACKED, int64, int64)
 def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
     """The sender, then for each topic that it shares with the target those nearest to the target
     on both sides of whom it knows.
     """
-    itself = np.empty((2, 1), np.int32)
-    itself[PEER, 0], itself[AGE, 0] = peer, 0
-    topics = overlay.profiles[peer] & overlay.profiles[target]
-    rings = _rings_for(overlay, topics, target, known(overlay, peer, itself[:, :0].copy()))
+    rings = _rings_for(overlay, peer, target)
     message = np.empty((2, 1 + rings.size // 2), np.int32)
-    message[:, 0] = itself[:, 0]
+    message[PEER, 0], message[AGE, 0] = peer, 0
     place, count = overlay.place, 1
+    place[peer] = 0
     for row in range(rings.shape[0]):
         for k in range(rings.shape[2]):
             other = rings[row, PEER, k]
@@ -159,7 +160,7 @@ def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
                 place[other] = count
                 message[PEER, count], message[AGE, count] = other, rings[row, AGE, k]
                 count += 1
-    for k in range(1, count):
+    for k in range(count):
         place[message[PEER, k]] = -1
     return message[:, :count].copy()
 

@@ -101,7 +101,7 @@ def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32
     """The sender, then whom it knows that are nearest to the target."""
     message = np.empty((2, length), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
-    candidates = known(overlay, peer, message[:, :0].copy())
+    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
     end = fill_with_nearest(overlay, target, candidates, message, 1)
     return message[:, :end].copy()
 
