@@ -27,6 +27,7 @@ class Place(NamedTuple):
 
     rows: tuple[int, ...]
     view: View
+    retries: int
 
 
 class Joining:
@@ -37,7 +38,7 @@ class Joining:
         self.attempts = parameters.join_attempts
         self.timeout_us = us(parameters.join_timeout)
         self.join = net.kind("join", self.on_join, failed=self.on_join_lost)
-        self.place = net.kind("place", self.on_place)
+        self.place = net.kind("place", self.on_place, failed=self.on_place_lost)
         self.hello = net.kind("hello", self.on_hello)
         self.ask_row = net.kind("ask for row", self.on_ask_row, failed=keeping.on_silence)
         self.row = net.kind("row", self.on_row)
@@ -76,10 +77,12 @@ class Joining:
             node.waiting.append(join)
 
     def on_join_lost(self, peer: int, to: int, join: Join) -> None:
-        """Route around; a joiner, who cannot, has a time-out of its own."""
+        """Route around, or try another contact."""
         if self.keeping.nodes[peer].is_ready:
             self.keeping.doubt(peer, to)
             self._pass_on(peer, join)
+        elif (contact := self.net.contact(peer)) is not None:
+            self._send(peer, contact, join)
 
     def on_place(self, peer: int, sender: int, place: Place) -> None:
         """Probe all who may be leaves. A first place also fills the routing table."""
@@ -95,6 +98,11 @@ class Joining:
                 keeping.ask(peer, other)
         keeping.settle(peer)
 
+    def on_place_lost(self, peer: int, to: int, place: Place) -> None:
+        """Send it again, unless the joiner seems to be gone."""
+        if place.retries:
+            self._answer(peer, to, place._replace(retries=place.retries - 1))
+
     def on_hello(self, peer: int, sender: int, payload: None) -> None:
         """Somebody has joined."""
         self.keeping.heard(peer, sender)
@@ -104,10 +112,9 @@ class Joining:
         sets with a leaf, and let the bootstrap service's contact find the own place again, which
         mends what fell apart.
         """
-        node, now = self.keeping.nodes[peer], self.net.now
+        node = self.keeping.nodes[peer]
         if not node.is_ready:
             return
-        node.failed = {other: until for other, until in node.failed.items() if until > now}
         self._ask_for_row(peer, node)
         if leaves := node.leaves.view.members:
             self.keeping.ask(peer, self.net.random.choice(leaves))
@@ -144,9 +151,11 @@ class Joining:
         if to != peer:
             self._send(peer, to, join)
         elif joiner != peer:
-            place = Place(join.rows, node.leaves.view)
-            named = len(place.rows) + len(place.view.members)
-            self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
+            self._answer(peer, joiner, Place(join.rows, node.leaves.view, self.keeping.retries))
+
+    def _answer(self, peer: int, joiner: int, place: Place) -> None:
+        named = len(place.rows) + len(place.view.right) + len(place.view.left)
+        self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
 
     def _with_rows(self, node: Node, join: Join) -> Join:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1

@@ -20,6 +20,8 @@ from simulators.pastry_parameters import Application, PastryParameters, bytes_of
 
 DISBELIEF = 10
 """Leaf periods for which hearsay of a peer that did not answer is not believed."""
+PATIENCE = 2
+"""Leaf periods after which a probe that arrived should have been answered."""
 
 
 class Probe(NamedTuple):
@@ -57,10 +59,25 @@ class LeafKeeping:
 
     def on_tick(self, peer: int) -> None:
         """Tell the left neighbour that the peer is there, and who else."""
-        leaves = self.nodes[peer].leaves
-        if leaves.left:
-            view = leaves.view
-            self.net.send(self.heartbeat, peer, leaves.left[0], view, _bytes_of(view))
+        node = self.nodes[peer]
+        if node.leaves.left:
+            view = node.leaves.view
+            self.net.send(self.heartbeat, peer, node.leaves.left[0], view, _bytes_of(view))
+        self.settle(peer, is_patient=False)
+        if node.asked or node.failed:
+            self._look_after(peer, node)
+
+    def _look_after(self, peer: int, node: Node) -> None:
+        """Probe again who should have answered, and give those a chance who did not of late."""
+        overdue_us = self.net.now - PATIENCE * self.leaf_period_us
+        for other in [other for other, since_us in node.asked.items() if since_us < overdue_us]:
+            self._probe(peer, other, self.retries)
+        believed = [other for other, until_us in node.failed.items() if until_us < self.net.now]
+        for other in believed:
+            del node.failed[other]
+        if believed:
+            # Leaf sets that were told are looked at again.
+            node.told.clear()
 
     def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
         """Mostly nothing is new: neither leaf set has changed since the last time."""
@@ -107,7 +124,6 @@ class LeafKeeping:
         """Probe somebody who was named, unless that is under way or it failed of late."""
         node = self.nodes[peer]
         if other not in node.asked and node.failed.get(other, 0) <= self.net.now:
-            node.asked.add(other)
             self._probe(peer, other, self.retries)
 
     def doubt(self, peer: int, other: int) -> None:
@@ -132,7 +148,7 @@ class LeafKeeping:
         """The peer that was probed is there."""
         node = self.nodes[peer]
         view, sent_us = answer
-        node.asked.discard(sender)
+        node.asked.pop(sender, None)
         self.learn(peer, sender, view)
         node.measure(sender, self.net.now - sent_us)
         self.settle(peer)
@@ -179,15 +195,19 @@ class LeafKeeping:
         """Somebody left."""
         self.lose(peer, sender)
 
-    def settle(self, peer: int) -> None:
-        """A peer that was told its place and awaits no answer any more has found it."""
+    def settle(self, peer: int, *, is_patient: bool = True) -> None:
+        """A peer that was told its place has found it when it awaits no answer any more, or at
+        its next tick.
+        """
         node = self.nodes[peer]
-        if node.is_placed and not node.is_ready and not node.asked:
+        if node.is_placed and not node.is_ready and not (is_patient and node.asked):
             node.is_ready = True
             self.application.ready(peer)
 
     def _probe(self, peer: int, other: int, retries: int) -> None:
-        view = self.nodes[peer].leaves.view
+        node = self.nodes[peer]
+        node.asked[other] = self.net.now
+        view = node.leaves.view
         probe = Probe(view, retries, self.net.now)
         self.net.send(self.probe, peer, other, probe, _bytes_of(view))
 

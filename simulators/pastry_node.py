@@ -30,8 +30,8 @@ class Node:
         self.table: dict[int, int] = {}
         self.near: dict[int, int] = {}
         """The neighbourhood set: peers near in the network, and their round-trip times in µs."""
-        self.asked: set[int] = set()
-        """Peers that were probed and have not answered yet."""
+        self.asked: dict[int, int] = {}
+        """Peers that were probed and have not answered yet, and when that was."""
         self.doubted: set[int] = set()
         """Those of whom a message got no acknowledgement: routed around until they answer."""
         self.failed: dict[int, int] = {}
@@ -136,7 +136,7 @@ class Node:
             del self.table[slot]
         self.near.pop(peer, None)
         self.told.pop(peer, None)
-        self.asked.discard(peer)
+        self.asked.pop(peer, None)
         self.doubted.discard(peer)
         self.version += 1
         return self.leaves.remove(peer)

@@ -40,7 +40,7 @@ class PastryParameters:
     ] = "20s"
     retries: Annotated[
         Count, Meta(description="Probes without an answer after the first, until a peer is dead.")
-    ] = 1
+    ] = 2
     join_timeout: Annotated[
         Duration, Meta(description="After it, a join that got no answer is made anew.")
     ] = "3s"
