@@ -119,7 +119,7 @@ class TestPlaces:
 
     def test_all_code_lies_in_a_package(self) -> None:
         folders = {path.relative_to(ROOT).parts[0] for path in tracked() if path.suffix == ".py"}
-        assert folders <= {*PACKAGES, "tests", "docker", "examples"}
+        assert folders <= {*PACKAGES, "tests", "docker", "examples", "benchmarks"}
 
     def test_the_collector_is_imported_part_by_part(self) -> None:
         assert (ROOT / "ingest/__init__.py").read_text("utf-8") == ""
