@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import neo4j
@@ -15,11 +17,18 @@ from graphstore.connection import Connection, connect
 from graphstore.load import load_run
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
+from model.artifacts import jars
 from model.clock import OPEN, Clock
+from model.errors import ArtifactsMissing, JavaMissing
+from model.java import find_java
 from model.run import RunFacts
 from model.tables import table
 
 Row = dict[str, Any]
+CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"
+Imported = tuple[list[tuple[str, str]], dict[int, tuple[int, int]], dict[tuple[str, str], str]]
+"""Issues (level, message), nodes and edges of each interval, types of columns."""
+Gephi = Callable[..., Imported]
 
 
 @dataclass(frozen=True)
@@ -219,3 +228,30 @@ def loaded(graph: Graph) -> Iterator[Callable[[History], History]]:
     yield load
     for name in names:
         graph.remove(name)
+
+
+@pytest.fixture(scope="session")
+def gephi() -> Gephi:
+    """Imports a file: (issues, counts per interval, columns). Skips without a Java compiler."""
+    try:
+        java = find_java().executable
+        (toolkit,) = jars("gephi")
+    except (JavaMissing, ArtifactsMissing) as missing:
+        pytest.skip(f"no Gephi: {missing}")
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
+    if "jdk.compiler" not in modules.stdout:
+        pytest.skip(f"{java} has no compiler (a Java runtime, not a JDK)")
+
+    def run(path: Path, intervals: Iterable[int] = ()) -> Imported:
+        command = [str(java), "-Djava.awt.headless=true", "-Xmx512m", "-XX:TieredStopAtLevel=1"]
+        command += ["-cp", str(toolkit), str(CHECK), str(path), *map(str, intervals)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        assert ["dynamic", "true"] in rows
+        issues = [(row[1], row[2]) for row in rows if row[0] == "issue"]
+        counts = {int(row[1]): (int(row[2]), int(row[3])) for row in rows if row[0] == "interval"}
+        columns = {(row[0], row[1]): row[2] for row in rows if row[0].endswith("column")}
+        return issues, counts, columns
+
+    return run

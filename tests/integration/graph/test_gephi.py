@@ -4,8 +4,6 @@ import csv
 import gzip
 import json
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -20,43 +18,12 @@ from graphstore.gexf_overlay import OverlayGraph, OverlayRows
 from graphstore.gexf_writer import Edge, Head, Node, write_gexf
 from graphstore.read import LinkRow, PresenceRow
 from graphstore.runs import open_run
-from model.artifacts import jars
 from model.clock import OPEN, Clock
-from model.errors import ArtifactsMissing, JavaMissing
-from model.java import find_java
 from tests.integration.graph.conftest import random_history
 
 pytestmark = pytest.mark.gephi
 
-CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"
 GOOD = [("INFO", "GEXF version 1.3")]
-
-
-@pytest.fixture(scope="session")
-def gephi():
-    """Imports a file: (issues, counts per interval, columns). Skips without a Java compiler."""
-    try:
-        java = find_java().executable
-        (toolkit,) = jars("gephi")
-    except (JavaMissing, ArtifactsMissing) as missing:
-        pytest.skip(f"no Gephi: {missing}")
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True)
-    if "jdk.compiler" not in modules.stdout:
-        pytest.skip(f"{java} has no compiler (a Java runtime, not a JDK)")
-
-    def run(path: Path, intervals=()):
-        command = [java, "-Djava.awt.headless=true", "-Xmx512m", "-XX:TieredStopAtLevel=1"]
-        command += ["-cp", toolkit, CHECK, path, *map(str, intervals)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        rows = [line.split("\t") for line in done.stdout.splitlines()]
-        assert ["dynamic", "true"] in rows
-        issues = [(row[1], row[2]) for row in rows if row[0] == "issue"]
-        counts = {int(row[1]): (int(row[2]), int(row[3])) for row in rows if row[0] == "interval"}
-        columns = {(row[0], row[1]): row[2] for row in rows if row[0].endswith("column")}
-        return issues, counts, columns
-
-    return run
 
 
 @pytest.fixture(scope="module")
