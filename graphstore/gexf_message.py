@@ -33,8 +33,10 @@ NODE_ATTRIBUTES = (
     Attribute("hop", "integer"),
     Attribute("time_us", "long"),
     Attribute("receptions", "integer"),
+    Attribute("duplicates", "integer"),
     Attribute("role", "string"),
 )
+FIRST_COLOUR, DUPLICATE_COLOUR = "#333333", "#BDC3C7"
 EDGE_ATTRIBUTES = (
     Attribute("hop", "integer"),
     Attribute("time_us", "long"),
@@ -98,6 +100,7 @@ class MessageGraph:
                 pairs.setdefault((arrival.previous_hop, arrival.peer), []).append(arrival)
         for (source, target), arrivals in sorted(pairs.items()):
             hop = _earliest(arrivals).hop
+            first = any(arrival.first for arrival in arrivals)
             start = max(self._step(hop), self.start[source], self.start[target])
             yield Edge(
                 source,
@@ -105,10 +108,11 @@ class MessageGraph:
                 [(start, self.last)],
                 values=[
                     *_measured(_earliest(arrivals)),
-                    ("first", any(arrival.first for arrival in arrivals)),
+                    ("first", first),
                     ("receptions", len(arrivals)),
                 ],
                 label="?" if hop is None else str(hop),
+                colour=FIRST_COLOUR if first else DUPLICATE_COLOUR,
             )
 
     def _step(self, hop: int | None) -> int:
@@ -132,6 +136,7 @@ class MessageGraph:
         elif arrivals:
             yield from _measured(_earliest(arrivals))
         yield "receptions", len(arrivals)
+        yield "duplicates", sum(not arrival.first for arrival in arrivals)
 
 
 def _by_peer(arrivals: Iterable[ArrivalRow]) -> dict[int, list[ArrivalRow]]:

@@ -86,6 +86,7 @@ class Edge(NamedTuple):
     values: Sequence[tuple[str, Value]] = ()
     kind: str | None = None
     label: str | None = None
+    colour: str | None = None
 
 
 @dataclass(frozen=True)
@@ -219,13 +220,14 @@ def _edge_writer(attributes: Sequence[Attribute]) -> Callable[[Edge], str]:
     formats = _formats(attributes)
 
     def edge_text(edge: Edge) -> str:
-        source, target, spells, runs, values, kind, label = edge
+        source, target, spells, runs, values, kind, label, colour = edge
         named = "" if kind is None else f' kind="{xml_quoted(kind)}"'
         if label is not None:
             named += f' label="{xml_quoted(label)}"'
+        shown = "" if colour is None else f"<viz:color {_rgb(colour)}/>"
         return (
             f'<edge source="{source}" target="{target}"{named}>'
-            f"{_attvalues(formats, runs, values)}{_spells(spells)}</edge>\n"
+            f"{_attvalues(formats, runs, values)}{_spells(spells)}{shown}</edge>\n"
         )
 
     return edge_text

@@ -1,5 +1,7 @@
 """One message's file: who appears at which hop."""
 
+import xml.etree.ElementTree as ET
+
 import networkx as nx
 import pytest
 
@@ -72,9 +74,16 @@ def test_a_message_spreads_hop_by_hop(path):
     assert dict(graph.nodes(data="hop")) == {"0": 0, "1": 1, "2": 1, "3": 2, "4": 3, "7": None}
     assert graph.nodes["0"]["time_us"] == 1_000
     assert graph.nodes["3"]["receptions"] == 2
+    assert graph.nodes["3"]["duplicates"] == 1
     duplicate = graph.edges["1", "3"]
     assert (duplicate["label"], duplicate["first"], duplicate["time_us"]) == ("2", False, 1_400)
     assert graph.edges["2", "3"]["first"] is True
+    shown = {
+        (edge.attrib["source"], edge.attrib["target"]): int(colour.attrib["r"])
+        for edge in ET.parse(path).iterfind(".//{*}edge")
+        for colour in edge.iterfind("{*}color")
+    }
+    assert shown["2", "3"] < shown["1", "3"]  # what was first is darker
 
 
 def test_copies_between_one_pair_are_one_edge(path):

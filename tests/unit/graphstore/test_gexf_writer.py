@@ -34,7 +34,7 @@ NODES = (
     ),
     Node(1, "one", [(0, 9)], (0.0, 0.0), "#0072B2", values=[("hub", False)]),
 )
-EDGES = (Edge(0, 1, [(1, 2), (4, 4)]), Edge(1, 0, [(6, 6)], label="7"))
+EDGES = (Edge(0, 1, [(1, 2), (4, 4)]), Edge(1, 0, [(6, 6)], label="7", colour="#BDC3C7"))
 
 
 HEAD = Head("test", ATTRIBUTES)
@@ -93,7 +93,13 @@ def test_networkx_reads_what_was_written():
 def test_the_schema_accepts_it(schema):
     schema(written())
     schema(written(Head(""), (), ()))
-    schema(written(Head("kinds", ATTRIBUTES), NODES[1:], [Edge(1, 1, [(0, 1)], kind="mesh:3")]))
+    schema(
+        written(
+            Head("kinds", ATTRIBUTES),
+            NODES[1:],
+            [Edge(1, 1, [(0, 1)], kind="mesh:3", colour="#333333")],
+        )
+    )
 
 
 def test_the_schema_refuses_a_file_that_is_none(schema):
