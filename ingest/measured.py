@@ -1,8 +1,10 @@
 """What complete runs come to, so that they can be compared: read from the store alone.
 
-runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
-found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
-table = compare(found.runs, found.metrics)
+A comparison takes three steps:
+
+    runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
+    found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
+    table = compare(found.runs, found.metrics)  # of analytics.comparison
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from analytics.compared import (
@@ -59,3 +61,9 @@ def test_every_name_is_found_and_the_usual_ones_are_there() -> None:
     assert {*DEFAULT, *(of.name for of in WHOLE)} <= {*names()}
     for name in DEFAULT_SERIES:
         assert interval_metric(name).name == name
+
+
+def test_the_page_explains_every_figure_of_a_whole_run() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "compare.md").read_text("utf-8")
+    for of in WHOLE:
+        assert f"| `{of.name}` | {of.meaning} | {of.over} |" in page
