@@ -171,9 +171,11 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     Peers are the publisher, who received it, who is only known to have passed it on, and who
     missed it. They have `peer`, `peer_name`, `role`: publisher, missed (eligible, but never
     reached), subscriber or relay (subscribed or not at the first reception), else peer; `hop`
-    of the first reception (0 = publisher, null = unknown or missed), and `duplicates`, the
-    copies after the first. Copies by hop and time have `hop`, `time_us`, `previous_hop` and
-    `peer` with their names, `first` and `interested`, as model.tables says.
+    of the first reception (0 = publisher, null = unknown or missed), `duplicates`, the copies
+    after the first, and `rendezvous`: in this role for the topic at the publication.
+
+    Copies by hop and time have `hop`, `time_us`, `previous_hop` and `peer` with their names,
+    `first` and `interested`, as model.tables says.
 
         peer  peer_name  role        hop  duplicates    hop  time_us  previous_hop  peer  first
         0     alice      publisher   0    0             1    130000   0             1     true
@@ -189,9 +191,10 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     copies = run.stored.read("receptions", columns, of_it)
     copies = copies.sort_by([(column, "ascending") for column in order])
     eligible = frozenset(_eligible(run, published)["peer"].to_pylist())
-    peers = pa.Table.from_pylist(
-        list(_reached(copies, published["publisher"][0].as_py(), eligible)), _REACHED
-    )
+    rows = list(_reached(copies, published["publisher"][0].as_py(), eligible))
+    peers = pa.Table.from_pylist(rows, _REACHED)
+    rendezvous = pc.is_in(peers["peer"], _rendezvous(run, published).combine_chunks())
+    peers = peers.append_column("rendezvous", rendezvous)
     return run.with_names(peers), run.with_names(copies)
 
 
@@ -211,6 +214,14 @@ def _message(run: Run, name: str) -> pa.Table:
     if not found.num_rows:
         raise UnknownName("message", name, run.stored.read("publications")["key"].to_pylist())
     return found
+
+
+def _rendezvous(run: Run, published: pa.Table) -> pa.ChunkedArray:
+    """The peers in that role for a message's topic at its publication."""
+    of_it = pc.field("role") == "rendezvous"
+    of_it &= pc.field("topic") == published["topic"][0]
+    of_it &= _alive(published["tick"][0].as_py())
+    return run.stored.read("roles", ["peer"], of_it)["peer"]
 
 
 def _reached(

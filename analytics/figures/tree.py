@@ -37,6 +37,7 @@ _LOOKS = {
     "ahead": ("o", "white", GREY, 0.6),
 }
 """Marker, colour (null = that of the hop), edge and its width."""
+_RING: dict[str, Any] = {"facecolors": "none", "edgecolors": "#009E73", "zorder": 3}
 _NAMED, _NUMBERED = 100, 400
 """Up to so many peers are named, or carry the number of their hop."""
 _THICK, _POINTED = 400, 2000
@@ -54,7 +55,8 @@ def dissemination_tree(
     """One message: arrows for its copies, dashed for duplicates, peers deeper in colour by hop.
 
     `peers` has `peer`, `peer_name`, `role` (publisher, subscriber, relay, missed or peer),
-    `hop` (0 = publisher, null = unknown) and `duplicates`; `copies` has `hop`, `previous_hop`,
+    `hop` (0 = publisher, null = unknown), `duplicates` and `rendezvous` (it gets a ring);
+    `copies` has `hop`, `previous_hop`,
     `peer` and `first`. `layout` is `ring` or `layers`. With `hops` only what happened up to
     that hop is drawn, and every peer keeps its place. A peer's number is the hop of its first
     reception; a copy that came from nobody known has no arrow.
@@ -209,6 +211,9 @@ def _draw_peers(panel: Axes, spread: _Spread, placed: Layout) -> None:
             "zorder": 3,
         }
         panel.scatter(x, y, s=placed.diameter**2, color=colours, **style)
+    if rings := [placed.places[row["peer"]] for row in spread.peers if row["rendezvous"]]:
+        x, y = zip(*rings, strict=True)
+        panel.scatter(x, y, s=(placed.diameter + 6) ** 2, linewidths=1.8, **_RING)
     if len(spread.peers) <= _NUMBERED:
         for row in filter(spread.is_over, spread.peers):
             _number(panel, spread, placed, row)
@@ -252,6 +257,9 @@ def _peer_handles(spread: _Spread) -> Iterator[Any]:
             label = f"{meanings.get(look, look)} ({counts[look]})"
             style: dict[str, Any] = {"marker": marker, "mfc": face or spread.shade(1), "mec": edge}
             yield Line2D([], [], ls="", ms=7, label=label, **style)
+    if count := sum(row["rendezvous"] for row in spread.peers):
+        style = {"marker": "o", "mfc": "none", "mec": _RING["edgecolors"], "mew": 1.8}
+        yield Line2D([], [], ls="", ms=9, label=f"rendezvous ({count})", **style)
 
 
 def _copy_handles(spread: _Spread) -> Iterator[Any]:

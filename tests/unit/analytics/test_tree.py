@@ -39,9 +39,14 @@ def rows(columns: str, values: list[tuple[Any, ...]]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(columns.split(), row, strict=True)) for row in values])
 
 
+def people(values: list[tuple[Any, ...]], root: int | None = None) -> pa.Table:
+    told = [(*row, row[0] == root) for row in values]
+    return rows("peer peer_name role hop duplicates rendezvous", told)
+
+
 def tables() -> tuple[pa.Table, pa.Table]:
     return (
-        rows("peer peer_name role hop duplicates", PEERS),
+        people(PEERS),
         rows("hop previous_hop peer first", COPIES),
     )
 
@@ -115,6 +120,14 @@ def test_peers_are_deeper_in_colour_by_hop() -> None:
     assert colour[ring_place(5)] == to_rgba("#CC79A7")
 
 
+def test_the_rendezvous_has_a_ring() -> None:
+    figure = dissemination_tree(people(PEERS, root=3), tables()[1])
+    assert "rendezvous (1)" in told(figure)
+    (ring,) = [c for c in figure.axes[0].collections if not len(np.asarray(c.get_facecolor()))]
+    (place,) = np.asarray(ring.get_offsets())
+    assert tuple(np.round(place, 6)) == ring_place(2)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_up_to_a_hop_every_peer_keeps_its_place(layout: str) -> None:
     whole, part = (dissemination_tree(*tables(), layout=layout, hops=h) for h in (None, 1))
@@ -128,7 +141,7 @@ def test_up_to_a_hop_every_peer_keeps_its_place(layout: str) -> None:
 
 def test_a_duplicate_before_the_first_reception_gives_no_number() -> None:
     """A copy over fewer hops may arrive later: it is an arrow to a peer not reached yet."""
-    peers = rows("peer peer_name role hop duplicates", [
+    peers = people([
         (0, "a", "publisher", 0, 0), (1, "b", "subscriber", 3, 1), (2, "c", "subscriber", 2, 0),
     ])  # fmt: skip
     copies = rows("hop previous_hop peer first", [(1, 0, 1, False), (2, 0, 2, True),
@@ -192,7 +205,7 @@ def large(count: int) -> tuple[pa.Table, pa.Table]:
     copies = [(i % 7, i // 2, i, True) for i in range(1, count)]
     copies += [(3, (i * 7) % count, i, False) for i in range(1, count) if i * 7 % count != i // 2]
     return (
-        rows("peer peer_name role hop duplicates", peers),
+        people(peers),
         rows("hop previous_hop peer first", copies),
     )
 

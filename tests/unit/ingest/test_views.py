@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingest.manifest import TableEntry
 from ingest.run import Run
 from ingest.views import coverage, snapshot, spread
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
+from model.tables import ROLES
 
 
 @pytest.fixture
@@ -96,10 +98,10 @@ def test_coverage_of_some_messages(run: Run) -> None:
 def test_the_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
     peers, copies = spread(run, "m0")
     assert [tuple(row.values()) for row in peers.to_pylist()] == [
-        (0, "alice", "publisher", 0, 0),
-        (1, "bob", "subscriber", 1, 1),
-        (2, "carol", "subscriber", 2, 0),
-        (3, "dave", "relay", 1, 0),
+        (0, "alice", "publisher", 0, 0, False),
+        (1, "bob", "subscriber", 1, 1, False),
+        (2, "carol", "subscriber", 2, 0, False),
+        (3, "dave", "relay", 1, 0, False),
     ]
     assert copies.column_names == [
         "hop", "time_us", "previous_hop", "previous_hop_name", "peer", "peer_name", "first",
@@ -110,6 +112,26 @@ def test_the_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
         (1, "alice", "bob", True), (1, "alice", "dave", True), (2, "dave", "carol", True),
         (3, "carol", "bob", False),
     ]  # fmt: skip
+
+
+def test_the_rendezvous_of_a_message_is_that_of_its_topic_and_time(
+    run: Run, tmp_path: Path
+) -> None:
+    roles = [
+        (0, "rendezvous", 0, 0, 1),
+        (1, "rendezvous", 1, 0, OPEN),
+        (2, "rendezvous", 0, 1, OPEN),
+        (3, "forwarder", 0, 0, OPEN),
+        (3, "rendezvous", None, 0, OPEN),
+    ]
+    records = [dict(zip(ROLES.names, row, strict=True)) for row in roles]
+    (tmp_path / "roles").mkdir()
+    pq.write_table(pa.Table.from_pylist(records, ROLES.arrow), tmp_path / "roles/part-0.parquet")
+    manifest = run.stored.manifest
+    tables = {**manifest.tables, "roles": TableEntry(str(tmp_path / "roles"), len(roles))}
+    stored = replace(run.stored, manifest=replace(manifest, tables=tables))
+    peers, _ = spread(Run(stored), "m0")
+    assert peers.filter(peers["rendezvous"])["peer_name"].to_pylist() == ["carol"]
 
 
 def test_whom_a_message_missed_is_among_its_peers(run: Run) -> None:
@@ -135,10 +157,10 @@ def test_of_some_peers_only_that_they_passed_a_message_on_is_known(run: Run) -> 
     pq.write_table(pa.concat_tables([told, pa.Table.from_pylist(more, told.schema)]), part)
     peers, copies = spread(run, "m1")
     assert [tuple(row.values()) for row in peers.drop("peer").to_pylist()] == [
-        ("alice", "publisher", 0, 1),
-        ("bob", "peer", None, 0),
-        ("carol", "subscriber", None, 0),
-        ("dave", "peer", None, 0),
+        ("alice", "publisher", 0, 1, False),
+        ("bob", "peer", None, 0, False),
+        ("carol", "subscriber", None, 0, False),
+        ("dave", "peer", None, 0, False),
     ]
     assert copies["hop"].to_pylist() == [4, None, None]
 
