@@ -123,8 +123,8 @@ class Scribe(System):
 
     def _towards_root(self, peer: int, topic: int) -> int:
         group = self.trees.members[peer].groups.get(topic)
-        if self.cache_root and group and group.path and group.path[0] != peer:
-            return group.path[0]
+        if self.cache_root and group and group.is_attached:
+            return group.path[0] if group.path else peer
         return self.pastry.nodes[peer].next_hop(self.pastry.keys[topic])
 
     def _pass_up(self, peer: int, copy: Copy | Passing) -> None:

@@ -6,7 +6,9 @@ from simulators.pastry_node import NOBODY
 from simulators.pastry_parameters import bytes_of
 
 Path = tuple[int, ...]
-"""Peers of a tree from the top down."""
+"""Peers of a tree from the root down."""
+UNSURE: Path = (NOBODY,)
+"""The path to a peer that looks for a parent: what hangs below it begins with that, too."""
 Beat = tuple[tuple[int, Path], ...]
 """A heartbeat: (topic, path down to the sender) of each tree in which the receiver is its child."""
 
@@ -26,8 +28,14 @@ class Group:
         self.former = NOBODY
         """The parent before, which still serves the peer until the new one does."""
         self.children: dict[int, None] = {}
-        self.path: Path = ()
-        """From the top of the tree down to the parent, as it said last; () until it has."""
+        self.path: Path = UNSURE
+        """From the root down to the parent, as the parent said last."""
+
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether publications come down to the peer, as far as it knows."""
+        return self.path[:1] != UNSURE
 
 
 class Parent:
@@ -107,8 +115,8 @@ class Member:
                 del self.children[child]
 
     def set_path(self, topic: int, path: Path) -> bool:
-        """The way from the tree's top to the peer's parent is that one, which is news for the
-        children; whether it was another before.
+        """The way down to the peer's parent is that one, which is news for the children;
+        whether it was another before.
         """
         group = self.groups[topic]
         if group.path == path:
@@ -117,11 +125,6 @@ class Member:
         for child in group.children:
             self.children[child].beat = None
         return True
-
-    def is_attached(self, topic: int) -> bool:
-        """Whether the peer is the root, or has heard from its parent."""
-        group = self.groups[topic]
-        return group.parent == self.peer or bool(group.path)
 
     def beat_for(self, child: Child) -> Beat:
         """What a heartbeat says to that child."""

@@ -17,7 +17,7 @@ from simulators.pastry import Pastry
 from simulators.pastry_node import NOBODY
 from simulators.pastry_parameters import Application, bytes_of
 from simulators.scribe_parameters import ScribeParameters
-from simulators.scribe_state import Beat, Group, Member, Parent
+from simulators.scribe_state import UNSURE, Beat, Group, Member, Parent
 
 
 class Trees(Application):
@@ -79,7 +79,7 @@ class Trees(Application):
             self._orphan(peer, topic)
         else:
             self._attach_if_new(peer, topic)
-        if self.members[peer].is_attached(topic):
+        if group.is_attached:
             self._beat(peer, [sender])
 
     def on_join_lost(self, peer: int, to: int, topic: int) -> None:
@@ -148,7 +148,7 @@ class Trees(Application):
             elif peer in path:
                 self._break_loop(peer, topic)
                 is_agreed = False
-            elif member.set_path(topic, path):
+            elif member.set_path(topic, path) and group.is_attached:
                 self._quit_former(peer, topic, group)
                 told |= group.children
         self._beat(peer, told)
@@ -182,7 +182,7 @@ class Trees(Application):
         to = self.pastry.nodes[peer].next_hop(self.keys[topic])
         group = member.groups[topic]
         group.parent = to
-        member.set_path(topic, ())
+        member.set_path(topic, () if to == peer else UNSURE)
         if to == peer:
             self._quit_former(peer, topic, group)
             self._beat(peer, group.children)
@@ -218,7 +218,7 @@ class Trees(Application):
     def _orphan(self, peer: int, topic: int) -> None:
         member = self.members[peer]
         member.groups[topic].parent = NOBODY
-        member.set_path(topic, ())
+        member.set_path(topic, UNSURE)
         member.orphans[topic] = None
 
     def _adopt(self, peer: int) -> None:
