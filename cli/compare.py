@@ -95,7 +95,8 @@ def compare(
 
     form = _figure_format(comparing)
     opened = _opened(settings, runs)
-    found = measured(opened, _question(opened, comparing, window))
+    with settings.progress() as progress:
+        found = measured(opened, _question(opened, comparing, window), progress)
     table = _table(found, comparing.over)
     if comparing.plot:
         from analytics.figures import save

@@ -71,7 +71,7 @@ def told(record: Record) -> str | None:
     runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
     mean = record["estimate"] == "mean"
     if low is None:
-        return f"{value:.6g}{runs}" if mean else f"{value:.3g}{runs}"
+        return f"{_plain(value) if mean else f'{value:.3g}'}{runs}"
     half = (high - low) / 2
     if mean:
         return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"
@@ -83,5 +83,10 @@ def _rounded(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
     decimals = 1 - floor(log10(half)) if half else _MOST
     if decimals >= _MOST:
-        return f"{value:.6g}"
+        return _plain(value)
     return f"{round(value, decimals):.{max(decimals, 0)}f}"
+
+
+def _plain(value: float) -> str:
+    """Six digits; a count of millions in full."""
+    return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

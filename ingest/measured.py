@@ -23,6 +23,7 @@ from ingest.run import Run
 from ingest.whole import Span, whole_run
 from model.clock import Clock
 from model.errors import UseError
+from model.progress import Progress, silent
 
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
@@ -71,7 +72,9 @@ def common_clock(runs: Sequence[Run]) -> Clock:
     return Clock(1, lengths.pop() if len(lengths) == 1 else None, first, last)
 
 
-def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
+def measured(
+    runs: Sequence[Run], question: Question | None = None, progress: Progress = silent
+) -> Answer:
     """Every metric of every run, over the intervals that all of them have.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
@@ -83,10 +86,12 @@ def measured(runs: Sequence[Run], question: Question | None = None) -> Answer:
     metrics = _metrics(question)
     grouping = grouped([run.facts for run in runs], question.by, question.setting)
     find = _in_intervals if question.per_interval else _as_a_whole
-    found = [
-        replace(find(Span(run, first, last), metrics), group=group, setting=setting)
-        for run, group, setting in zip(runs, grouping.groups, grouping.settings, strict=True)
-    ]
+    found = []
+    places = zip(runs, grouping.groups, grouping.settings, strict=True)
+    for done, (run, group, setting) in enumerate(places):
+        progress("read the runs", done, len(runs), run.facts.name)
+        one = find(Span(run, first, last), metrics)
+        found.append(replace(one, group=group, setting=setting))
     kept = metrics if question.metrics else _known_somewhere(found, metrics)
     notes = (
         *clock_notes(runs, first, last, cut=low is None or high is None),
