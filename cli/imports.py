@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from types import ModuleType
 
-SPARK_COMMANDS = ("ingest", "simulate", "demo")
+SPARK_COMMANDS = ("ingest", "simulate", "experiment", "demo")
 """Commands that start Spark, and may import what it needs."""
 
 

@@ -15,6 +15,7 @@ from cli import (
     compare,
     demo,
     doctor,
+    experiment,
     export,
     ingest,
     load,
@@ -96,6 +97,7 @@ def vizpub(
 
 for module in (
     simulate,
+    experiment,
     ingest,
     runs,
     tables,

@@ -1,0 +1,212 @@
+"""Published values, and whether our runs agree with them.
+
+A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
+or `experiments.measures.OWN`) and groups; a term is a group, or two as 'PolderCast / Scribe'
+for the one divided by the other. A claim without bounds is shown, not judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from experiments.measures import check_metric
+from experiments.terms import WHOLE, Share, groups_of
+from experiments.words import number
+from model.errors import UseError
+
+if TYPE_CHECKING:
+    from analytics.estimates import Estimate
+    from experiments.measures import Measures
+
+Outcome = Literal["met", "not met", "shown", "not known"]
+_EXACT = 1e-9
+"""Relative: what is equal but for the rounding of doubles."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What our runs say to a claim."""
+
+    ours: str
+    outcome: Outcome
+    deviation: str = ""
+    """How far off, where it is."""
+
+
+class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
+    """What every claim has."""
+
+    what: str
+    source: str
+    """Where it is published."""
+    metric: str
+    why: str = ""
+    """Why it may not be met, where that is known beforehand."""
+    only: Literal["small", "full"] | None = None
+    """The only scale at which it is judged."""
+    during: Share = WHOLE
+
+    def check(self) -> None:
+        """Raises: UnknownName, UseError for what it cannot be asked of."""
+        check_metric(self.metric)
+
+
+class _Bounded(_Claimed, frozen=True, kw_only=True):
+    """A claim on a number."""
+
+    of: str
+    value: float | None = None
+    """As published."""
+    relative: float | None = None
+    """Tolerance as a share of the value; 0 = exactly."""
+    absolute: float | None = None
+    range: tuple[float, float] | None = None
+    above: float | None = None
+    below: float | None = None
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What it is about."""
+        return (self.of,)
+
+    @property
+    def published(self) -> str:
+        """What is claimed, in words."""
+        words = [] if self.value is None else [number(self.value)]
+        if self.relative == 0:
+            words.append("exactly")
+        elif self.relative is not None:
+            words.append(f"± {number(100 * self.relative)} %")
+        if self.absolute is not None:
+            words.append(f"± {number(self.absolute)}")
+        if self.range is not None:
+            bounds = f"{number(self.range[0])} to {number(self.range[1])}"
+            words.append(f"({bounds})" if words else bounds)
+        words += [] if self.above is None else [f"> {number(self.above)}"]
+        words += [] if self.below is None else [f"< {number(self.below)}"]
+        return " ".join(words)
+
+    def check(self) -> None:
+        """See _Claimed."""
+        super().check()
+        if self.value is None and (self.relative is not None or self.absolute is not None):
+            raise UseError("a tolerance needs a value")
+        if not self.published:
+            raise UseError("there is no value, range, above or below")
+
+    def holds(self, ours: float) -> bool | None:
+        """Whether our value lies within the bounds; null without any."""
+        tests = []
+        if self.value is not None and (self.relative, self.absolute) != (None, None):
+            relative = max(self.relative or 0, _EXACT)
+            tests.append(isclose(ours, self.value, rel_tol=0, abs_tol=self._slack(relative)))
+        if self.range is not None:
+            tests.append(self.range[0] <= ours <= self.range[1])
+        tests += [] if self.above is None else [ours > self.above]
+        tests += [] if self.below is None else [ours < self.below]
+        return all(tests) if tests else None
+
+    def _slack(self, relative: float) -> float:
+        assert self.value is not None
+        return max(relative * abs(self.value), self.absolute or 0)
+
+    def told(self, ours: Estimate) -> Verdict:
+        """What an estimate says to it."""
+        if ours.value is None:
+            return Verdict("–", "not known")
+        holds = self.holds(ours.value)
+        if holds is None:
+            return Verdict(_told(ours), "shown", self._deviation(ours.value))
+        return Verdict(
+            _told(ours), "met" if holds else "not met", "" if holds else self._deviation(ours.value)
+        )
+
+    def _deviation(self, ours: float) -> str:
+        if not self.value:
+            return ""
+        share = ours / self.value - 1
+        return f"{share:+.0%}" if abs(share) < 2 else f"{ours / self.value:.3g} times"
+
+
+class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
+    """The metric of a term is a number."""
+
+    def verdict(self, measures: Measures) -> Verdict:
+        """What our runs say."""
+        return self.told(measures.estimate(self.metric, self.of, self.during))
+
+
+class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
+    """The metric changes from one part of the run to another by a share: -0.1 is a tenth less."""
+
+    before: Share
+    after: Share
+
+    def verdict(self, measures: Measures) -> Verdict:
+        """What our runs say."""
+        return self.told(measures.change(self.metric, self.of, (self.before, self.after)))
+
+
+class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
+    """Spearman's rank correlation of two metrics of peers, each averaged over the run."""
+
+    to: str
+    """The other metric."""
+
+    def verdict(self, measures: Measures) -> Verdict:
+        """What our runs say."""
+        return self.told(measures.correlation((self.metric, self.to), self.of, self.during))
+
+    def check(self) -> None:
+        """See _Claimed."""
+        super().check()
+        for metric in (self.metric, self.to):
+            check_metric(metric, "peers")
+        if len(groups_of(self.of)) > 1:
+            raise UseError(f"'{self.of}': a correlation is of one group")
+
+
+class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
+    """The metric grows from term to term."""
+
+    order: tuple[str, ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What it is about."""
+        return self.order
+
+    @property
+    def published(self) -> str:
+        """What is claimed, in words."""
+        return " < ".join(f"({term})" if " / " in term else term for term in self.order)
+
+    def check(self) -> None:
+        """See _Claimed."""
+        super().check()
+        if len(self.order) < 2:
+            raise UseError("an order needs two at least")
+
+    def verdict(self, measures: Measures) -> Verdict:
+        """What our runs say."""
+        found = [measures.estimate(self.metric, term, self.during) for term in self.order]
+        values = [estimate.value for estimate in found]
+        ours = ", ".join(f"{term}: {_told(of)}" for term, of in zip(self.order, found, strict=True))
+        if any(value is None for value in values):
+            return Verdict(ours, "not known")
+        holds = all(a < b for a, b in pairwise(v for v in values if v is not None))
+        return Verdict(ours, "met" if holds else "not met")
+
+
+Claim = Value | Change | Correlation | Order
+
+
+def _told(of: Estimate) -> str:
+    from experiments.words import told
+
+    return told(of)

@@ -1,0 +1,267 @@
+"""What an evaluation is: systems in a world, over seeds, and what should come out of it.
+
+It is written as TOML and read by `read`. All of it is data: which runs are made, which of
+their metrics are told, what is drawn, and which published values they are held to. What the
+table `small` holds replaces what stands outside of it when the evaluation is run small.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from experiments.claims import Claim
+from experiments.drawings import Drawing
+from experiments.terms import Share, groups_of
+from model.errors import InputError, UnknownName, UseError
+from simulators.files import found
+from simulators.plan import Plan, planned
+from simulators.systems import system_named
+
+SCALES = ("small", "full")
+_SUFFIX = ".toml"
+
+
+class Data(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that is not shipped."""
+
+    file: str
+    source: str
+    """Where it is from."""
+
+
+class System(Struct, frozen=True, forbid_unknown_fields=True):
+    """A system with its parameters."""
+
+    name: str
+    system: str
+    """As `vizpub simulate` has it."""
+    layers: tuple[str, ...] | None = None
+    """Layers that are "the overlay" in the metrics; all where none is named."""
+    parameters: dict[str, Any] = {}
+
+
+class Setting(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is different of the world; every system is run in every setting."""
+
+    name: str = ""
+    x: float | None = None
+    """Where it stands on the axis of figures over the settings."""
+    parameters: dict[str, Any] = {}
+
+
+class Content(Struct, frozen=True, forbid_unknown_fields=True):
+    """All that stands in the file, at one scale."""
+
+    title: str
+    about: str
+    source: str
+    world: dict[str, Any]
+    systems: tuple[System, ...]
+    seeds: tuple[int, ...]
+    metrics: tuple[str, ...]
+    settings: tuple[Setting, ...] = (Setting(),)
+    axis: str = ""
+    """What the settings' `x` is."""
+    window: Share = (0.0, 1.0)
+    """The part of the run that metrics are taken over."""
+    data: tuple[Data, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader has to know; stands in the report."""
+    figures: tuple[Drawing, ...] = ()
+    published: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """A system in a setting: its runs differ in the seed alone."""
+
+    system: System
+    setting: Setting
+
+    @property
+    def name(self) -> str:
+        """'PolderCast', or 'PolderCast, Facebook' where settings have names."""
+        return ", ".join(filter(None, (self.system.name, self.setting.name)))
+
+    @property
+    def slug(self) -> str:
+        """The name as a part of a file's."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An evaluation at one scale."""
+
+    name: str
+    scale: str
+    content: Content
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Every system in every setting."""
+        return tuple(
+            Group(system, setting)
+            for setting in self.content.settings
+            for system in self.content.systems
+        )
+
+    def group(self, name: str) -> Group:
+        """The group of that name. Raises: UnknownName."""
+        for group in self.groups:
+            if group.name == name:
+                return group
+        raise UnknownName("group", name, [group.name for group in self.groups])
+
+    def seeds(self, runs: int | None = None) -> tuple[int, ...]:
+        """So many seeds: those that are written down, and then the numbers after them."""
+        seeds = self.content.seeds
+        wanted = len(seeds) if runs is None else runs
+        more = range(max(seeds) + 1, max(seeds) + 1 + max(0, wanted - len(seeds)))
+        return (*seeds, *more)[:wanted]
+
+    def plan(self, group: Group, seed: int) -> Plan:
+        """What is to be simulated. Raises: InputError naming the group."""
+        chosen = {
+            **self.content.world,
+            **group.setting.parameters,
+            **group.system.parameters,
+        }
+        try:
+            return planned(group.system.system, {**_reported(group.system), **chosen}, seed)
+        except UseError as error:
+            raise InputError(f"experiment '{self.name}', {group.name}: {error}") from error
+
+    def check_data(self) -> None:
+        """Raises: InputError naming every file that is missing, and where it is from."""
+        missing = [data for data in self.content.data if not _is_there(data.file)]
+        if missing:
+            raise InputError(
+                f"experiment '{self.name}' at scale {self.scale} needs data that is not here: "
+                f"{', '.join(data.file for data in missing)}",
+                "\n  ".join(
+                    [
+                        *(f"{data.file}: {data.source}" for data in missing),
+                        "name the folder that has them: --data DIR, or VIZPUB_DATA",
+                    ]
+                ),
+            )
+
+
+def _reported(system: System) -> dict[str, str]:
+    """What is not measured need not be reported, where the system says which layers it has."""
+    layers = set(system.layers or ())
+    known = set(system_named(system.system).make.layers)
+    return {"links": ",".join(system.layers or ())} if layers and layers <= known else {}
+
+
+def _is_there(file: str) -> bool:
+    try:
+        return bool(found(file))
+    except InputError:
+        return False
+
+
+def shipped() -> list[str]:
+    """The names of the experiments that come with vizpub."""
+    folder = files("experiments").iterdir()
+    return sorted(item.name.removesuffix(_SUFFIX) for item in folder if item.name.endswith(_SUFFIX))
+
+
+def read(name: str, scale: str = "full") -> Experiment:
+    """The experiment of that name, or of that TOML file.
+
+    Raises: UnknownName, InputError for a file that cannot be read or says what cannot be,
+    naming the place; UseError for the scale.
+    """
+    if scale not in SCALES:
+        raise UnknownName("scale", scale, SCALES)
+    text = _text(name)
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not TOML: {error}") from error
+    smaller = given.pop("small", {})
+    if scale == "small":
+        given = merged(given, smaller)
+    experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, _converted(name, given))
+    _check(name, experiment)
+    return experiment
+
+
+def _text(name: str) -> str:
+    if not name.endswith(_SUFFIX):
+        if name not in shipped():
+            raise UnknownName("experiment", name, shipped(), "vizpub experiment list")
+        return (files("experiments") / f"{name}{_SUFFIX}").read_text("utf-8")
+    try:
+        return Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name} cannot be read: {error}") from error
+
+
+def merged(whole: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """`whole` with what is in `other`: tables are merged, anything else is replaced."""
+    result = dict(whole)
+    for key, value in other.items():
+        before = result.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            result[key] = merged(before, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _converted(name: str, given: Mapping[str, Any]) -> Content:
+    try:
+        return msgspec.convert(given, Content)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{name}: {_plainly(str(error))}") from error
+
+
+def _plainly(message: str) -> str:
+    """'published 3: there is no `what`' from 'Object missing … - at `$.published[2]`'."""
+    what, _, place = message.partition(" - at `$")
+    words = {"Object missing required field": "there is no", "Object contains unknown field": "no"}
+    for before, after in words.items():
+        what = what.replace(before, after)
+    where = re.sub(r"\[(\d+)\]", lambda found: f" {int(found[1]) + 1}", place.rstrip("`"))
+    where = where.replace("[...]", " (a value)").lstrip(".").replace(".", ", ")
+    return f"{where}: {what}" if where else what
+
+
+def _check(name: str, experiment: Experiment) -> None:
+    """Raises: InputError for what no table of types finds."""
+    content = experiment.content
+    if not (content.systems and content.settings and content.seeds and content.metrics):
+        raise InputError(f"{name}: systems, settings, seeds and metrics need at least one each")
+    if len({group.slug for group in experiment.groups}) < len(experiment.groups):
+        raise InputError(f"{name}: two groups have the same name")
+    for place, asked in _asked(content):
+        try:
+            asked.check()
+            for name_of_group in chain.from_iterable(map(groups_of, asked.terms)):
+                experiment.group(name_of_group)
+        except UseError as error:
+            raise InputError(f"{name}: {place}: {error}") from error
+
+
+def _asked(content: Content) -> Iterator[tuple[str, Claim | Drawing]]:
+    kinds: tuple[tuple[str, Sequence[Claim | Drawing]], ...] = (
+        ("published", content.published),
+        ("figures", content.figures),
+    )
+    for key, items in kinds:
+        for number, item in enumerate(items, 1):
+            yield f"{key} {number}", item

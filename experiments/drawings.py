@@ -1,0 +1,225 @@
+"""The figures of an experiment: what is drawn of which groups, and the numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
+
+from experiments.measures import check_metric, metric_of
+from experiments.terms import WHOLE, Share, intervals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from experiments.definition import Group
+    from experiments.measures import Measures, Replica
+
+FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure and the numbers it shows."""
+
+    name: str
+    caption: str
+    figure: Figure
+    numbers: pa.Table
+    message: tuple[Replica, str] | None = None
+    """The run and the message that it shows, which then is written as GEXF too."""
+
+
+class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
+    """What every figure has."""
+
+    name: FileName
+    """Of its files."""
+    caption: str
+    groups: tuple[str, ...] = ()
+    """Those that are drawn; all where none is named."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What it is about."""
+        return self.groups
+
+    def check(self) -> None:
+        """Raises: UnknownName for a metric there is not."""
+
+    def chosen(self, groups: Sequence[Group]) -> list[Group]:
+        """Those of the groups that are drawn."""
+        return [group for group in groups if not self.groups or group.name in self.groups]
+
+
+class _OfMetrics(_Drawing, frozen=True, kw_only=True):
+    metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
+
+    def check(self) -> None:
+        """See _Drawing."""
+        for metric in self.metrics:
+            check_metric(metric)
+
+
+class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
+    """Metrics over the intervals, a line for each group, with 95 % intervals over the runs."""
+
+    def check(self) -> None:
+        """See _Drawing."""
+        from analytics.compared import interval_metric
+
+        for metric in self.metrics:
+            interval_metric(metric)
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """The figure."""
+        from analytics.compared import interval_metric
+        from analytics.comparison import compare_series
+        from analytics.figures.comparison import comparison_series
+
+        found = measures.series(self.metrics, [group.name for group in self.chosen(groups)])
+        if found:
+            first = measures.replicas[0].run.clock.first
+            table = compare_series(found, [interval_metric(m) for m in self.metrics], first)
+            yield Drawn(self.name, self.caption, comparison_series(table), table)
+
+
+class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
+    """The mean of metrics for each group, with 95 % intervals and every run."""
+
+    during: Share = WHOLE
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """The figure."""
+        from analytics.comparison import compare
+        from analytics.figures.comparison import comparison
+
+        names = [group.name for group in self.chosen(groups)]
+        found = [m for m in measures.measured(self.metrics, self.during) if m.group in names]
+        if found:
+            table = compare(found, [metric_of(metric) for metric in self.metrics])
+            yield Drawn(self.name, self.caption, comparison(table, found), table)
+
+
+class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
+    """Metrics over the settings' x, a line for each system, with 95 % intervals over the runs."""
+
+    label: str
+    """What x is."""
+    during: Share = WHOLE
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """The figure."""
+        from experiments.over_axis import over_axis, table_over_axis
+
+        there = {replica.group for replica in measures.replicas}
+        shown = [g for g in self.chosen(groups) if g.setting.x is not None and g.name in there]
+        if shown:
+            table = table_over_axis(measures, shown, self.metrics, self.during)
+            yield Drawn(self.name, self.caption, over_axis(table, self.label), table)
+
+
+class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
+    """Share of peers with at least x of a metric at a moment, of the first run of each group."""
+
+    metric: str
+    at: float = 1.0
+    """When, as a share of the run's length."""
+
+    def check(self) -> None:
+        """See _Drawing."""
+        check_metric(self.metric, "peers")
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """The figure."""
+        import pyarrow as pa
+
+        from analytics.figures import distribution
+
+        parts = [
+            _peers_at(replica, self.metric, self.at)
+            for group in self.chosen(groups)
+            if (replica := _first(measures, group)) is not None
+        ]
+        if parts:
+            table = pa.concat_tables(parts)
+            figure = distribution(table, [self.metric], complementary=True, by="group")
+            yield Drawn(self.name, self.caption, figure, table)
+
+
+class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
+    """How the first message of the first run of each group spread, hop by hop; GEXF as well."""
+
+    hops: tuple[int, ...] = ()
+    """Also drawn up to each of these hops."""
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """A figure for each group and number of hops."""
+        for group in self.chosen(groups):
+            replica = _first(measures, group)
+            if replica is not None and _messages(replica):
+                yield from self._of(group, replica)
+
+    def _of(self, group: Group, replica: Replica) -> Iterator[Drawn]:
+        from analytics.figures import dissemination_tree
+        from ingest.views import spread
+
+        message = _messages(replica)[0]
+        peers, copies = spread(replica.run, message)
+        for hops in (*self.hops, None):
+            until = "" if hops is None else f"up to hop {hops}"
+            title = ": ".join(filter(None, (group.name, until)))
+            figure = dissemination_tree(peers, copies, title, hops=hops)
+            name = f"{self.name}-{group.slug}" + ("" if hops is None else f"-hop-{hops}")
+            caption = f"{self.caption} {title}, message {message} of {replica.run.facts.name}."
+            whole = (replica, message) if hops is None else None
+            yield Drawn(name, caption, figure, copies, whole)
+
+
+class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
+    """The overlay of the first run of each group at a moment, its peers on a ring."""
+
+    at: float = 1.0
+    """When, as a share of the run's length."""
+
+    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+        """A figure for each group."""
+        from analytics.figures import overlay_snapshot
+        from ingest.views import snapshot
+
+        for group in self.chosen(groups):
+            if (replica := _first(measures, group)) is not None:
+                run = replica.run
+                interval, _ = intervals(run.clock, (self.at, self.at))
+                peers, links = snapshot(run, run.clock.sampling_tick(interval))
+                about = f"{group.name}, seed {replica.seed}, interval {interval}"
+                title = f"{about}: {len(peers):,} peers, {len(links):,} links"
+                figure = overlay_snapshot(peers, links, len(run.peers), title)
+                yield Drawn(f"{self.name}-{group.slug}", f"{self.caption} {title}.", figure, links)
+
+
+Drawing = Series | Means | Axis | Distribution | Tree | Overlay
+
+
+def _first(measures: Measures, group: Group) -> Replica | None:
+    return next((r for r in measures.replicas if r.group == group.name), None)
+
+
+def _messages(replica: Replica) -> list[str]:
+    names: list[str] = replica.run.table("publications", ["key"])["key"].to_pylist()
+    return names
+
+
+def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
+    """The rows of metrics/peers of the peers present at a moment, with `group`."""
+    import pyarrow as pa
+
+    from ingest.run import Where
+
+    interval, _ = intervals(replica.run.clock, (at, at))
+    rows: Any = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
+    rows = rows.filter(rows["present"]).drop_columns(["present"])
+    return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))

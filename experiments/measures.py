@@ -1,0 +1,223 @@
+"""What the runs of an experiment came to, by metric, group and part of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from experiments.terms import WHOLE, Share, groups_of, intervals
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from analytics.compared import Metric
+    from analytics.comparison import Measured
+    from analytics.estimates import Estimate
+    from ingest.run import Run
+
+_UNION = {
+    "nodes": "peers",
+    "links": "links",
+    "degree": "",
+    "density": "",
+    "clustering": "",
+    "diameter": "hops",
+    "path_length": "hops",
+    "weak_components": "",
+    "strong_components": "",
+}
+OWN = {
+    **{f"union/{name}": unit for name, unit in _UNION.items()},
+    "publisher_copies": "copies",
+    "subscriptions_per_peer": "topics",
+}
+"""Metrics that only experiments have, with their units: of all that was ever there as one graph
+(`experiments.union`); copies that the publisher of the first message sent; subscriptions per
+peer and interval."""
+
+
+_OVER = " / "
+"""Between two metrics of the same runs: the one divided by the other."""
+
+
+def check_metric(name: str, table: str = "") -> None:
+    """Raises: UnknownName for a metric there is not; UseError where it is not of that table."""
+    from analytics.compared import metric, names
+
+    if _OVER in name:
+        for part in name.split(_OVER, 1):
+            check_metric(part)
+        return
+    if name in OWN and not table:
+        return
+    if name not in names():
+        raise UnknownName("metric", name, [*OWN, *names()], "vizpub tables and docs/compare.md")
+    if table and not metric(f"{table}/{name}"):
+        raise UseError(f"{name} is no metric of {table}")
+
+
+def metric_of(name: str) -> Metric:
+    """What a metric is, ours as well."""
+    from analytics.compared import Metric, metric
+
+    if _OVER in name:
+        return Metric(name, "", "quotient", "")
+    if name in OWN:
+        over = "all that was ever there" if name.startswith("union/") else "whole run"
+        return Metric(name, OWN[name], over, "")
+    return metric(name)
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A complete run and what it belongs to."""
+
+    group: str
+    seed: int
+    run: Run
+
+
+@dataclass
+class Measures:
+    """Values of complete runs; each is worked out once."""
+
+    replicas: Sequence[Replica]
+    _found: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
+
+    def of(self, metric: str, group: str, during: Share = WHOLE) -> dict[int, float]:
+        """The metric in a part of each of the group's runs in which it is known, by seed."""
+        values = {r.seed: self._value(metric, r, during) for r in self.replicas if r.group == group}
+        return {seed: value for seed, value in values.items() if value is not None}
+
+    def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
+        """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
+        from analytics.estimates import mean, ratio
+
+        first, *others = (self.of(metric, group, during) for group in groups_of(term))
+        if not others:
+            return mean(list(first.values()))
+        paired = first.keys() == others[0].keys() and len(first) > 1
+        return ratio(
+            [first[seed] for seed in sorted(first)],
+            [others[0][seed] for seed in sorted(others[0])],
+            paired=paired,
+        )
+
+    def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
+        """By which share the metric is larger in the second part of the run than in the first."""
+        from analytics.estimates import mean
+
+        before, after = (self.of(metric, group, part) for part in parts)
+        both = [seed for seed in before if seed in after and before[seed]]
+        return mean([after[seed] / before[seed] - 1 for seed in both])
+
+    def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
+        """Spearman's rank correlation over the peers, its mean over the runs."""
+        from analytics.estimates import mean
+
+        found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
+        return mean([value for value in found if value is not None])
+
+    def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
+        """One value of each metric for every run."""
+        from analytics.comparison import Measured
+
+        return [
+            Measured(
+                r.run.facts.name,
+                r.group,
+                r.seed,
+                {metric: self._value(metric, r, during) for metric in metrics},
+            )
+            for r in self.replicas
+        ]
+
+    def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[Measured]:
+        """The metrics in every interval, of the runs of the groups."""
+        from dataclasses import replace
+
+        from ingest.measured import Question, measured
+
+        chosen = [r for group in groups for r in self.replicas if r.group == group]
+        if not chosen:
+            return []
+        found = measured([r.run for r in chosen], Question(tuple(metrics), per_interval=True))
+        return [replace(m, group=r.group) for m, r in zip(found.runs, chosen, strict=True)]
+
+    def _value(self, metric: str, replica: Replica, during: Share) -> float | None:
+        if _OVER in metric:
+            parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
+            return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
+        name = replica.run.facts.name
+        if (metric, name, during) not in self._found:
+            for found, value in _measured(metric, replica.run, during).items():
+                known = value is not None and isfinite(value)
+                self._found[found, name, during] = value if known else None
+        return self._found[metric, name, during]
+
+
+def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
+    """The metric, and what comes with it."""
+    from ingest.measured import Question, measured
+
+    if metric == "publisher_copies":
+        return {metric: _publisher_copies(run)}
+    if metric == "subscriptions_per_peer":
+        return {metric: _subscriptions(run, during)}
+    if metric in OWN:
+        from experiments.union import union_graph
+
+        graph = asdict(union_graph(run, during))
+        return {f"union/{name}": float(value) for name, value in graph.items()}
+    (found,) = measured([run], Question((metric,), window=intervals(run.clock, during))).runs
+    (value,) = found.values.values()
+    return {metric: value}
+
+
+def _publisher_copies(run: Run) -> float | None:
+    import pyarrow.compute as pc
+
+    published = run.table("publications", ["message", "publisher"])
+    if not published.num_rows:
+        return None
+    message, publisher = (published[name][0].as_py() for name in ("message", "publisher"))
+    of_it = (pc.field("message") == message) & (pc.field("previous_hop") == publisher)
+    return float(run.stored.read("receptions", ["peer"], of_it).num_rows)
+
+
+def _subscriptions(run: Run, during: Share) -> float | None:
+    import pyarrow.compute as pc
+
+    first, last = intervals(run.clock, during)
+    inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
+    inside &= pc.field("present")
+    found: float | None = pc.mean(
+        run.stored.read("metrics/peers", ["subscriptions"], inside)["subscriptions"]
+    ).as_py()
+    return found
+
+
+def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
+    """Of the means of two metrics of each peer over the intervals in which it is present."""
+    import pyarrow.compute as pc
+
+    first, last = intervals(run.clock, during)
+    inside = (pc.field("interval") >= first) & (pc.field("interval") <= last)
+    rows = run.stored.read("metrics/peers", ["peer", *metrics], inside & pc.field("present"))
+    means = rows.group_by("peer").aggregate([(name, "mean") for name in metrics])
+    x, y = (means[f"{name}_mean"].fill_null(0).to_numpy() for name in metrics)
+    return rank_correlation(x, y)
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray) -> float | None:
+    """Spearman's: Pearson's of the ranks, ties at their mean rank; null where one is constant."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    ranks = rankdata(x), rankdata(y)
+    if len(x) < 2 or any(np.ptp(of) == 0 for of in ranks):
+        return None
+    return float(np.corrcoef(*ranks)[0, 1])

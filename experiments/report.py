@@ -1,0 +1,306 @@
+"""The report of an experiment: ours beside what is published, tables, figures and costs."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from analytics.comparison import compare
+from analytics.figures import save
+from experiments.claims import Claim, Verdict
+from experiments.drawings import Drawn
+from experiments.measures import Measures, metric_of
+from experiments.message_gexf import write_message
+from experiments.words import UNKNOWN, duration, number, size, told
+
+if TYPE_CHECKING:
+    from experiments.definition import Experiment
+    from experiments.runs import Planned
+
+_FORMS = ("png", "svg")
+_WIDE = 4
+"""Up to so many groups stand beside one another, more below one another."""
+_PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and what our runs say to it."""
+
+    claim: Claim
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that an experiment came to."""
+
+    experiment: Experiment
+    runs: Sequence[Planned]
+    measures: Measures
+    judged: Sequence[Judged]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that were run, in their order."""
+        return list(dict.fromkeys(run.group.name for run in self.runs))
+
+    def count(self, outcome: str) -> int:
+        """How many claims came out like this."""
+        return sum(one.verdict.outcome == outcome for one in self.judged)
+
+    @property
+    def summary(self) -> str:
+        """How many claims are met, of how many."""
+        met, missed = self.count("met"), self.count("not met")
+        rest = [f"{self.count(o)} {o}" for o in ("shown", "not known") if self.count(o)]
+        return ", ".join([f"{met} of {met + missed} claims met", *rest])
+
+
+def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
+    """Hold the runs, all of them complete, to what is published."""
+    measures = Measures([replica for run in runs if (replica := run.replica())])
+    judged = [Judged(claim, _verdict(claim, experiment, measures)) for claim in _claims(experiment)]
+    return Findings(experiment, runs, measures, judged)
+
+
+def _claims(experiment: Experiment) -> tuple[Claim, ...]:
+    return experiment.content.published
+
+
+def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdict:
+    verdict = claim.verdict(measures)
+    if claim.only in (None, experiment.scale) or verdict.outcome == "not known":
+        return verdict
+    return Verdict(verdict.ours, "shown", verdict.deviation)
+
+
+def write_report(found: Findings, out: Path) -> Path:
+    """Write report.md, figures/ and the tables as CSV. Gives the path of report.md.
+
+    Raises: UseError where they cannot be written.
+    """
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    drawn = list(_draw(found, out / "figures"))
+    table = _values(found)
+    pa.csv.write_csv(table, out / "values.csv")
+    pa.csv.write_csv(_published_table(found.judged), out / "published.csv")
+    pa.csv.write_csv(_runs_table(found.runs), out / "runs.csv")
+    text = "\n".join(_lines(found, table, drawn))
+    unfinished = out / "report.md.new"
+    unfinished.write_text(f"{text}\n", "utf-8")
+    os.replace(unfinished, out / "report.md")
+    return out / "report.md"
+
+
+def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
+    for drawing in found.experiment.content.figures:
+        for drawn in drawing.drawn(found.measures, found.experiment.groups):
+            for form in _FORMS:
+                save(drawn.figure, folder / f"{drawn.name}.{form}", form)
+            pa.csv.write_csv(drawn.numbers, folder / f"{drawn.name}.csv")
+            if drawn.message:
+                replica, message = drawn.message
+                write_message(replica.run, message, folder / f"{drawn.name}.gexf")
+            yield drawn
+
+
+def _values(found: Findings) -> pa.Table:
+    """Every metric of every group, as analytics.comparison.compare has it."""
+    content = found.experiment.content
+    measured = found.measures.measured(content.metrics, content.window)
+    return compare(measured, [metric_of(metric) for metric in content.metrics])
+
+
+def _published_table(judged: Sequence[Judged]) -> pa.Table:
+    rows = [
+        (j.claim.what, j.claim.source, j.claim.published, *_said(j.verdict), j.claim.why)
+        for j in judged
+    ]
+    return _table(_PUBLISHED, rows)
+
+
+def _said(verdict: Verdict) -> tuple[str, str, str]:
+    return verdict.ours, verdict.outcome, verdict.deviation
+
+
+def _runs_table(runs: Sequence[Planned]) -> pa.Table:
+    """A row for each run and kind of message."""
+    rows = [
+        (run.name, run.group.name, run.plan.seed, result.seconds, result.peers, *counts)
+        for run in runs
+        if (result := run.result())
+        for kind in result.messages
+        for counts in [(kind.kind, kind.traffic, kind.sent, kind.bytes, kind.received, kind.lost)]
+    ]
+    names = ("run", "group", "seed", "seconds", "peers", "kind", "traffic", "sent", "bytes")
+    return _table((*names, "received", "lost"), rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return pa.table(dict(zip(names, map(list, columns), strict=True)))
+
+
+def _lines(found: Findings, table: pa.Table, drawn: Sequence[Drawn]) -> Iterator[str]:
+    content = found.experiment.content
+    yield f"# {content.title}"
+    yield from ("", content.about.strip(), "", f"Source: {content.source}", "")
+    yield f"**{found.summary}** (scale `{found.experiment.scale}`, {_seeds(found)})."
+    yield from _section("Ours beside what is published", _judgements(found.judged))
+    if content.notes:
+        yield from _section("To know when reading it", (f"- {note}" for note in content.notes))
+    yield from _section("Metrics", _metrics(found, table))
+    yield from _section("Figures", _figures(drawn))
+    yield from _section("What was run", _setup(found))
+    yield from _section("What it took", _costs(found))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"## {title}", "", *lines)
+
+
+def _seeds(found: Findings) -> str:
+    seeds = list(dict.fromkeys(run.plan.seed for run in found.runs))
+    word = "seed" if len(seeds) == 1 else "seeds"
+    return f"{word} {', '.join(map(str, seeds))}"
+
+
+def _judgements(judged: Sequence[Judged]) -> Iterator[str]:
+    if not judged:
+        yield "Nothing is published to hold it to."
+        return
+    rows = [
+        (
+            str(place),
+            j.claim.what,
+            j.claim.source,
+            j.claim.published,
+            j.verdict.ours,
+            _bold(j.verdict),
+        )
+        for place, j in enumerate(judged, 1)
+    ]
+    yield from _markdown(("", "claim", "source", "published", "ours", ""), rows)
+    if whys := list(_whys(judged)):
+        yield from ("", "Not met, and why:", "", *whys)
+
+
+def _bold(verdict: Verdict) -> str:
+    word = f"**{verdict.outcome}**" if verdict.outcome == "not met" else verdict.outcome
+    return f"{word} ({verdict.deviation})" if verdict.deviation else word
+
+
+def _whys(judged: Sequence[Judged]) -> Iterator[str]:
+    for place, one in enumerate(judged, 1):
+        if one.verdict.outcome == "not met":
+            off = f"our value is off by {one.verdict.deviation}" if one.verdict.deviation else ""
+            why = one.claim.why or off or "our runs show another order"
+            yield f"- {place}, {one.claim.what}: {' '.join(why.split())}"
+
+
+def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
+    content = found.experiment.content
+    if content.window != (0.0, 1.0):
+        share = " to ".join(f"{100 * edge:g} %" for edge in content.window)
+        yield from (f"Over {share} of each run.", "")
+    cells: dict[tuple[str, str], str] = {}
+    about: dict[str, str] = {}
+    for row in table.to_pylist():
+        about[row["metric"]] = row["over"]
+        if row["estimate"] == "mean":
+            estimate = found.measures.estimate(row["metric"], row["group"], content.window)
+            cells[row["metric"], row["group"]] = told(estimate)
+    names = [(metric, _with_unit(metric)) for metric in content.metrics]
+    if len(found.groups) <= _WIDE:
+        rows = [
+            (shown, about.get(metric, ""), *(cells.get((metric, g), UNKNOWN) for g in found.groups))
+            for metric, shown in names
+        ]
+        yield from _markdown(("metric", "over", *found.groups), rows)
+    else:
+        across = [
+            (group, *(cells.get((metric, group), UNKNOWN) for metric, _ in names))
+            for group in found.groups
+        ]
+        yield from _markdown(("", *(shown for _, shown in names)), across)
+    yield from ("", "Means over the runs with 95 % intervals (Student's t). All of it: values.csv.")
+
+
+def _with_unit(metric: str) -> str:
+    unit = metric_of(metric).unit
+    return f"{metric} ({unit})" if unit else metric
+
+
+def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
+    for one in drawn:
+        yield f"![{one.name}](figures/{one.name}.png)"
+        also = [*(["GEXF"] if one.message else []), "SVG", "CSV"]
+        links = ", ".join(f"[{form}](figures/{one.name}.{form.lower()})" for form in also)
+        yield from ("", f"{one.caption} ({links})", "")
+
+
+def _setup(found: Findings) -> Iterator[str]:
+    content = found.experiment.content
+    yield from _markdown(("system", "is", "layers counted", "parameters"), [
+        (s.name, s.system, ", ".join(s.layers or ("all",)), _parameters(s.parameters))
+        for s in content.systems
+    ])  # fmt: skip
+    yield from ("", f"In all of them: {_parameters(content.world)}.")
+    if any(setting.name for setting in content.settings):
+        x = content.axis or "x"
+        rows = [(s.name, number(s.x), _parameters(s.parameters)) for s in content.settings]
+        yield from ("", *_markdown(("setting", x, "parameters"), rows))
+    if content.data:
+        yield from ("", "Data that is not shipped:", "")
+        yield from (f"- `{data.file}`: {data.source}" for data in content.data)
+
+
+def _parameters(given: dict[str, Any]) -> str:
+    return ", ".join(f"`{name}={value}`" for name, value in given.items()) or "as by default"
+
+
+def _costs(found: Findings) -> Iterator[str]:
+    heads = ("group", "runs", "simulation", "reports", "ingest", "run on disk")
+    rows = []
+    for group in found.groups:
+        own = [run for run in found.runs if run.group.name == group]
+        seconds = [result.seconds for run in own if (result := run.result())]
+        costs = [spent for run in own if (spent := run.costs())]
+        rows.append((
+            group,
+            str(len(own)),
+            duration(_mean(seconds)),
+            size(_mean([c.reports_bytes for c in costs])),
+            duration(_mean([c.ingest_seconds for c in costs])),
+            size(_mean([c.run_bytes for c in costs])),
+        ))  # fmt: skip
+    yield from _markdown(heads, rows)
+    yield ""
+    yield (
+        f"Means per run, simulated side by side on {os.cpu_count()} cores ({platform.machine()}, "
+        f"Python {platform.python_version()}, vizpub {version('vizpub')}). Messages by kind: "
+        "runs.csv."
+    )
+
+
+def _mean(values: Sequence[float]) -> Any:
+    return sum(values) / len(values) if values else None
+
+
+def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(heads)
+    yield _row(["---"] * len(heads))
+    yield from map(_row, rows)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

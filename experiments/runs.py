@@ -1,0 +1,281 @@
+"""The runs of an experiment: simulated, made into runs of its own workspace, and told apart.
+
+    <out>/simulations/<group>-<seed>/    a simulation; its reports are let go once they are read
+    <out>/workspace/runs/<group>-<seed>/ the run made from them
+
+Each step finds what it has done before, so that the same command goes on after an interrupt.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from experiments.definition import Experiment, Group
+from experiments.measures import Replica
+from ingest.run import Run
+from ingest.store import run_names
+from model.errors import RunNotComplete, UseError
+from model.progress import Progress, silent
+from model.run import check_run_name
+from simulators.folder import Folder, Result
+from simulators.plan import Plan
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of an experiment at one scale."""
+
+    path: Path
+
+    @property
+    def workspace(self) -> Path:
+        """Its own, so that the user's runs are left alone."""
+        return self.path / "workspace"
+
+    @property
+    def simulations(self) -> Path:
+        """One folder for each run."""
+        return self.path / "simulations"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a run took, on the machine it was made on."""
+
+    reports_bytes: int
+    run_bytes: int
+    ingest_seconds: float
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run to make, made or not."""
+
+    group: Group
+    plan: Plan
+    place: Place
+
+    @property
+    def name(self) -> str:
+        """Of the run."""
+        return check_run_name(f"{self.group.slug}-{self.plan.seed}")
+
+    @property
+    def told(self) -> str:
+        """The name for people."""
+        return f"{self.group.name}, seed {self.plan.seed}"
+
+    @property
+    def folder(self) -> Folder:
+        """Where it is simulated."""
+        return Folder(self.place.simulations / self.name)
+
+    @property
+    def _costs(self) -> Path:
+        return self.folder.path / "costs.json"
+
+    def result(self) -> Result | None:
+        """What the simulation came to, once it is over."""
+        return self.folder.result(self.plan)
+
+    def costs(self) -> Costs | None:
+        """What it took, if that was written down."""
+        if not self._costs.exists():
+            return None
+        return Costs(**json.loads(self._costs.read_text("utf-8")))
+
+    def run(self) -> Run | None:
+        """The complete run. Raises: UseError where it is of another plan."""
+        if self.name not in run_names(self.place.workspace):
+            return None
+        try:
+            run = Run.open(self.place.workspace, self.name)
+        except RunNotComplete:
+            return None
+        if (run.facts.parameters, run.facts.seed) != (self.plan.described(), self.plan.seed):
+            raise UseError(
+                f"{self.place.path} has a run '{self.name}' of other parameters; give another "
+                "--out, or --replace to make it anew"
+            )
+        return run
+
+    def check(self) -> None:
+        """Raises: UseError where something else is in its place."""
+        self.run()
+        self.result()
+
+    def replica(self) -> Replica | None:
+        """The complete run with its group and seed."""
+        run = self.run()
+        return None if run is None else Replica(self.group.name, self.plan.seed, run)
+
+    def has_reports(self) -> bool:
+        """Whether the reports of the whole simulation are there."""
+        return self.result() is not None and self.folder.reports.is_dir()
+
+    def forget(self) -> None:
+        """Remove all that there is of it."""
+        for path in (self.folder.path, self.place.workspace / "runs" / self.name):
+            if path.exists():
+                shutil.rmtree(path)
+
+    def let_reports_go(self) -> None:
+        """Remove the reports; what the simulation came to stays."""
+        if self.folder.reports.is_dir():
+            shutil.rmtree(self.folder.reports)
+
+    def ingest(self, master: str | None, progress: Progress) -> None:
+        """Make the run from the reports, and write down what it took."""
+        from ingest.pipeline import IngestRequest, ingest
+
+        begun = time.perf_counter()
+        request = IngestRequest(
+            (str(self.folder.reports),),
+            self.name,
+            self.place.workspace,
+            source="reports",
+            layers=self.group.system.layers,
+            master=master,
+        )
+        outcome = ingest(request, progress)
+        took = round(time.perf_counter() - begun, 1)
+        costs = Costs(_bytes(self.folder.reports), _bytes(outcome.run.directory), took)
+        self._costs.write_text(json.dumps(asdict(costs)), "utf-8")
+
+
+def planned_runs(
+    experiment: Experiment, place: Place, runs: int | None, only: Sequence[str]
+) -> list[Planned]:
+    """Every group with every seed; `only` names systems, settings or groups to keep to.
+
+    Raises: UseError, InputError for what cannot be simulated.
+    """
+    groups = [group for group in experiment.groups if _is_chosen(group, only)]
+    return [
+        Planned(group, experiment.plan(group, seed), place)
+        for seed in experiment.seeds(runs)
+        for group in groups
+    ]
+
+
+def _is_chosen(group: Group, only: Sequence[str]) -> bool:
+    return not only or bool({group.name, group.system.name, group.setting.name} & {*only})
+
+
+@dataclass(frozen=True)
+class Making:
+    """How runs are made."""
+
+    scratch: Path
+    abreast: int
+    """So many are simulated at once, and their reports kept at once."""
+    keep_reports: bool = False
+    master: str | None = None
+    progress: Progress = silent
+    say: Callable[[str], None] = lambda text: None
+
+
+def make(runs: Sequence[Planned], making: Making) -> int:
+    """Make those that are not there yet. Gives how many there were to make.
+
+    Raises: as simulate, spread and ingest.
+    """
+    missing = [run for run in runs if run.run() is None]
+    course = _Course(making.progress, 2 * len(missing))
+    for start in range(0, len(missing), making.abreast):
+        batch = missing[start : start + making.abreast]
+        course.begin(f"simulate {_names(batch)}", 2 * start, len(batch))
+        _simulate([run for run in batch if not run.has_reports()], making, course)
+        for place, run in enumerate(batch, 2 * start + len(batch)):
+            course.begin(f"ingest {run.told}", place, 1)
+            run.ingest(making.master, course.of_ingest)
+            _tell(run, making)
+            if not making.keep_reports:
+                run.let_reports_go()
+    if not making.keep_reports:
+        for run in runs:
+            run.let_reports_go()
+    return len(missing)
+
+
+def _names(runs: Sequence[Planned]) -> str:
+    return " and ".join(run.told for run in runs)
+
+
+def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
+    from simulators.run import simulate, simulate_quietly
+
+    if not runs:
+        return
+    # What was simulated, but of which the reports are gone, is simulated anew.
+    anew = [run.result() is not None for run in runs]
+    if len(runs) == 1:
+        simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=anew[0])
+        return
+    from ingest.sweep import spread
+
+    spread(
+        simulate_quietly,
+        [(run.plan, run.folder, again) for run, again in zip(runs, anew, strict=True)],
+        step="simulate",
+        scratch=making.scratch,
+        master=making.master,
+        progress=course.of_simulation,
+    )
+
+
+def _tell(run: Planned, making: Making) -> None:
+    from experiments.words import duration, size
+
+    result, costs = run.result(), run.costs()
+    assert result
+    assert costs
+    making.say(
+        f"{run.told}: simulated in {duration(result.seconds)}, {size(costs.reports_bytes)} of "
+        f"reports ingested in {duration(costs.ingest_seconds)}"
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+_STEPS = 100
+"""Of half a run."""
+
+
+class _Course:
+    """Makes one progress over all runs out of those of their parts.
+
+    A run counts the same whichever it is, and its simulation as much as its ingest.
+    """
+
+    def __init__(self, progress: Progress, halves: int) -> None:
+        self._progress, self._halves = progress, halves
+        self._what, self._before, self._now = "", 0, 1
+
+    def begin(self, what: str, before: int, now: int) -> None:
+        """What is done now: so many halves of runs at once, with so many done before."""
+        self._what, self._before, self._now = what, before, now
+        self._show(0.0, "")
+
+    def of_simulation(self, step: str, done: int, total: int, note: str = "") -> None:
+        """Intervals of one simulation, or tasks of several."""
+        self._show(done / total if total else 0.0, note)
+
+    def of_ingest(self, step: str, done: int, total: int, note: str = "") -> None:
+        """Its step is 'structure (9/13)'."""
+        name, _, place = step.partition(" (")
+        number, _, stages = place.rstrip(")").partition("/")
+        if stages.isdecimal():
+            self._show((int(number) - 1 + (done / total if total else 0)) / int(stages), name)
+
+    def _show(self, share: float, note: str) -> None:
+        done = round(_STEPS * (self._before + share * self._now))
+        told = f"{self._what}: {note}" if note else self._what
+        self._progress("runs", done, _STEPS * self._halves, told)

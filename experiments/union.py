@@ -1,0 +1,76 @@
+"""All that was ever there as one graph: what a viewer of a recorded run sees without a timeline.
+
+The static statistics of Gephi are of this graph unless a part of the time is chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.terms import Share, intervals
+from ingest.run import Run
+
+
+@dataclass(frozen=True)
+class UnionGraph:
+    """Figures of the graph of all peers and links that were there at some time in a window."""
+
+    nodes: int
+    links: int
+    degree: float
+    """Links out per peer, by counting those of each peer: E/N."""
+    density: float
+    clustering: float
+    """Undirected, peers of degree < 2 count 0."""
+    diameter: float
+    path_length: float
+    """Mean hops over the ordered pairs that are connected; NaN where none is."""
+    weak_components: int
+    strong_components: int
+
+
+def union_graph(run: Run, during: Share) -> UnionGraph:
+    """The run's, of the layers that its metrics count."""
+    from analytics.blocks import Links, Measures, Presence, Subscriptions, measure_block
+
+    peers, (src, dst) = _there(run, during)
+    none = np.empty(0, np.int32)
+    begin, end = np.zeros_like, np.ones_like
+    measured = measure_block(
+        Links(src, dst, begin(src), end(src)),
+        Presence(peers, begin(peers), end(peers)),
+        Subscriptions(none, none, none, none),
+        0,
+        0,
+        Measures(betweenness=False, topics=False),
+    ).peers
+    pairs, distances = measured["reach"].sum(), measured["distance_sum"].sum()
+    n = peers.size
+    degree = float(measured["out_degree"].mean())
+    return UnionGraph(
+        nodes=n,
+        links=int(measured["out_degree"].sum()),
+        degree=degree,
+        density=degree / (n - 1) if n > 1 else float("nan"),
+        clustering=float(measured["clustering"].mean()),
+        diameter=float(measured["eccentricity"].max()),
+        path_length=float(distances / pairs) if pairs else float("nan"),
+        weak_components=np.unique(measured["component"]).size,
+        strong_components=np.unique(measured["strong_component"]).size,
+    )
+
+
+def _there(run: Run, during: Share) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The peers, and the ends of the links, that were there in the window."""
+    (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
+    alive = (pc.field("vf") < (last + 1) * k) & (pc.field("vt") > first * k)
+    layers = run.facts.layers
+    counted = alive if layers is None else alive & pc.field("layer").isin(layers)
+    presence = run.stored.read("presence", ["peer"], alive)["peer"]
+    links: pa.Table = run.stored.read("links", ["src", "dst"], counted)
+    links = links.group_by(["src", "dst"]).aggregate([])
+    return np.unique(presence.to_numpy()), [links[name].to_numpy() for name in ("src", "dst")]
