@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.completion import complete_plotted, complete_runs
-from cli.estimates import side_by_side
 from cli.options import Output, Window, comma_list, command
-from cli.output import Rows, output_format, show, whole_file
+from cli.output import Rows, output_format, show, to_stdout, whole_file
 from cli.settings import Settings
 from model.errors import UnknownName, UseError
 
@@ -105,7 +105,7 @@ def compare(
         with whole_file(comparing.plot) as place:
             save(figure, place, form)
         settings.say(f"wrote {comparing.plot}")
-    show(_rows(table, comparing.over, output), output, settings)
+    show(_rows(table, comparing.over, output, settings), output, settings)
     settings.say(
         f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
     )
@@ -176,9 +176,16 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
     return comparison(table, found.runs) if over == "runs" else comparison_settings(table, over)
 
 
-def _rows(table: pa.Table, over: str, output: Output) -> Rows:
+def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
     """For programs a row per estimate; for people groups beside one another, where they fit."""
-    if over == "intervals" or output_format(output) not in ("table", "md"):
+    from cli.estimates import for_people
+    from cli.layout import terminal_width
+
+    form = output_format(output)
+    if over == "intervals" or form not in ("table", "md"):
         return Rows.of_arrow(table.column_names, table.to_batches())
-    records = table.to_pylist()
-    return side_by_side(records, () if over == "runs" else (over,))
+    width = terminal_width(sys.stdout) if form == "table" and to_stdout(output.file) else None
+    rows, hidden = for_people(table.to_pylist(), () if over == "runs" else (over,), width)
+    if hidden:
+        settings.say(f"(no room for {'; '.join(hidden)}; --format md or csv shows all)")
+    return rows

@@ -7,45 +7,70 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
+from cli.layout import Grid
 from cli.output import Rows
 
 _WIDE = 4
 """Up to so many groups stand beside one another, more below one another."""
+_ANY = 10**6
+"""A width in which everything fits."""
 _MOST = 7
 """From so many decimals on a value is told by its first six digits."""
 
 Record = dict[str, Any]
 
 
-def side_by_side(records: Sequence[Record], over: tuple[str, ...] = ()) -> Rows:
+def for_people(
+    records: Sequence[Record], over: tuple[str, ...] = (), width: int | None = None
+) -> tuple[Rows, tuple[str, ...]]:
     """Rows of analytics.comparison.compare: a row per metric, a column per group or contrast.
 
     With `over`, the name of a parameter, the records are those of `compare_settings`: a row
-    per metric and setting. More groups than fit stand below one another.
+    per metric and setting. More groups than fit stand below one another. In `width` cells the
+    last columns are left out, rather than a part of a number; their names are given too.
     """
     runs: Counter[str] = Counter()
     for record in records:
         runs[record["group"]] = max(runs[record["group"]], record["runs"])
     every = [{**record, "runs": runs[record["group"]]} for record in records]
-    if len({of["group"] for of in every if of["estimate"] == "mean"}) > _WIDE:
-        return _below_one_another(every, over)
-    heads = list(dict.fromkeys(map(_head, every)))
+    groups = len({of["group"] for of in every if of["estimate"] == "mean"})
+    keys = ("metric", *over)
+    rows = _side_by_side(every, keys)
+    needed = len(keys) + groups
+    if groups > _WIDE or _width(rows, needed) > (width or _ANY):
+        rows, needed = _below_one_another(every, keys), len(keys) + 2
+    count = len(rows.columns)
+    while count > needed and _width(rows, count) > (width or _ANY):
+        count -= 1
+    return _first(rows, count), rows.columns[count:]
+
+
+def _side_by_side(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
+    heads = list(dict.fromkeys(map(_head, records)))
     cells: dict[tuple[str, ...], Record] = {}
-    for of in every:
+    for of in records:
         row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
         row[_head(of)] = told(of)
     names = (*heads, "unit", "over")
-    return Rows(
-        ("metric", *over, *names),
-        [(*place, *(row.get(name) for name in names)) for place, row in cells.items()],
-    )
+    values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
+    return Rows((*keys, *names), values)
 
 
-def _below_one_another(records: Sequence[Record], over: tuple[str, ...]) -> Rows:
-    rows = [
-        (*_place(of), of["group"], told(of), of["runs"], of["unit"], of["over"]) for of in records
-    ]
-    return Rows(("metric", *over, "group", "mean ± 95 %", "runs", "unit", "over"), rows)
+def _below_one_another(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
+    about = ("runs", "unit", "over")
+    rows = [(*_place(of), of["group"], told(of), *(of[name] for name in about)) for of in records]
+    return Rows((*keys, "group", "estimate, 95 %", *about), rows)
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    """The first columns."""
+    return Rows(rows.columns[:count], [values[:count] for values in rows.values])
+
+
+def _width(rows: Rows, count: int) -> int:
+    """Cells that a line of the first columns takes."""
+    first = _first(rows, count)
+    return Grid.of(first.columns, list(first.values)).width
 
 
 def _place(of: Record) -> tuple[str, ...]:

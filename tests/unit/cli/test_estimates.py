@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.estimates import side_by_side, told
+from cli.estimates import for_people, told
 
 
 def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_a_contrast_has_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
 
 def test_groups_stand_beside_one_another() -> None:
     pair = record("a / b", 2.0, estimate="paired ratio")
-    rows = side_by_side([record("a", 6.0, n=2, runs=2), record("b", 3.0), pair])
+    rows, _ = for_people([record("a", 6.0, n=2, runs=2), record("b", 3.0), pair])
     assert rows.columns == (
         "metric", "a (2 runs)", "b (1 run)", "a / b, paired", "unit", "over",
     )  # fmt: skip
@@ -57,7 +57,7 @@ def test_groups_stand_beside_one_another() -> None:
 
 
 def test_more_groups_than_fit_stand_below_one_another() -> None:
-    rows = side_by_side([record(f"g{i}", float(i)) for i in range(5)])
+    rows, _ = for_people([record(f"g{i}", float(i)) for i in range(5)])
     assert [row[1:3] for row in rows.values] == [(f"g{i}", str(i)) for i in range(5)]
 
 
@@ -68,10 +68,33 @@ def test_each_setting_has_its_row() -> None:
         record("a", 2.0, setting="5"),
         record("b", 3.0, setting="5"),
     ]
-    rows = side_by_side(every, ("churn",))
+    rows, _ = for_people(every, ("churn",))
     assert rows.columns == ("metric", "churn", "a (2 runs)", "b (1 run)", "unit", "over")
     about = ("hops", "mean of intervals")
     assert list(rows.values) == [
         ("diameter", "0", "1", None, *about),
         ("diameter", "5", "2 (n = 1)", "3", *about),
     ]
+
+
+def test_a_number_is_shown_whole_or_not_at_all() -> None:
+    groups = [record(name, 3.14159, low=3.0, high=3.28318, n=2, runs=2) for name in ("a", "b")]
+    every = [*groups, record("a / b", 1.0, low=0.9, high=1.1, estimate="ratio")]
+    whole, nothing = for_people(every)
+    assert nothing == ()
+    cells = {str(cell) for row in whole.values for cell in row}
+    for width in range(20, 100):
+        rows, hidden = for_people(every, width=width)
+        assert {str(cell) for row in rows.values for cell in row} <= cells | {
+            "a",
+            "b",
+            "a / b",
+            "2",
+        }
+        if rows.columns[1] == "group":
+            assert rows.columns[2] == "estimate, 95 %"
+            assert len(list(rows.values)) == 3
+        else:
+            assert (*rows.columns, *hidden) == whole.columns
+            assert len(rows.columns) >= 3
+    assert for_people(every, width=25)[0].columns[1] == "group"
