@@ -91,6 +91,9 @@ class Rings:
         """The ring neighbours, topic by topic."""
         rows = self.overlay.rings_of(peer)[:, PEER].tolist()
         for topic, row in zip(self.overlay.topics[peer], rows, strict=True):
-            neighbours = dict.fromkeys(row)
-            neighbours.pop(-1, None)
-            yield Links("rings", topic, [*neighbours])
+            is_whole = -1 not in row and len({*row}) == len(row)
+            yield Links("rings", topic, row if is_whole else _distinct(row))
+
+
+def _distinct(row: list[int]) -> list[int]:
+    return [other for other in dict.fromkeys(row) if other >= 0]

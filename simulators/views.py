@@ -19,7 +19,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from numba.core.types import int32, int64
+from numba.core.types import int32, int64, uint64
 
 from simulators.compiled import Int32s, Int64s, compiled
 
@@ -31,7 +31,9 @@ PROFILE_TOPIC_BYTES = 5
 PEER, AGE = 0, 1
 """The two rows of a view and of a message."""
 
-VIEWS, VIEW, DRAWS, NUMBERS = int32[:, :, ::1], int32[:, ::1], int64[::1], int32[::1]
+VIEWS, VIEW, NUMBERS = int32[:, :, ::1], int32[:, ::1], int32[::1]
+WORDS, DRAWS = uint64[:, ::1], int64[::1]
+
 _LOW = 0xFFFFFFFF
 
 

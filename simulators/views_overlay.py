@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
-from numba.core.types import int64, uint64
+from numba.core.types import int64
 from numba.experimental import structref
 
 from simulators.compiled import IS_PLAIN, Int32s, Int64s, Words, compiled
@@ -28,6 +28,7 @@ from simulators.views import (
     PROFILE_TOPIC_BYTES,
     VIEW,
     VIEWS,
+    WORDS,
     drop,
     empty_views,
     filled,
@@ -43,7 +44,7 @@ FIELDS: dict[str, Any] = {
     "held": NUMBERS,
     "awaited": NUMBERS,
     "position": NUMBERS,
-    "profiles": uint64[:, ::1],
+    "profiles": WORDS,
     "entry_bytes": NUMBERS,
     "place": NUMBERS,
     "draws": DRAWS,

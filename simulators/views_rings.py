@@ -19,30 +19,32 @@ def distance(position: Int32s, begin: int, end: int) -> int:
     return steps if steps >= 0 else steps + position.size
 
 
-@compiled(VIEW, NUMBERS, int64, int64, int64)
-def offer(ring: Int32s, position: Int32s, owner: int, other: int, age: int) -> None:
-    """Let somebody into both sides of its owner's ring where it is nearer than who is there."""
-    side = ring.shape[1] // 2
+@compiled(VIEWS, int64, NUMBERS, int64, int64, int64)
+def offer(rings: Int32s, row: int, position: Int32s, owner: int, other: int, age: int) -> None:
+    """Let somebody into both sides of its owner's ring in that row, where it is nearer than who
+    is there.
+    """
+    side = rings.shape[2] // 2
     for begin in (0, side):
-        apart = distance(position, owner, other)
-        if begin:
-            apart = position.size - apart
-        for place in range(begin, begin + side):
-            held = ring[PEER, place]
-            if held == other:
-                ring[AGE, place] = min(ring[AGE, place], age)
-                break
+        # Before the owner, distances are those from the neighbour to it.
+        apart = distance(position, other, owner) if begin else distance(position, owner, other)
+        place = begin + side
+        while place > begin:
+            held = rings[row, PEER, place - 1]
             if held >= 0:
-                held_apart = distance(position, owner, held)
-                if begin:
-                    held_apart = position.size - held_apart
-                if held_apart < apart:
-                    continue
-            for behind in range(begin + side - 1, place, -1):
-                ring[PEER, behind] = ring[PEER, behind - 1]
-                ring[AGE, behind] = ring[AGE, behind - 1]
-            ring[PEER, place], ring[AGE, place] = other, age
-            break
+                near, far = (held, owner) if begin else (owner, held)
+                if distance(position, near, far) < apart:
+                    break
+            place -= 1
+        if place == begin + side:
+            continue
+        if rings[row, PEER, place] == other:
+            rings[row, AGE, place] = min(rings[row, AGE, place], age)
+            continue
+        for behind in range(begin + side - 1, place, -1):
+            rings[row, PEER, behind] = rings[row, PEER, behind - 1]
+            rings[row, AGE, behind] = rings[row, AGE, behind - 1]
+        rings[row, PEER, place], rings[row, AGE, place] = other, age
 
 
 @compiled(_PROFILE, int64)
@@ -61,13 +63,13 @@ def _offer_by_topic(
     overlay: Overlay, rings: Int32s, owner: int, topics: Words, other: int, age: int
 ) -> None:
     """Offer somebody to those of the owner's rings, one for each of `topics`, that it fits."""
-    row, theirs = 0, overlay.profiles[other]
+    profiles, position, row = overlay.profiles, overlay.position, 0
     for word in range(topics.size):
-        shared = topics[word] & theirs[word]
+        shared = topics[word] & profiles[other, word]
         while shared != 0:
             rest = shared & (shared - np.uint64(1))
             lower = topics[word] & ((shared ^ rest) - np.uint64(1))
-            offer(rings[row + population(lower)], overlay.position, owner, other, age)
+            offer(rings, row + population(lower), position, owner, other, age)
             shared = rest
         row += population(topics[word])
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba.core.types import int64, uint64
+from numba.core.types import int64
 
 from simulators.compiled import Int32s, Int64s, Words, compiled, population
-from simulators.views import AGE, PEER, VIEW, bytes_of, drop, filled, grow_older
+from simulators.views import AGE, PEER, VIEW, WORDS, bytes_of, drop, filled, grow_older
 from simulators.views_overlay import PACKED, Overlay, known
 
-_WISHES = uint64[:, ::1]
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
 """A key's low 20 bits are youth: 2²⁰ − 1 − age; its next 20 the overlap; the rest priority."""
 
 
-@compiled(_WISHES, int64[::1])
+@compiled(WORDS, int64[::1])
 def _add_short(wishes: Words, lacks: Int64s) -> None:
     k = 0
     for word in range(wishes.shape[1]):
@@ -33,12 +32,11 @@ def wishes_of(overlay: Overlay, peer: int) -> Words:
     """
     lacks = np.empty(overlay.held[peer], np.int64)
     most = 0
-    capacity = overlay.rings.shape[2]
+    rings, first = overlay.rings, overlay.first[peer]
     for k in range(lacks.size):
-        ring = overlay.rings[overlay.first[peer] + k]
-        lacks[k] = capacity
-        for place in range(capacity):
-            lacks[k] -= ring[PEER, place] >= 0
+        lacks[k] = 0
+        for place in range(rings.shape[2]):
+            lacks[k] += rings[first + k, PEER, place] < 0
         most = max(most, lacks[k])
     profile = overlay.profiles[peer]
     wishes = np.zeros((1 + most, profile.size), np.uint64)
@@ -48,18 +46,17 @@ def wishes_of(overlay: Overlay, peer: int) -> Words:
     return wishes
 
 
-@compiled(PACKED, _WISHES, int64, int64)
-def nearness(overlay: Overlay, wishes: Words, other: int, age: int) -> int:
+@compiled(WORDS, WORDS, int64, int64)
+def nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
     """How near somebody is to who has those wishes: by the ring neighbours it could be among
     those that are missing, then by the topics they share, then by how lately it was heard of.
     """
-    profile = overlay.profiles[other]
     shared = missing = 0
-    for word in range(profile.size):
-        shared += population(profile[word] & wishes[0, word])
+    for word in range(wishes.shape[1]):
+        shared += population(profiles[other, word] & wishes[0, word])
     for row in range(1, wishes.shape[0]):
-        for word in range(profile.size):
-            missing += population(profile[word] & wishes[row, word])
+        for word in range(wishes.shape[1]):
+            missing += population(profiles[other, word] & wishes[row, word])
     youth = max(0, _OVERLAP_UNIT - 1 - int(age))
     return missing * _PRIORITY_UNIT + shared * _OVERLAP_UNIT + youth
 
@@ -71,7 +68,7 @@ def fill_with_nearest(
     """Put the candidates nearest to the target, the nearest first, into `chosen` from `begin` on
     as far as it goes; where they end. Of those as near the earlier win.
     """
-    wishes = wishes_of(overlay, target)
+    profiles, wishes = overlay.profiles, wishes_of(overlay, target)
     width = chosen.shape[1]
     keys = np.empty(width, np.int64)
     end = begin
@@ -79,7 +76,7 @@ def fill_with_nearest(
         other, age = candidates[PEER, k], candidates[AGE, k]
         if other == target:
             continue
-        key = nearness(overlay, wishes, other, age)
+        key = nearness(profiles, wishes, other, age)
         if end < width:
             end += 1
         elif end == begin or key <= keys[end - 1]:

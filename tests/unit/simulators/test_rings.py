@@ -51,18 +51,18 @@ class TestRing:
         random = Random(seed)
         position = np.array(random.sample(range(PEERS), PEERS), np.int32)
         for owner in range(PEERS):
-            ring = np.full((2, 6), -1, np.int32)
+            rings = np.full((1, 2, 6), -1, np.int32)
             offered = set()
             for other in random.choices([p for p in range(PEERS) if p != owner], k=12):
                 offered.add(other)
-                offer(ring, position, owner, other, 5)
-                assert ring[PEER].tolist() == ring_of(position, owner, offered, 3)
+                offer(rings, 0, position, owner, other, 5)
+                assert rings[0, PEER].tolist() == ring_of(position, owner, offered, 3)
 
     def test_who_is_heard_of_again_is_younger(self) -> None:
-        ring, position = np.full((2, 4), -1, np.int32), np.arange(9, dtype=np.int32)
+        rings, position = np.full((1, 2, 4), -1, np.int32), np.arange(9, dtype=np.int32)
         for age in (7, 3, 5):
-            offer(ring, position, 0, 4, age)
-        assert ring.tolist() == [[4, -1, 4, -1], [3, -1, 3, -1]]
+            offer(rings, 0, position, 0, 4, age)
+        assert rings[0].tolist() == [[4, -1, 4, -1], [3, -1, 3, -1]]
 
     def test_positions_wrap(self) -> None:
         position = np.array([2, 0, 1], np.int32)
