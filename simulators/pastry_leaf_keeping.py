@@ -118,7 +118,8 @@ class LeafKeeping:
         if other in node.doubted:
             node.doubted.remove(other)
             node.version += 1
-        node.add(other)
+        if node.add(other):
+            self.application.leaves_changed(peer)
 
     def ask(self, peer: int, other: int) -> None:
         """Probe somebody who was named, unless that is under way or it failed of late."""

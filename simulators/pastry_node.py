@@ -105,14 +105,14 @@ class Node:
         slots = range(first, first + (1 << self._b))
         return [self.table[slot] for slot in slots if slot in self.table]
 
-    def add(self, peer: int) -> None:
-        """Take in a peer that was heard from, where there is room for it."""
-        is_news = self.leaves.add(peer)
+    def add(self, peer: int) -> bool:
+        """Take in a peer that was heard from, where there is room; whether it is a new leaf."""
+        is_leaf = self.leaves.add(peer)
         slot = self.slot(self.ring.ids[peer])
-        if slot not in self.table:
-            self.table[slot] = peer
-            is_news = True
-        self.version += is_news
+        if is_leaf or slot not in self.table:
+            self.table.setdefault(slot, peer)
+            self.version += 1
+        return is_leaf
 
     def measure(self, peer: int, round_trip_us: int) -> None:
         """Prefer the nearer: the neighbourhood set keeps the nearest of those who have been

@@ -55,5 +55,8 @@ class Application:
     def ready(self, peer: int) -> None:
         """The peer has found its place; it may route and answer for keys from now on."""
 
+    def leaves_changed(self, peer: int) -> None:
+        """Others have come near to the peer on the ring."""
+
     def lost(self, peer: int, other: int) -> None:
         """The peer found that another one is down."""

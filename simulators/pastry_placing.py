@@ -7,34 +7,34 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from simulators.pastry import Pastry
+from simulators.pastry_overlay import Overlay
 
 Words = npt.NDArray[np.uint64]
 Indexes = npt.NDArray[np.int64]
 
 
-def place(pastry: Pastry, peers: Sequence[int]) -> None:
+def place(overlay: Overlay, peers: Sequence[int]) -> None:
     """Give these peers, and none else, the state in which joining would leave them in the end.
 
     Leaf sets are exact; an entry of a routing table is any peer that fits there, evenly drawn
     by the network's generator, which is what joins come to where all are equally far apart.
     No message is sent. The peers are ready, but nothing built on Pastry is told.
     """
-    order = sorted(peers, key=pastry.ring.ids.__getitem__)
-    half = pastry.nodes[order[0]].leaves.half
+    order = sorted(peers, key=overlay.ring.ids.__getitem__)
+    half = overlay.nodes[order[0]].leaves.half
     for place_, peer in enumerate(order):
-        node = pastry.keeping.reset(peer)
+        node = overlay.keeping.reset(peer)
         node.is_placed = node.is_ready = True
         for step in range(1, min(half, len(order) - 1) + 1):
             node.leaves.add(order[(place_ + step) % len(order)])
             node.leaves.add(order[place_ - step])
-    _fill_tables(pastry, np.array(order))
+    _fill_tables(overlay, np.array(order))
 
 
-def _fill_tables(pastry: Pastry, order: Indexes) -> None:
-    ring = pastry.ring
+def _fill_tables(overlay: Overlay, order: Indexes) -> None:
+    ring = overlay.ring
     ids = np.array([ring.ids[peer] for peer in order], np.uint64)
-    random = np.random.default_rng(pastry.net.random.getrandbits(64))
+    random = np.random.default_rng(overlay.net.random.getrandbits(64))
     for shared in range(ring.bits // ring.b):
         rest = np.uint64(ring.bits - ring.b * (shared + 1))
         is_any = False
@@ -42,7 +42,7 @@ def _fill_tables(pastry: Pastry, order: Indexes) -> None:
             found = _drawn(ids, _prefixes(ids >> rest, digit, ring.b) << rest, rest, random)
             own = (ids >> rest & np.uint64((1 << ring.b) - 1)) == digit
             for at in np.flatnonzero((found >= 0) & ~own):
-                pastry.nodes[order[at]].table[shared << ring.b | digit] = int(order[found[at]])
+                overlay.nodes[order[at]].table[shared << ring.b | digit] = int(order[found[at]])
                 is_any = True
         if not is_any:
             return

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from simulators.network import Copy, Kind, Links, Network, Publication, System
-from simulators.pastry import TOO_FAR
-from simulators.pastry_parameters import HEADER_BYTES, ID_BYTES
+from simulators.pastry_overlay import TOO_FAR
 from simulators.scribe_parameters import ScribeParameters
 from simulators.scribe_trees import Trees
+
+COPY_BYTES = 48
+"""Beside the content, as of copies that are forwarded."""
 
 
 class Passing(NamedTuple):
@@ -167,5 +169,4 @@ class Scribe(System):
         self._send(kind, peer, publisher, Passing(copy.publication, copy.hops + 1))
 
     def _send(self, kind: Kind, peer: int, to: int, copy: Passing) -> None:
-        size = HEADER_BYTES + 3 * ID_BYTES + copy.publication.size
-        self.net.send(kind, peer, to, copy, size)
+        self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)

@@ -31,7 +31,6 @@ class Group:
         self.path: Path = UNSURE
         """From the root down to the parent, as the parent said last."""
 
-
     @property
     def is_attached(self) -> bool:
         """Whether publications come down to the peer, as far as it knows."""

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from simulators.network import Network
 from simulators.parameters import us
-from simulators.pastry import Pastry
 from simulators.pastry_node import NOBODY
+from simulators.pastry_overlay import Overlay
 from simulators.pastry_parameters import Application, bytes_of
 from simulators.scribe_parameters import ScribeParameters
 from simulators.scribe_state import UNSURE, Beat, Group, Member, Parent
@@ -25,7 +25,7 @@ class Trees(Application):
 
     def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
         self.net = net
-        self.pastry = Pastry(net, parameters, topics, application=self)
+        self.pastry = Overlay(net, parameters, topics, application=self)
         self.keys = self.pastry.keys
         self.members = [Member(peer) for peer in range(net.size)]
         period_us = us(parameters.heartbeat)
@@ -57,6 +57,14 @@ class Trees(Application):
         """Pastry has found the peer's place: look for all parents."""
         for topic in list(self.members[peer].groups):
             self._attach_if_new(peer, topic)
+
+    def leaves_changed(self, peer: int) -> None:
+        """Step down at once as the root of topics to whose keys somebody else is closer now:
+        publications go there.
+        """
+        for topic in self.members[peer].topics_under(peer):
+            if self.pastry.nodes[peer].next_hop(self.keys[topic]) != peer:
+                self._attach(peer, topic)
 
     def lost(self, peer: int, other: int) -> None:
         """Somebody is down: find other parents, and forget the child."""
