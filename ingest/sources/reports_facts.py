@@ -26,8 +26,9 @@ class Words:
     """How a source of reports calls things to people."""
 
     run: str = "run"
-    header: str = "run headers and ends"
-    """What is left where there is no report."""
+    header: str = "a header"
+    """What may name one without a report of it."""
+    headers: str = "run headers and ends"
 
 
 def describe(
@@ -61,7 +62,7 @@ def _the_run(found: Mapping[str | None, int], only: str | None, words: Words) ->
     if not any(found.values()):
         raise InputError(
             "no report could be read",
-            f"all that could be read are {words.header}"
+            f"all that could be read are {words.headers}"
             if found
             else "every record was refused; see the quarantine",
         )
@@ -70,7 +71,7 @@ def _the_run(found: Mapping[str | None, int], only: str | None, words: Words) ->
         if only not in named:
             raise UnknownName(words.run, only, named)
         if not found[only]:
-            raise InputError(f"the input names {words.run} '{only}', but has no report of it")
+            raise InputError(f"the input has {words.header} of {words.run} '{only}', but no report")
         return only
     if len(named) > 1:
         told = ", ".join(f"{run} ({found[run]} reports)" for run in named)

@@ -20,7 +20,7 @@ from ingest.sources.vizpub_files import MERGED, read_nodes, recognised
 from ingest.sources.vizpub_nodes import BYTES, COUNTERS, node_records
 from model.errors import InputError
 
-_WORDS = facts.Words("protocol", "files without nodes")
+_WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
 
 

@@ -270,7 +270,7 @@ class TestFacts:
         links, stays = table(run, "links"), table(run, "presence")
         for expected in told:
             at = expected["interval"]
-            graph = nx.Graph()
+            graph: nx.Graph[str] = nx.Graph()
             graph.add_nodes_from(row["peer"] for row in stays if row["vf"] <= at < row["vt"])
             graph.add_edges_from(
                 (row["src"], row["dst"]) for row in links if row["vf"] <= at < row["vt"]

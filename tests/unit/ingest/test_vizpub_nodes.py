@@ -80,7 +80,22 @@ def test_unknown_fields_are_named_with_their_place() -> None:
 def test_the_fast_look_passes_nothing_unsound() -> None:
     """Nodes with one value replaced, dropped or added at random. Keys are compared by Spark."""
     chance = random.Random(SEED)
-    values = [None, -1, 2**70, 1.5, "", "x", "a\u0001b", "\\", True, [], [1], {}, {"m": {}}, "🌍"]
+    values: list[Any] = [
+        None,
+        -1,
+        2**70,
+        1.5,
+        "",
+        "x",
+        "a\u0001b",
+        "\\",
+        True,
+        [],
+        [1],
+        {},
+        {"m": {}},
+        "🌍",
+    ]
     passed = 0
     for _ in range(3000):
         changed = deepcopy(chance.choice(NODES))
