@@ -122,7 +122,7 @@ class Measures:
         return mean([value for value in found if value is not None])
 
     def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
-        """One value of each metric for every run."""
+        """One value of each metric for every run, by the names that `metric_of` gives them."""
         from analytics.comparison import Measured
 
         return [
@@ -130,7 +130,7 @@ class Measures:
                 r.run.facts.name,
                 r.group,
                 r.seed,
-                {metric: self._value(metric, r, during) for metric in metrics},
+                {metric_of(metric).name: self._value(metric, r, during) for metric in metrics},
             )
             for r in self.replicas
         ]

@@ -219,7 +219,7 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
         if row["estimate"] == "mean":
             estimate = found.measures.estimate(row["metric"], row["group"], content.window)
             cells[row["metric"], row["group"]] = told(estimate)
-    names = [(metric, _with_unit(metric)) for metric in content.metrics]
+    names = [(metric_of(metric).name, _with_unit(metric)) for metric in content.metrics]
     if len(found.groups) <= _WIDE:
         rows = [
             (shown, about.get(metric, ""), *(cells.get((metric, g), UNKNOWN) for g in found.groups))
@@ -236,8 +236,8 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
 
 
 def _with_unit(metric: str) -> str:
-    unit = metric_of(metric).unit
-    return f"{metric} ({unit})" if unit else metric
+    of = metric_of(metric)
+    return f"{of.name} ({of.unit})" if of.unit else of.name
 
 
 def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:

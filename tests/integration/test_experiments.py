@@ -1,0 +1,188 @@
+"""An experiment from its file to its report, and what is made again when it is run again."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from ingest.run import Run
+
+TEXT = """
+title = "Rings of sixteen"
+about = "Two fanouts."
+source = "none"
+seeds = [1, 2]
+metrics = ["hit_ratio", "messages/receptions", "union/nodes"]
+notes = ["A note."]
+
+[world]
+peers = 16
+intervals = 12
+workload = "uniform:topics=1,subscriptions=1"
+publications = "script:at=11"
+
+[[systems]]
+name = "F = 2"
+system = "poldercast"
+layers = ["rings"]
+
+[[systems]]
+name = "F = 3"
+system = "poldercast"
+parameters = { fanout = 3 }
+
+[[published]]
+kind = "value"
+what = "Copies"
+source = "n·F"
+metric = "messages/receptions"
+of = "F = 3"
+value = 48
+relative = 0
+
+[[published]]
+kind = "value"
+what = "Too much to ask"
+source = "nobody"
+metric = "hit_ratio"
+of = "F = 2"
+above = 1
+why = "It is a share."
+
+[[published]]
+kind = "order"
+what = "Fanout costs copies"
+source = "n·F"
+metric = "messages/receptions"
+order = ["F = 2", "F = 3"]
+
+[[figures]]
+kind = "tree"
+name = "tree"
+caption = "A tree."
+groups = ["F = 3"]
+
+[[figures]]
+kind = "series"
+name = "size"
+caption = "Peers."
+metrics = ["network_size"]
+
+[small]
+seeds = [1]
+"""
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("experiment")
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Callable[..., Result]:
+    path = folder / "rings.toml"
+    path.write_text(TEXT, "utf-8")
+
+    def call(*options: str) -> Result:
+        words = ["experiment", "run", str(path), "--out", str(folder / "out"), *options]
+        return CliRunner().invoke(app, words)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def first(run: Callable[..., Result]) -> Result:
+    return run()
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_says_what_came_out(first: Result) -> None:
+    assert first.exit_code == 0, first.output
+    assert "F = 2, seed 1: simulated in" in first.stderr
+    assert "2 of 3 claims met" in first.stderr
+
+
+def test_the_report_holds_ours_to_what_is_published(first: Result, folder: Path) -> None:
+    text = (folder / "out/report.md").read_text("utf-8")
+    assert "| 1 | Copies | n·F | 48 exactly | 48 | met |" in text
+    assert "| **not met** |" in text
+    assert "- 2, Too much to ask: It is a share." in text
+    assert "A note." in text
+    for name in ("tree-f-3.png", "tree-f-3.svg", "tree-f-3.gexf", "tree-f-3.csv", "size.png"):
+        assert (folder / "out/figures" / name).stat().st_size > 100
+
+
+def test_the_tables_have_it_all(first: Result, folder: Path) -> None:
+    published = rows(folder / "out/published.csv")
+    assert [row["outcome"] for row in published] == ["met", "not met", "met"]
+    values = {(r["metric"], r["group"]): r["value"] for r in rows(folder / "out/values.csv")}
+    assert values["union/nodes", "F = 2"] == "16"
+    assert values["messages/receptions", "F = 2"] == "32"
+    kinds = {row["kind"] for row in rows(folder / "out/runs.csv")}
+    assert {"publication"} < kinds
+
+
+def test_the_runs_are_in_a_workspace_of_their_own(first: Result, folder: Path) -> None:
+    assert Run.open(folder / "out/workspace", "f-3-1").facts.parameters["fanout"] == 3
+    assert Run.open(folder / "out/workspace", "f-2-1").facts.layers == ("rings",)
+    assert not list((folder / "out/simulations").rglob("*.ndjson.gz"))
+
+
+def test_what_is_there_is_not_made_again(
+    first: Result, run: Callable[..., Result], folder: Path
+) -> None:
+    gone, kept = (folder / "out/workspace/runs" / name for name in ("f-2-1", "f-3-1"))
+    before = (kept / "run.json").stat().st_mtime_ns
+    shutil.rmtree(gone)
+    (folder / "out/report.md").unlink()
+    again = run()
+    assert again.exit_code == 0
+    assert "F = 3, seed 1" not in again.stderr
+    assert (kept / "run.json").stat().st_mtime_ns == before
+    assert (gone / "run.json").exists()
+    assert (folder / "out/report.md").exists()
+    assert "all 2 runs are complete" in run().stderr
+
+
+def test_a_part_alone_leaves_the_rest_unknown(
+    first: Result, run: Callable[..., Result], folder: Path
+) -> None:
+    part = run("--only", "F = 2")
+    assert part.exit_code == 0
+    outcomes = [row["outcome"] for row in rows(folder / "out/published.csv")]
+    assert outcomes == ["not known", "not met", "not known"]
+    assert run("--only", "F = 4").exit_code == 2
+
+
+def test_other_parameters_in_the_same_place_are_refused(
+    first: Result, run: Callable[..., Result], folder: Path
+) -> None:
+    path = folder / "rings.toml"
+    path.write_text(TEXT.replace("peers = 16", "peers = 17"), "utf-8")
+    try:
+        refused = run()
+    finally:
+        path.write_text(TEXT, "utf-8")
+    assert refused.exit_code == 2
+    assert "of other parameters; give another --out, or --replace" in refused.stderr
+
+
+def test_data_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VIZPUB_DATA", raising=False)
+    words = ["experiment", "run", "table-4.3", "--out", str(tmp_path), "--data", str(tmp_path)]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 2
+    assert "skype.avt.gz: availability of Skype super-peers" in refused.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from analytics.estimates import Estimate, mean, ratio
+from experiments.claims import Claim
+from experiments.measures import Measures
+from experiments.terms import WHOLE, Share, groups_of
+from model.errors import UnknownName, UseError
+
+ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
+
+
+@dataclass
+class Told(Measures):
+    """Values that were written down, by metric and group, or group and part of the run."""
+
+    values: dict[Any, list[float]] = field(default_factory=dict)
+
+    def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
+        first, *others = (self.values.get(group, []) for group in groups_of(term))
+        return ratio(first, others[0]) if others else mean(first)
+
+    def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
+        before, after = (self.values[group, part][0] for part in parts)
+        return Estimate(after / before - 1)
+
+    def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
+        return Estimate(self.values[metrics][0])
+
+
+def claim(**given: Any) -> Claim:
+    made: Claim = msgspec.convert({**ABOUT, **given}, Claim)
+    return made
+
+
+def outcome(values: dict[Any, list[float]], **given: Any) -> str:
+    return claim(**given).verdict(Told([], values=values)).outcome
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("bounds", "ours", "expected"),
+        [
+            ({"value": 10, "relative": 0.1}, 11.0, "met"),
+            ({"value": 10, "relative": 0.1}, 11.1, "not met"),
+            ({"value": -10, "relative": 0.1}, -9.5, "met"),
+            ({"value": 10, "absolute": 0.5}, 9.5, "met"),
+            ({"value": 10, "absolute": 0.5}, 9.4, "not met"),
+            ({"value": 10, "relative": 0}, 10.0, "met"),
+            ({"value": 10, "relative": 0}, 10.0001, "not met"),
+            ({"value": 0.1 + 0.2, "relative": 0}, 0.3, "met"),
+            ({"range": [8, 30]}, 8.0, "met"),
+            ({"range": [8, 30]}, 31.0, "not met"),
+            ({"value": 21, "range": [8, 30]}, 12.0, "met"),
+            ({"above": 20}, 20.0, "not met"),
+            ({"below": 20}, 19.0, "met"),
+            ({"above": 1, "below": 2}, 1.5, "met"),
+            ({"value": 10}, 99.0, "shown"),
+        ],
+    )
+    def test_bounds(self, bounds: dict[str, Any], ours: float, expected: str) -> None:
+        assert outcome({"a": [ours]}, kind="value", of="a", **bounds) == expected
+
+    def test_it_is_the_mean_that_is_judged(self) -> None:
+        values = {"a": [8.0, 12.0]}
+        assert outcome(values, kind="value", of="a", value=10, relative=0) == "met"
+
+    def test_two_groups_make_a_ratio(self) -> None:
+        values = {"a": [30.0], "b": [3.0]}
+        assert outcome(values, kind="value", of="a / b", value=10, relative=0) == "met"
+
+    def test_what_was_not_run_is_not_known(self) -> None:
+        assert outcome({}, kind="value", of="a", above=1) == "not known"
+        assert outcome({"a": [1.0]}, kind="order", order=["a", "b"]) == "not known"
+
+    def test_how_far_off_it_is(self) -> None:
+        found = claim(kind="value", of="a", value=10, relative=0.01)
+        assert found.verdict(Told([], values={"a": [12.0]})).deviation == "+20%"
+        assert found.verdict(Told([], values={"a": [50.0]})).deviation == "5 times"
+
+    def test_change_is_a_share_of_what_was_before(self) -> None:
+        values = {("a", (0.0, 0.1)): [10.0], ("a", (0.5, 0.6)): [9.0]}
+        spans = {"before": [0.0, 0.1], "after": [0.5, 0.6]}
+        assert outcome(values, kind="change", of="a", range=[-0.11, 0], **spans) == "met"
+        assert outcome(values, kind="change", of="a", above=0, **spans) == "not met"
+
+    def test_correlations_are_of_metrics_of_peers(self) -> None:
+        found = claim(kind="correlation", metric="degree", to="subscriptions", of="a", above=0.7)
+        found.check()
+        assert found.verdict(Told([], values={("degree", "subscriptions"): [0.8]})).outcome == "met"
+
+
+class TestOrders:
+    def test_each_is_less_than_the_next(self) -> None:
+        values = {"a": [1.0], "b": [2.0], "c": [3.0]}
+        assert outcome(values, kind="order", order=["a", "b", "c"]) == "met"
+        assert outcome(values, kind="order", order=["a", "c", "b"]) == "not met"
+        assert outcome(values | {"b": [1.0]}, kind="order", order=["a", "b"]) == "not met"
+
+    def test_ratios_can_be_ordered(self) -> None:
+        values = {"a": [1.0], "b": [2.0], "c": [3.0]}
+        assert outcome(values, kind="order", order=["a / b", "c / b"]) == "met"
+
+    def test_in_words(self) -> None:
+        assert claim(kind="order", order=["a", "b / c"]).published == "a < (b / c)"
+        told = claim(kind="value", of="a", value=21.1, range=[8, 30]).published
+        assert told == "21.1 (8 to 30)"
+        assert claim(kind="value", of="a", value=189, relative=0).published == "189 exactly"
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            ({"kind": "value", "of": "a"}, "no value, range, above or below"),
+            ({"kind": "value", "of": "a", "relative": 0.1}, "a tolerance needs a value"),
+            ({"kind": "order", "order": ["a"]}, "an order needs two"),
+            (
+                {
+                    "kind": "correlation",
+                    "metric": "degree",
+                    "to": "degree",
+                    "of": "a / b",
+                    "above": 0,
+                },
+                "a correlation is of one group",
+            ),
+        ],
+    )
+    def test_what_cannot_be_judged(self, given: dict[str, Any], told: str) -> None:
+        with pytest.raises(UseError, match=told):
+            claim(**given).check()
+
+    def test_metrics_are_checked_by_name(self) -> None:
+        claim(kind="value", metric="union/degree / links", of="a", above=0).check()
+        with pytest.raises(UnknownName, match="did you mean"):
+            claim(kind="value", metric="union/degre", of="a", above=0).check()
+        with pytest.raises(UnknownName):
+            claim(kind="correlation", metric="density", to="degree", of="a", above=0).check()

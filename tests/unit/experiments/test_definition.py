@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments.definition import Experiment, merged, read, shipped
+from model.errors import InputError, UnknownName
+
+TEXT = """
+title = "T"
+about = "A"
+source = "S"
+seeds = [3, 8]
+metrics = ["links"]
+
+[world]
+peers = 10
+intervals = 5
+
+[[systems]]
+name = "one"
+system = "cyclon"
+parameters = { view = 6, gossip = 3 }
+
+[[systems]]
+name = "two"
+system = "cyclon"
+
+[[settings]]
+name = "calm"
+
+[[settings]]
+name = "rough"
+x = 1
+parameters = { loss = 0.5 }
+
+[[published]]
+kind = "order"
+what = "W"
+source = "S"
+metric = "links"
+order = ["one, calm", "two, calm / two, rough"]
+
+[small]
+seeds = [1]
+
+[small.world]
+peers = 4
+"""
+
+
+def written(folder: Path, *changes: tuple[str, str]) -> str:
+    text = TEXT
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    path = folder / "own-1.5.toml"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Experiment:
+    return read(written(tmp_path))
+
+
+class TestReading:
+    def test_every_system_meets_every_setting(self, own: Experiment) -> None:
+        names = ["one, calm", "two, calm", "one, rough", "two, rough"]
+        assert [group.name for group in own.groups] == names
+        assert [group.slug for group in own.groups][2] == "one-rough"
+        assert own.name == "own-1.5"
+
+    def test_small_replaces_what_it_names_and_merges_tables(self, tmp_path: Path) -> None:
+        small = read(written(tmp_path), "small").content
+        assert (small.seeds, small.world) == ((1,), {"peers": 4, "intervals": 5})
+
+    def test_more_seeds_than_are_written_follow_the_largest(self, own: Experiment) -> None:
+        assert own.seeds() == (3, 8)
+        assert own.seeds(1) == (3,)
+        assert own.seeds(4) == (3, 8, 9, 10)
+
+    def test_a_plan_has_the_parameters_of_world_setting_and_system(self, own: Experiment) -> None:
+        plan = own.plan(own.group("one, rough"), 8)
+        described = plan.described()
+        assert (plan.seed, described["view"], described["loss"]) == (8, 6, 0.5)
+        assert described["peers"] == 10
+
+    def test_merging_keeps_both_as_they_were(self) -> None:
+        whole = {"a": {"b": 1, "c": [1]}, "d": 1}
+        assert merged(whole, {"a": {"c": []}}) == {"a": {"b": 1, "c": []}, "d": 1}
+        assert whole == {"a": {"b": 1, "c": [1]}, "d": 1}
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            (('what = "W"\n', ""), "published 1: there is no `what`"),
+            (('what = "W"', 'what = "W"\nwhy_not = 1'), "published 1: no `why_not`"),
+            (("seeds = [3, 8]", 'seeds = ["x"]'), "seeds"),
+            (("seeds = [3, 8]", "seeds = []"), "need at least one each"),
+            (('kind = "order"', 'kind = "guess"'), "published 1, kind: Invalid value 'guess'"),
+            (('metric = "links"', 'metric = "lnks"'), "published 1: no metric 'lnks'; did you"),
+            (('"one, calm", ', '"one, clam", '), "published 1: no group 'one, clam'; did you"),
+            (('name = "two"', 'name = "One"'), "two groups have the same name"),
+            (("title = ", "title "), "is not TOML"),
+        ],
+    )
+    def test_it_names_file_and_place(
+        self, tmp_path: Path, change: tuple[str, str], told: str
+    ) -> None:
+        with pytest.raises(InputError) as caught:
+            read(written(tmp_path, change))
+        assert "own-1.5.toml" in str(caught.value)
+        assert told in str(caught.value)
+
+    def test_a_parameter_that_is_not_there_is_named_with_its_group(self, tmp_path: Path) -> None:
+        own = read(written(tmp_path, ("view = 6", "vew = 6")))
+        with pytest.raises(InputError, match=r"'own-1\.5', one, calm: there is no parameter 'vew'"):
+            own.plan(own.groups[0], 1)
+
+    def test_names_and_scales_that_are_not_there(self) -> None:
+        with pytest.raises(UnknownName, match="did you mean dissemination"):
+            read("disemination")
+        with pytest.raises(UnknownName, match="no scale 'huge'"):
+            read("dissemination", "huge")
+        with pytest.raises(InputError, match=r"none\.toml cannot be read"):
+            read("none.toml")
+
+    def test_every_file_that_is_missing_is_named_with_its_source(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "there.gz").touch()
+        data = [f'[[data]]\nfile = "{n}.gz"\nsource = "from {n}"\n' for n in ("a", "b", "there")]
+        own = read(written(tmp_path, ("[world]", "\n".join([*data, "[world]"]))))
+        monkeypatch.setenv("VIZPUB_DATA", str(tmp_path))
+        with pytest.raises(InputError) as caught:
+            own.check_data()
+        assert [word in str(caught.value) for word in ("from a", "from b", "from there")] == [
+            True,
+            True,
+            False,
+        ]
+        assert caught.value.exit_code == 2
+
+
+class TestShipped:
+    def test_there_are_those_of_the_thesis(self) -> None:
+        names = ["chapter-5", "dissemination", "dissemination-under-churn", "table-4.3"]
+        assert shipped() == names
+
+    @pytest.mark.parametrize("name", shipped())
+    @pytest.mark.parametrize("scale", ["small", "full"])
+    def test_each_can_be_read(self, name: str, scale: str) -> None:
+        experiment = read(name, scale)
+        figures = [figure.name for figure in experiment.content.figures]
+        assert len({*figures}) == len(figures)
+        assert experiment.content.published
+
+    @pytest.mark.parametrize("name", ["dissemination", "dissemination-under-churn"])
+    def test_these_need_no_data_when_small(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("VIZPUB_DATA", raising=False)
+        experiment = read(name, "small")
+        experiment.check_data()
+        for group in experiment.groups:
+            experiment.plan(group, 1)
+
+    def test_whatever_file_the_full_ones_read_is_named_as_data(self) -> None:
+        for name in shipped():
+            content = read(name).content
+            tables = [content.world, *(s.parameters for s in content.settings)]
+            texts = " ".join(str(value) for table in tables for value in table.values())
+            used = {
+                word for word in texts.replace(",", " ").replace(":", " ").split() if ".gz" in word
+            }
+            assert used == {data.file for data in content.data}

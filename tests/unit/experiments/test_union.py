@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from experiments.terms import WHOLE, Share
+from experiments.union import union_graph
+from ingest.run import Run
+
+
+def graph_of(links: list[tuple[int, int]], peers: int) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(peers))
+    graph.add_edges_from(links)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("during", "links"),
+    [
+        (WHOLE, [(0, 1), (0, 3), (3, 2), (2, 1)]),
+        ((0.0, 0.25), [(0, 1), (0, 3), (3, 2), (2, 1)]),
+        ((0.75, 1.0), [(0, 1)]),
+    ],
+)
+def test_it_is_what_networkx_says_of_all_that_was_there(
+    workspace: Path, during: Share, links: list[tuple[int, int]]
+) -> None:
+    """The run `monday` of conftest.py; `dave`, the peer 3, is gone after half of it."""
+    peers = 3 if during[0] else 4
+    graph = graph_of(links, peers)
+    paths = dict(nx.all_pairs_shortest_path_length(graph))
+    hops = [h for source in paths for target, h in paths[source].items() if source != target]
+    assert asdict(union_graph(Run.open(workspace, "monday"), during)) == pytest.approx(
+        {
+            "nodes": peers,
+            "links": len(links),
+            "degree": len(links) / peers,
+            "density": nx.density(graph),
+            "clustering": nx.average_clustering(graph.to_undirected()),
+            "diameter": max(hops),
+            "path_length": sum(hops) / len(hops),
+            "weak_components": nx.number_weakly_connected_components(graph),
+            "strong_components": nx.number_strongly_connected_components(graph),
+        }
+    )
