@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.options import Output, command
-from cli.output import Rows, show
+from cli.output import Rows, opened, show
 from cli.settings import Settings
 from model.errors import UnknownName
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from experiments.definition import Experiment, Group
+    from experiments.definition import Experiment
     from experiments.report import Findings
     from experiments.runs import Place, Planned
 
@@ -109,7 +109,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     show(Rows(columns, rows), output, settings)
 
 
-def show_experiment(settings: Settings, name: Name, output: Output, scale: Scale = "small") -> None:
+def show_experiment(settings: Settings, name: Name, scale: Scale = "small") -> None:
     """Show what an experiment runs and which published values it is held to.
 
     Examples:
@@ -120,25 +120,30 @@ def show_experiment(settings: Settings, name: Name, output: Output, scale: Scale
     """
     from experiments.definition import read
 
-    experiment = read(name, scale)
+    with opened(None) as out:
+        out.writelines(f"{line}\n" for line in _described(read(name, scale)))
+
+
+def _described(experiment: Experiment) -> Iterator[str]:
     content = experiment.content
-    settings.say(f"{content.title}\n{content.about.strip()}\n")
-    for group in experiment.groups:
-        settings.say(f"{group.name}: {_told(experiment, group)}")
-    for data in content.data:
-        settings.say(f"needs {data.file}: {data.source}")
-    rows = [(c.what, c.metric, c.published, c.source) for c in content.published]
-    show(Rows(("claim", "metric", "published", "source"), rows), output, settings)
+    yield from (content.title, "", content.about.strip(), "", f"source: {content.source}")
+    yield f"everywhere: {_words(content.world)}"
+    yield f"seeds: {', '.join(map(str, experiment.seeds()))}"
+    for system in content.systems:
+        yield f"system {system.name}: {system.system} {_words(system.parameters)}"
+    for setting in content.settings:
+        if setting.name:
+            yield f"setting {setting.name}: {_words(setting.parameters)}"
+    yield from (f"data {data.file}: {data.source}" for data in content.data)
+    yield "claims:"
+    for claim in content.published:
+        about = "" if claim.terms[1:] else claim.terms[0]
+        told = ", ".join(filter(None, (about, f"{claim.metric} {claim.published}")))
+        yield f"  {claim.what}: {told} ({claim.source})"
 
 
-def _told(experiment: Experiment, group: Group) -> str:
-    chosen = {
-        **experiment.content.world,
-        **group.setting.parameters,
-        **group.system.parameters,
-    }
-    seeds = ", ".join(map(str, experiment.seeds()))
-    return f"{group.system.system} {' '.join(f'{k}={v}' for k, v in chosen.items())}, seeds {seeds}"
+def _words(parameters: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def run(settings: Settings, name: Name, running: Running) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from experiments.measures import check_metric
 from experiments.terms import WHOLE, Share, groups_of
-from experiments.words import number
+from experiments.words import number, told
 from model.errors import UseError
 
 if TYPE_CHECKING:
@@ -115,15 +115,15 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         assert self.value is not None
         return max(relative * abs(self.value), self.absolute or 0)
 
-    def told(self, ours: Estimate) -> Verdict:
+    def judged(self, ours: Estimate) -> Verdict:
         """What an estimate says to it."""
         if ours.value is None:
             return Verdict("–", "not known")
         holds = self.holds(ours.value)
         if holds is None:
-            return Verdict(_told(ours), "shown", self._deviation(ours.value))
+            return Verdict(told(ours), "shown", self._deviation(ours.value))
         return Verdict(
-            _told(ours), "met" if holds else "not met", "" if holds else self._deviation(ours.value)
+            told(ours), "met" if holds else "not met", "" if holds else self._deviation(ours.value)
         )
 
     def _deviation(self, ours: float) -> str:
@@ -138,7 +138,7 @@ class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
 
     def verdict(self, measures: Measures) -> Verdict:
         """What our runs say."""
-        return self.told(measures.estimate(self.metric, self.of, self.during))
+        return self.judged(measures.estimate(self.metric, self.of, self.during))
 
 
 class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
@@ -149,7 +149,7 @@ class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
 
     def verdict(self, measures: Measures) -> Verdict:
         """What our runs say."""
-        return self.told(measures.change(self.metric, self.of, (self.before, self.after)))
+        return self.judged(measures.change(self.metric, self.of, (self.before, self.after)))
 
 
 class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
@@ -160,7 +160,7 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
 
     def verdict(self, measures: Measures) -> Verdict:
         """What our runs say."""
-        return self.told(measures.correlation((self.metric, self.to), self.of, self.during))
+        return self.judged(measures.correlation((self.metric, self.to), self.of, self.during))
 
     def check(self) -> None:
         """See _Claimed."""
@@ -196,7 +196,7 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         """What our runs say."""
         found = [measures.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in found]
-        ours = ", ".join(f"{term}: {_told(of)}" for term, of in zip(self.order, found, strict=True))
+        ours = ", ".join(f"{term}: {told(of)}" for term, of in zip(self.order, found, strict=True))
         if any(value is None for value in values):
             return Verdict(ours, "not known")
         holds = all(a < b for a, b in pairwise(v for v in values if v is not None))
@@ -204,9 +204,3 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
 
 
 Claim = Value | Change | Correlation | Order
-
-
-def _told(of: Estimate) -> str:
-    from experiments.words import told
-
-    return told(of)
