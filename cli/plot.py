@@ -248,7 +248,7 @@ def _tree(
         raise UseError("name the one message whose tree to draw")
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
-    title = _title(run, cut(messages[0], 40), up_to)
+    title = _title(run, f"message {cut(messages[0], 40)}", up_to)
     figure = dissemination_tree(peers, copies, title, layout=drawing.layout, hops=drawing.hops)
     missed = peers.filter(pc.field("role") == "missed").select(["peer", "peer_name"])
     return pa.concat_tables([copies, missed], promote_options="default"), figure

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _RING_POINTS = 2 * np.pi * 190
 """About the length of the ring in a figure of our width."""
 _LARGEST, _SMALLEST = 15.0, 3.0
-_ROW = 0.26
+_ROW = 0.18
 """Height of a row of the layers, in inches."""
 
 
@@ -32,6 +32,8 @@ class Layout:
     """Of the figure, in inches."""
     columns: Sequence[str] = ()
     """Names of the layers from the left on; none = a ring."""
+    leaves: frozenset[int] = frozenset()
+    """Peers with room for their names behind them."""
 
     def bend(self, source: int, target: int) -> float:
         """How far an arrow leaves the straight line, in lengths of it; positive = to the right.
@@ -69,10 +71,16 @@ class Layout:
             "path_effects": [withStroke(linewidth=1.5, foreground="white")],
         }
         if self.columns:
-            below = (0, -0.75 * self.diameter)
-            panel.annotate(
-                name, (x, y), below, textcoords="offset points", ha="center", va="top", **clear
+            clear |= (
+                {"xytext": (0.5 * self.diameter + 2, 0), "ha": "left", "va": "center"}
+                if peer in self.leaves
+                else {
+                    "xytext": (0.45 * self.diameter, 0.25 * self.diameter),
+                    "ha": "left",
+                    "va": "bottom",
+                }
             )
+            panel.annotate(name, (x, y), textcoords="offset points", **clear)
             return
         angle = float(np.degrees(np.arctan2(y, x)))
         left = abs(angle) > 90
@@ -102,8 +110,9 @@ def layered(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | No
     places = {peer: (float(column[peer]), rows[peer]) for peer in column}
     count = max(rows.values(), default=0.0) + 1
     height = float(np.clip(_ROW * count + 1.6, 3.2, 20.0))
-    diameter = float(np.clip(0.6 * 72 * (height - 1.6) / count, _SMALLEST, 11.0))
-    return Layout(places, diameter, height, list(columns))
+    diameter = float(np.clip(0.75 * 72 * (height - 1.6) / count, _SMALLEST, 11.0))
+    leaves = frozenset(column) - frozenset(parents.values())
+    return Layout(places, diameter, height, list(columns), leaves)
 
 
 def _rows(column: Mapping[int, int], parents: Mapping[int, int | None]) -> dict[int, float]:
