@@ -27,6 +27,9 @@ def compiled(*signature: Any) -> Callable[[Operation], Operation]:
     from cache. What it calls has to stand above it, and must do no more than plain Python does:
     no integer may overflow.
 
+    The cache of a function is void when its own file changes. Who changes one that other files
+    call removes simulators/__pycache__/*.nbi.
+
     Where numba finds nowhere to write (NUMBA_CACHE_DIR, beside the code, the user's cache),
     each process compiles anew.
     """

@@ -274,6 +274,44 @@ class TestGossip:
         assert {*spread.hops} == {peer for peer in range(PEERS) if 0 in workload[peer]}
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_happens_views_are_sets_of_others(seed: int) -> None:
+    """Any parameters, slow and lossy links, peers and subscriptions that come and go."""
+    random = Random(seed)
+    peers, topics = random.choice([1, 2, 3, 5, 20]), random.choice([1, 2, 64, 65, 130])
+    parameters = PolderCastParameters(
+        fanout=random.choice([1, 2, 7]),
+        cyclon_view=random.choice([1, 2, 5]),
+        cyclon_gossip=random.choice([1, 2, 9]),
+        vicinity_view=random.choice([1, 3]),
+        vicinity_gossip=random.choice([1, 2, 8]),
+        ring_side=random.choice([1, 2, 3]),
+        min_random=random.choice([0, 1]),
+        publisher_extra=random.choice([0, 2]),
+    )
+    net = Simulation(peers, seed, lambda sender, to: random.randrange(SECOND), loss=0.05)
+    system = PolderCast(net, parameters, topics)
+    for step in range(60):
+        peer, topic = random.randrange(peers), random.randrange(topics)
+        if not net.up[peer]:
+            net.come_up(peer)
+            count = random.randrange(min(topics, 9) + 1)
+            system.join(peer, sorted(random.sample(range(topics), count)))
+        elif (what := random.random()) < 0.1:
+            net.go_down(peer)
+            system.gone(peer)
+        elif what < 0.3:
+            system.subscribe(peer, topic)
+        elif what < 0.5:
+            system.unsubscribe(peer, topic)
+        else:
+            system.publish(peer, Publication(step, topic, peer, 10))
+        net.run(net.now + random.randrange(SECOND))
+        for owner, (_, _, others) in all_links(system, range(peers)):
+            assert len({*others}) == len(others)
+            assert {*others} <= {*range(peers)} - {owner}
+
+
 class TestMemory:
     def test_a_message_is_known_for_its_time_and_forgotten_later(self) -> None:
         net = Simulation(2, 1, lambda sender, to: 0)
