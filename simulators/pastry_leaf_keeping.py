@@ -86,10 +86,10 @@ class LeafKeeping:
         if told is not None and told.theirs is view and told.ours is node.leaves.view:
             return
         if self.learn(peer, sender, view):
-            self.announce(peer, [sender])
+            self.net.send(self.news, peer, sender, node.leaves.view, _bytes_of(node.leaves.view))
 
     def on_news(self, peer: int, sender: int, view: View) -> None:
-        """Somebody's leaf set, as an answer to the own one or because somebody died."""
+        """A leaf set, as an answer to the own one."""
         self.learn(peer, sender, view)
 
     def learn(self, peer: int, sender: int, view: View) -> list[int]:
@@ -175,17 +175,11 @@ class LeafKeeping:
         for farthest in node.remove(other):
             self.ask(peer, farthest)
         if was_left_neighbour:
-            # Nobody else looks after that one: tell all who may know it, and go on to the next.
-            self.announce(peer, node.leaves.view.members)
-            self.on_tick(peer)
+            # Nobody else looks after that one: tell all who may know it. It may not be alone.
+            for leaf in node.leaves.view.members:
+                self.ask(peer, leaf)
         self.application.lost(peer, other)
         self.settle(peer)
-
-    def announce(self, peer: int, others: Sequence[int]) -> None:
-        """Tell the own leaf set."""
-        view = self.nodes[peer].leaves.view
-        for other in others:
-            self.net.send(self.news, peer, other, view, _bytes_of(view))
 
     def take_leave(self, peer: int, others: Sequence[int]) -> None:
         """Tell everybody who is known, and `others`, that the peer goes."""

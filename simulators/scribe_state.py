@@ -97,6 +97,10 @@ class Member:
         self.version = -1
         """Of the routing state by which the parents were chosen."""
 
+    def group(self, topic: int) -> Group:
+        """The peer's place in the topic's tree; a new one where it is not in it."""
+        return self.groups.setdefault(topic, Group())
+
     def add_child(self, topic: int, child: int) -> None:
         """The child hangs on the peer in the topic's tree."""
         self.groups[topic].children[child] = None

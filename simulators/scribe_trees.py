@@ -45,7 +45,7 @@ class Trees(Application):
 
     def enter(self, peer: int, topic: int) -> None:
         """Subscribe: be in the tree, as a leaf if the peer was not in it yet."""
-        self._group(peer, topic).is_subscribed = True
+        self.members[peer].group(topic).is_subscribed = True
         self._attach_if_new(peer, topic)
 
     def quit(self, peer: int, topic: int) -> None:
@@ -81,7 +81,7 @@ class Trees(Application):
 
     def on_join(self, peer: int, sender: int, topic: int) -> None:
         """Take the child; a peer that was not in the tree joins it."""
-        group = self._group(peer, topic)
+        group = self.members[peer].group(topic)
         self.members[peer].add_child(topic, sender)
         if group.parent == sender:
             self._orphan(peer, topic)
@@ -175,9 +175,6 @@ class Trees(Application):
             self._attach(peer, topic)
 
     # Parents.
-
-    def _group(self, peer: int, topic: int) -> Group:
-        return self.members[peer].groups.setdefault(topic, Group())
 
     def _attach_if_new(self, peer: int, topic: int) -> None:
         is_new = self.members[peer].groups[topic].parent == NOBODY

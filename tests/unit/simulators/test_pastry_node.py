@@ -1,0 +1,106 @@
+"""Where a peer sends a message, against the rules in their words."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from simulators.pastry_leaves import Ring
+from simulators.pastry_node import NOBODY, Node
+
+RING = Ring.of(400, 4, salt=11)
+KEYS = [random.Random(5).getrandbits(64) for _ in range(300)]
+
+
+def node_of(peer: int = 0, known: int = 400, near: int = 4) -> Node:
+    node = Node(RING, peer, 16, near)
+    for other in random.Random(1).sample(range(400), known):
+        if other != peer:
+            node.add(other)
+    return node
+
+
+@pytest.mark.parametrize("known", [400, 60, 10, 0])
+def test_each_hop_comes_closer(known: int) -> None:
+    """Closer is: a longer common prefix, or as long a one and a smaller distance; or the
+    closest of the leaf set, where the journey ends.
+    """
+    node = node_of(known=known)
+    for key in KEYS:
+        to = node.next_hop(key)
+        ids, own = RING.ids, RING.ids[0]
+        if to != 0 and to not in node.leaves:
+            shared = RING.shared_digits(ids[to], key)
+            assert shared >= RING.shared_digits(own, key)
+            assert shared > RING.shared_digits(own, key) or (
+                RING.distance(ids[to], key) < RING.distance(own, key)
+            )
+        elif to in node.leaves:
+            assert RING.distance(ids[to], key) < RING.distance(own, key) or (
+                RING.shared_digits(ids[to], key) > RING.shared_digits(own, key)
+            )
+
+
+def test_who_knows_all_leaves_ends_where_the_key_is() -> None:
+    node = node_of(known=12)
+    everybody = [0, *node.leaves.view.members]
+    for key in KEYS:
+        nearest = min(everybody, key=lambda peer: RING.distance(RING.ids[peer], key))
+        if node.leaves.right_reach == RING.size:
+            assert node.next_hop(key) == nearest
+
+
+def test_the_doubted_and_the_avoided_are_routed_around() -> None:
+    node = node_of()
+    for key in KEYS:
+        to = node.next_hop(key)
+        if to != 0:
+            assert node.next_hop(key, avoid=to) not in (to, NOBODY)
+            node.doubted = {to}
+            other = node.next_hop(key)
+            assert other != to
+            node.doubted = {to, other}
+            assert node.next_hop(key) not in ({to, other} - {0})
+            node.doubted = set()
+
+
+def test_an_entry_shares_its_rows_digits_and_has_the_next() -> None:
+    node = node_of()
+    own = f"{RING.ids[0]:016x}"
+    assert len(node.table) > 20
+    for slot, peer in node.table.items():
+        shared, digit = slot >> 4, slot & 15
+        other = f"{RING.ids[peer]:016x}"
+        assert other[:shared] == own[:shared]
+        assert int(other[shared], 16) == digit != int(own[shared], 16)
+
+
+def test_the_neighbourhood_keeps_the_nearest_and_the_table_prefers_them() -> None:
+    node = node_of(near=4)
+    for peer in range(1, 30):
+        node.measure(peer, 1000 - peer)
+    assert set(node.near) == {26, 27, 28, 29}
+    slot = node.slot(RING.ids[29])
+    assert node.table[slot] == 29
+
+
+def test_peers_as_near_do_not_flutter() -> None:
+    node = node_of(near=4)
+    for peer in range(1, 9):
+        node.measure(peer, 500)
+    version = node.version
+    for peer in range(1, 9):
+        node.measure(peer, 500)
+    assert (list(node.near), node.version) == ([1, 2, 3, 4], version)
+
+
+def test_who_is_removed_is_known_no_more() -> None:
+    node = node_of(near=400)
+    for peer in range(1, 400):
+        node.measure(peer, 5)
+    for peer in node.known():
+        node.remove(peer)
+        assert not node.knows(peer)
+    assert node.known() == []
+    assert node.next_hop(KEYS[0]) == 0
