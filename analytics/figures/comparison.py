@@ -150,6 +150,8 @@ class _Settings:
             panels[0].set_xticks(range(len(labels)), labels, rotation=90)
             longest = max(map(len, labels))
             figure.set_figheight(figure.get_figheight() + _CHARACTER * longest)
+        elif all(number.is_integer() for number in self.numbers):
+            keep_whole(panels[0].xaxis)
         for panel in panels[1:]:
             panel.sharex(panels[0])
         for panel in panels[:-_ABREAST]:

@@ -141,6 +141,7 @@ def test_settings_that_are_numbers_lie_apart_as_they_do() -> None:
     assert list(tree.get_xdata()) == [0, 10, 100]  # type: ignore[arg-type]
     assert list(tree.get_ydata()) == pytest.approx([0.51, 0.61, 0.71])  # type: ignore[arg-type]
     assert panel.get_xlabel() == "churn"
+    assert all(tick == int(tick) for tick in panel.get_xticks())
 
 
 def test_settings_with_names_lie_side_by_side_with_these() -> None:
