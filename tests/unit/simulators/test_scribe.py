@@ -1,0 +1,215 @@
+"""What becomes of publications, link by link."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from simulators.engine import Simulation
+from simulators.network import Copy, Publication
+from simulators.pastry_placing import place
+from simulators.scribe import Scribe
+from simulators.scribe_parameters import ScribeParameters
+
+TOPICS, INTERVAL = 25, 1_000_000
+
+
+class Deliveries:
+    """All that an Observer is told."""
+
+    def __init__(self) -> None:
+        self.published: Counter[int] = Counter()
+        self.receptions: list[tuple[int, int, int, int]] = []
+        """(message, peer, sender, hops)."""
+
+    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        if copy.hops == 0:
+            assert peer == copy.publication.publisher
+            self.published[copy.publication.message] += 1
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        self.receptions.append((copy.publication.message, peer, sender, copy.hops))
+
+
+class World:
+    """A placed overlay whose trees have grown; `subscribers` by topic."""
+
+    def __init__(self, size: int = 400, loss: float = 0.0, **parameters: bool) -> None:
+        self.net = Simulation(size, 5, lambda sender, receiver: 10_000, loss=loss)
+        self.scribe = Scribe(self.net, ScribeParameters(**parameters), TOPICS)
+        for peer in range(size):
+            self.net.come_up(peer)
+        place(self.scribe.pastry, range(size))
+        drawn = random.Random(6)
+        self.subscribers = [drawn.sample(range(size), 2 + 6 * topic) for topic in range(TOPICS)]
+        for topic, peers in enumerate(self.subscribers):
+            for peer in peers:
+                self.scribe.subscribe(peer, topic)
+        self.net.run(12 * INTERVAL)
+        self.seen = Deliveries()
+        self.net.observer = self.seen
+
+    def publish(self, publishers: Sequence[int]) -> list[Publication]:
+        made = [Publication(topic, topic, peer, 100) for topic, peer in enumerate(publishers)]
+        for publication in made:
+            self.scribe.publish(publication.publisher, publication)
+        self.net.run(self.net.now + 5 * INTERVAL)
+        return made
+
+    def publish_by_subscribers(self) -> list[Publication]:
+        return self.publish([peers[0] for peers in self.subscribers])
+
+    def receptions(self, publication: Publication) -> Counter[int]:
+        return Counter(
+            peer for message, peer, *_ in self.seen.receptions if message == publication.message
+        )
+
+    def tree(self, topic: int) -> set[int]:
+        members = self.scribe.trees.members
+        return {peer for peer in range(self.net.size) if topic in members[peer].groups}
+
+    def route(self, publication: Publication) -> list[int]:
+        overlay = self.scribe.pastry
+        return overlay.route(publication.publisher, overlay.keys[publication.topic])
+
+
+def test_every_peer_of_the_tree_gets_each_publication_once() -> None:
+    world = World()
+    for publication in world.publish_by_subscribers():
+        received = world.receptions(publication)
+        assert set(received.values()) <= {1}
+        assert set(received) == world.tree(publication.topic) - {publication.publisher}
+        assert set(world.subscribers[publication.topic]) - {publication.publisher} <= set(received)
+    assert set(world.seen.published.values()) == {1}
+
+
+def test_publishers_need_not_subscribe() -> None:
+    world = World()
+    strangers = [
+        next(peer for peer in range(400) if peer not in world.tree(topic))
+        for topic in range(TOPICS)
+    ]
+    for publication in world.publish(strangers):
+        received = world.receptions(publication)
+        assert received == Counter(world.tree(publication.topic))
+    assert set(world.seen.published.values()) == {1}
+
+
+def test_hops_are_those_to_the_root_and_down() -> None:
+    """At most 2⌈log₁₆ N⌉. A route may be a hop longer than ⌈log₁₆ N⌉ where prefixes happen to be
+    long: of 10⁵ routes among 1,000 peers, some five are.
+    """
+    world = World()
+    limit = 2 * math.ceil(math.log(400, 16))
+    members = world.scribe.trees.members
+
+    def depth(peer: int, topic: int) -> int:
+        parent = members[peer].groups[topic].parent
+        return 0 if parent == peer else 1 + depth(parent, topic)
+
+    for publication in world.publish_by_subscribers():
+        up = len(world.route(publication)) - 1
+        for message, peer, _, hops in world.seen.receptions:
+            if message == publication.message:
+                assert hops == up + depth(peer, publication.topic) <= limit
+
+
+def test_the_way_up_and_back_to_the_publisher_is_traffic() -> None:
+    world = World()
+    sent = world.net.kinds
+    made = world.publish_by_subscribers()
+    by_name = {kind.name: kind for kind in sent}
+    assert by_name["to root"].sent == sum(len(world.route(one)) - 1 for one in made)
+    in_trees = sum(len(world.tree(one.topic)) - 1 for one in made)
+    members = world.scribe.trees.members
+    assert any(members[one.publisher].groups[one.topic].children for one in made)
+    assert by_name["multicast"].sent == in_trees
+    assert by_name["multicast"].is_publication
+    assert by_name["to root"].is_publication
+
+
+def test_delivered_on_the_route_too_duplicates_are_at_peers_of_route_and_tree() -> None:
+    """Thesis, 3.2.1: once on the way to the root, and once again from the parent."""
+    world = World(deliver_on_route=True)
+    duplicates = 0
+    for publication in world.publish_by_subscribers():
+        received, route = world.receptions(publication), world.route(publication)
+        received[publication.publisher] += 1  # it has it
+        twice = {peer for peer, copies in received.items() if copies > 1}
+        assert set(received.values()) <= {1, 2}
+        assert twice == set(route[:-1]) & world.tree(publication.topic)
+        assert set(received) == world.tree(publication.topic) | set(route)
+        duplicates += len(twice)
+    assert duplicates >= TOPICS / 2
+
+
+def test_a_root_that_is_known_is_sent_to_directly() -> None:
+    world = World(cache_root=True)
+    made = world.publish_by_subscribers()
+    by_name = {kind.name: kind for kind in world.net.kinds}
+    roots = [world.route(one)[-1] for one in made]
+    assert by_name["to root"].sent == sum(
+        one.publisher != root for one, root in zip(made, roots, strict=True)
+    )
+    for publication in made:
+        received = world.receptions(publication)
+        assert received == Counter(world.tree(publication.topic) - {publication.publisher})
+
+
+@pytest.mark.parametrize("cache_root", [False, True])
+def test_the_way_up_leads_around_the_dead(cache_root: bool) -> None:
+    world = World(cache_root=cache_root)
+    publishers = [peers[0] for peers in world.subscribers]
+    dead = {
+        peer
+        for topic, publisher in enumerate(publishers)
+        for peer in world.scribe.pastry.route(publisher, world.scribe.pastry.keys[topic])[1:]
+    } - set(publishers)
+    for peer in dead:
+        world.net.go_down(peer)
+        world.scribe.gone(peer)
+    made = world.publish(publishers)
+    overlay, ids = world.scribe.pastry, world.scribe.pastry.ring.ids
+    for publication in made:
+        key = overlay.keys[publication.topic]
+        root = min(world.net.present, key=lambda peer: overlay.ring.distance(ids[peer], key))
+        assert root == publication.publisher or root in world.receptions(publication)
+
+
+def test_lost_copies_are_sent_again() -> None:
+    world = World(loss=0.05)
+    missed = eligible = 0
+    for publication in world.publish_by_subscribers():
+        others = set(world.subscribers[publication.topic]) - {publication.publisher}
+        eligible += len(others)
+        missed += len(others - set(world.receptions(publication)))
+    again = next(kind for kind in world.net.kinds if kind.name == "multicast again")
+    print(f"{missed} of {eligible} missed")
+    assert again.sent > 0
+    assert missed < 0.02 * eligible
+
+
+def test_nobody_subscribes() -> None:
+    world = World()
+    for peer in world.subscribers[3]:
+        world.scribe.unsubscribe(peer, 3)
+    world.net.run(world.net.now + INTERVAL)
+    publication = Publication(9, 3, 0, 100)
+    world.scribe.publish(0, publication)
+    world.net.run(world.net.now + INTERVAL)
+    assert world.receptions(publication) == Counter({world.route(publication)[-1]} - {0})
+    assert world.seen.published == {9: 1}
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = []
+    for _ in range(2):
+        world = World()
+        world.publish_by_subscribers()
+        counts = [(kind.name, kind.sent, kind.bytes) for kind in world.net.kinds]
+        runs.append((counts, world.seen.receptions))
+    assert runs[0] == runs[1]
