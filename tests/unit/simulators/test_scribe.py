@@ -50,18 +50,23 @@ class World:
             for peer in peers:
                 self.scribe.subscribe(peer, topic)
         self.net.run(12 * INTERVAL)
+        self.routes: dict[int, list[int]] = {}
+        """Of each message: its way to the root when it was published."""
         self.seen = Deliveries()
         self.net.observer = self.seen
 
-    def publish(self, publishers: Sequence[int]) -> list[Publication]:
+    def publish(self, publishers: Sequence[int], seconds: int = 1) -> list[Publication]:
         made = [Publication(topic, topic, peer, 100) for topic, peer in enumerate(publishers)]
+        overlay = self.scribe.pastry
         for publication in made:
+            key = overlay.keys[publication.topic]
+            self.routes[publication.message] = overlay.route(publication.publisher, key)
             self.scribe.publish(publication.publisher, publication)
-        self.net.run(self.net.now + 5 * INTERVAL)
+        self.net.run(self.net.now + seconds * INTERVAL)
         return made
 
-    def publish_by_subscribers(self) -> list[Publication]:
-        return self.publish([peers[0] for peers in self.subscribers])
+    def publish_by_subscribers(self, seconds: int = 1) -> list[Publication]:
+        return self.publish([peers[0] for peers in self.subscribers], seconds)
 
     def receptions(self, publication: Publication) -> Counter[int]:
         return Counter(
@@ -71,10 +76,6 @@ class World:
     def tree(self, topic: int) -> set[int]:
         members = self.scribe.trees.members
         return {peer for peer in range(self.net.size) if topic in members[peer].groups}
-
-    def route(self, publication: Publication) -> list[int]:
-        overlay = self.scribe.pastry
-        return overlay.route(publication.publisher, overlay.keys[publication.topic])
 
 
 def test_every_peer_of_the_tree_gets_each_publication_once() -> None:
@@ -112,7 +113,7 @@ def test_hops_are_those_to_the_root_and_down() -> None:
         return 0 if parent == peer else 1 + depth(parent, topic)
 
     for publication in world.publish_by_subscribers():
-        up = len(world.route(publication)) - 1
+        up = len(world.routes[publication.message]) - 1
         for message, peer, _, hops in world.seen.receptions:
             if message == publication.message:
                 assert hops == up + depth(peer, publication.topic) <= limit
@@ -123,7 +124,7 @@ def test_the_way_up_and_back_to_the_publisher_is_traffic() -> None:
     sent = world.net.kinds
     made = world.publish_by_subscribers()
     by_name = {kind.name: kind for kind in sent}
-    assert by_name["to root"].sent == sum(len(world.route(one)) - 1 for one in made)
+    assert by_name["to root"].sent == sum(len(world.routes[one.message]) - 1 for one in made)
     in_trees = sum(len(world.tree(one.topic)) - 1 for one in made)
     members = world.scribe.trees.members
     assert any(members[one.publisher].groups[one.topic].children for one in made)
@@ -137,7 +138,7 @@ def test_delivered_on_the_route_too_duplicates_are_at_peers_of_route_and_tree() 
     world = World(deliver_on_route=True)
     duplicates = 0
     for publication in world.publish_by_subscribers():
-        received, route = world.receptions(publication), world.route(publication)
+        received, route = world.receptions(publication), world.routes[publication.message]
         received[publication.publisher] += 1  # it has it
         twice = {peer for peer, copies in received.items() if copies > 1}
         assert set(received.values()) <= {1, 2}
@@ -151,7 +152,7 @@ def test_a_root_that_is_known_is_sent_to_directly() -> None:
     world = World(cache_root=True)
     made = world.publish_by_subscribers()
     by_name = {kind.name: kind for kind in world.net.kinds}
-    roots = [world.route(one)[-1] for one in made]
+    roots = [world.routes[one.message][-1] for one in made]
     assert by_name["to root"].sent == sum(
         one.publisher != root for one, root in zip(made, roots, strict=True)
     )
@@ -172,7 +173,7 @@ def test_the_way_up_leads_around_the_dead(cache_root: bool) -> None:
     for peer in dead:
         world.net.go_down(peer)
         world.scribe.gone(peer)
-    made = world.publish(publishers)
+    made = world.publish(publishers, seconds=8)
     overlay, ids = world.scribe.pastry, world.scribe.pastry.ring.ids
     for publication in made:
         key = overlay.keys[publication.topic]
@@ -183,7 +184,7 @@ def test_the_way_up_leads_around_the_dead(cache_root: bool) -> None:
 def test_lost_copies_are_sent_again() -> None:
     world = World(loss=0.05)
     missed = eligible = 0
-    for publication in world.publish_by_subscribers():
+    for publication in world.publish_by_subscribers(seconds=5):
         others = set(world.subscribers[publication.topic]) - {publication.publisher}
         eligible += len(others)
         missed += len(others - set(world.receptions(publication)))
@@ -198,11 +199,9 @@ def test_nobody_subscribes() -> None:
     for peer in world.subscribers[3]:
         world.scribe.unsubscribe(peer, 3)
     world.net.run(world.net.now + INTERVAL)
-    publication = Publication(9, 3, 0, 100)
-    world.scribe.publish(0, publication)
-    world.net.run(world.net.now + INTERVAL)
-    assert world.receptions(publication) == Counter({world.route(publication)[-1]} - {0})
-    assert world.seen.published == {9: 1}
+    publication = world.publish([0, 0, 0, 0])[3]
+    assert world.receptions(publication) == Counter({world.routes[3][-1]} - {0})
+    assert world.seen.published[3] == 1
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
