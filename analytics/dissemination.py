@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.frames import conform, count_if, if_known
@@ -32,6 +32,8 @@ class Messages:
     subscriptions: DataFrame | None
     untold: DataFrame | None = None
     """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
+    duplicates_known: bool = True
+    """All arrivals are told, not the first ones alone."""
 
 
 def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
@@ -113,9 +115,13 @@ def measure_messages(tables: Messages) -> DataFrame:
         rows = rows.join(part, "message", "left")
     rows = conform(rows.fillna(0, zero), METRICS_MESSAGES, "topic")
     if tables.receptions is not None:
-        rows = _where_interest_is_known(rows, tables, ["relay_receptions"])
+        rows = _where_known(rows, _interest_known(tables), ["relay_receptions"])
     redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
-    return conform(rows.withColumn("redundancy", redundancy), METRICS_MESSAGES)
+    rows = rows.withColumn("redundancy", redundancy)
+    if not tables.duplicates_known:
+        unknown = F.lit(None)
+        rows = rows.withColumns({"duplicates": unknown, "redundancy": unknown})
+    return conform(rows, METRICS_MESSAGES)
 
 
 def _arrivals(tables: Messages, receptions: DataFrame) -> DataFrame:
@@ -163,8 +169,11 @@ def _hits(tables: Messages) -> DataFrame:
         count_if(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
         count_if(arrived & chosen.isNull() & F.col("interested")).alias("late_deliveries"),
     )
-    all_messages = tables.publications.select("message", "topic").join(counts, "message", "left")
-    known = _where_interest_is_known(all_messages, tables, names).drop("topic")
+    published = tables.publications.select("message", "topic", "publication_known")
+    # When nobody told of the publication, who subscribed at its time is not known.
+    told = _interest_known(tables) & F.col("publication_known")
+    known = _where_known(published.join(counts, "message", "left"), told, names)
+    known = known.drop("topic", "publication_known")
     if tables.receptions is None:
         known = known.withColumns({name: F.lit(None) for name in names[1:]})
     ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
@@ -181,9 +190,13 @@ def _firsts(tables: Messages) -> DataFrame:
     )
 
 
-def _where_interest_is_known(rows: DataFrame, tables: Messages, counts: list[str]) -> DataFrame:
-    """A count that is missing is 0, and unknown where nobody told of subscriptions or topic."""
-    told = F.col("topic").isNotNull() & F.lit(tables.subscriptions is not None)
+def _interest_known(tables: Messages) -> Column:
+    """Somebody told of subscriptions and of the message's topic."""
+    return F.col("topic").isNotNull() & F.lit(tables.subscriptions is not None)
+
+
+def _where_known(rows: DataFrame, told: Column, counts: list[str]) -> DataFrame:
+    """A count that is missing is 0, or unknown where nobody told of what it counts."""
     return rows.withColumns({c: F.when(told, F.coalesce(c, F.lit(0))) for c in counts})
 
 

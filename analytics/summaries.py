@@ -31,6 +31,8 @@ class Seen:
     receptions: DataFrame | None
     untold: DataFrame | None = None
     """What reports leave open: peer, interval, receptions, subscriptions (true = not told)."""
+    duplicates_known: bool = True
+    """All arrivals are told, not the first ones alone."""
     links_known: bool = True
     """Without links `structure` tells who was present and who subscribed, and no more."""
 
@@ -131,11 +133,11 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
         of_message = seen.publications.select("message", "topic", "interval")
         parts.append(_hits(messages.join(of_message, "message"), "interval", "topic"))
         if seen.receptions is not None:
-            parts.append(_arrivals_of_topics(seen.receptions, of_message))
+            parts.append(_arrivals_of_topics(seen, seen.receptions, of_message))
     if not parts:
         return conform(seen.peers.limit(0), METRICS_TOPICS)
     rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
-    counts = ["publications", "duplicates"]
+    counts = ["publications", *(["duplicates"] if seen.duplicates_known else [])]
     if seen.subscriptions is not None:
         counts += ["subscribers", "relay_receptions"]
         counts += ["topic_links", "components"] if seen.links_known else []
@@ -153,10 +155,11 @@ def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
     )
 
 
-def _arrivals_of_topics(receptions: DataFrame, of_message: DataFrame) -> DataFrame:
+def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame) -> DataFrame:
     rows = receptions.join(of_message.drop("interval"), "message")
+    repeated = count_if(~F.col("first")) if seen.duplicates_known else F.lit(None)
     return rows.groupBy("interval", "topic").agg(
-        count_if(~F.col("first")).alias("duplicates"),
+        repeated.cast("long").alias("duplicates"),
         if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
     )
 

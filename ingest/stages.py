@@ -16,7 +16,7 @@ from analytics.structure import Versions, chosen_layers, measure
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
 from ingest.job import Job
-from ingest.sources.base import Description, Observed
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, Observed
 from ingest.versions import clip, close_at, coalesce, without
 from model.errors import UnknownName
 
@@ -217,9 +217,14 @@ def _message_metrics(job: Job) -> None:
                 job.known("rejections"),
                 job.table("subscriptions"),
                 job.table("staged/untold"),
+                duplicates_known=_duplicates_known(job),
             )
         )
     job.commit("message metrics", {"metrics/messages": rows})
+
+
+def _duplicates_known(job: Job) -> bool:
+    return DUPLICATES_OF_MESSAGE not in job.manifest.unknown
 
 
 def _peer_and_topic_metrics(job: Job) -> None:
@@ -232,6 +237,7 @@ def _peer_and_topic_metrics(job: Job) -> None:
         publications=job.table("publications"),
         receptions=job.table("receptions"),
         untold=job.table("staged/untold"),
+        duplicates_known=_duplicates_known(job),
         links_known=job.table("links") is not None,
     )
     tables: dict[str, DataFrame | None] = {

@@ -41,7 +41,8 @@ def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -
             if info := tracker.getStageInfo(stage):
                 tasks[stage] = (info.numCompletedTasks, info.numTasks)
         if tasks:
-            progress(step, *map(sum, zip(*tasks.values(), strict=True)))
+            done, total = map(sum, zip(*tasks.values(), strict=True))
+            progress(step, done, total)
 
 
 def _active_stages(tracker: StatusTracker) -> list[int]:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+DUPLICATES_OF_MESSAGE = "duplicates of a message"
+"""What a source cannot tell that lists first arrivals alone; see Description.unknown."""
+
+
 @dataclass(frozen=True)
 class InputFile:
     """A file to ingest, as the inventory found it."""

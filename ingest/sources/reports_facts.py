@@ -41,6 +41,8 @@ def describe(
     header = _header(staged["headers"], run)
     counts = _counts(staged["reports"])
     absent = [name for name in _fields() if not counts[name]]
+    # Where every arrival is told, nobody has to count those that were not the first.
+    unknown = [name for name in absent if name != "duplicates" or "received" in absent]
     return Description(
         clock=_clock(counts, header, options.interval_us),
         protocol=header.get("protocol"),
@@ -48,7 +50,7 @@ def describe(
         seed=header.get("seed"),
         epoch=header.get("epoch"),
         ended="last_interval" in header,
-        unknown=tuple(dict.fromkeys([*absent, *header.get("unknown", ())])),
+        unknown=tuple(dict.fromkeys([*unknown, *header.get("unknown", ())])),
         notes={
             **_noted(counted, options.only),
             **_incomplete(counts, absent),

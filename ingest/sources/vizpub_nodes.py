@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from ingest.report_fields import INT32, Array, Key, Kind, Object, Whole
 from ingest.report_records import OVERLAY, Report, RunHeader
+from ingest.sources.base import DUPLICATES_OF_MESSAGE
 from ingest.sources.lines import INVALID_UTF8
 from ingest.sources.reports_schema import HEADER_COLUMNS, REPORT_COLUMNS
 
@@ -72,7 +73,7 @@ COUNTERS = {
 }
 """What a node counts from its start, and VizPub's name for it."""
 BYTES = "publication.bytes"
-NEVER_KNOWN = (BYTES, "duplicates of a message")
+NEVER_KNOWN = (BYTES, DUPLICATES_OF_MESSAGE)
 """What none of VizPub's files tells. A node's later copies of a message are only counted."""
 _NUMBERS: dict[str, Kind] = {name: Whole() for name in COUNTERS.values()}
 NODE = Object(

@@ -304,7 +304,9 @@ def naive_message(published: Row, world: World) -> Row:
         "hops_max": max(hops, default=None),
         "redundancy": len(arrived) / len(firsts) - 1 if firsts else None,
         "causality_violations": naive_violations(published, arrived),
-        **naive_hits(published, firsts, world.subscriptions),
+        **naive_hits(
+            published, firsts, world.subscriptions if published["publication_known"] else None
+        ),
         **naive_delays(published, firsts),
     }
 

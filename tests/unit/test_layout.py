@@ -28,7 +28,9 @@ SPARK = (
     *("ingest.inventory", "ingest.sources", "ingest.dense", "ingest.versions", "ingest.messages"),
 )
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
-NO_SPARK = ("analytics.figures",)
+NO_SPARK = tuple(
+    f"analytics.{name}" for name in ("figures", "comparison", "estimates", "compared", "grouping")
+)
 OF_MANY = (
     "cli/test_docs.py",
     "cli/test_terminal.py",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import ingest.reports
 from ingest import report_fields
-from ingest.report_fields import PLAIN_REPORT
+from ingest.report_fields import LAST_INTERVAL, PLAIN_REPORT
 from ingest.reports import (
     Counters,
     Neighbor,
@@ -108,7 +108,7 @@ reports = st.builds(
     Report,
     run=maybe(keys),
     peer=keys,
-    interval=small,
+    interval=st.integers(0, LAST_INTERVAL),
     seq=maybe(counts),
     neighbors=some(st.builds(Neighbor, keys, keys, maybe(keys))),
     topics=some(keys),
@@ -131,7 +131,7 @@ headers = st.builds(
     counters=st.sampled_from(["delta", "total"]),
     unknown=st.lists(keys, max_size=2).map(tuple),
 )
-records = reports | headers | st.builds(RunEnd, small, maybe(keys))
+records = reports | headers | st.builds(RunEnd, st.integers(0, LAST_INTERVAL), maybe(keys))
 
 
 @given(records)
