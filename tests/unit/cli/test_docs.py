@@ -14,12 +14,14 @@ from cli.main import app
 from cli.reference import PAGE, commands, page
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "simulators" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
     "ingest load verify rebuild tables metrics query cypher path topic topics tree plot doctor demo "
     "runs.list runs.show runs.remove export.gexf export.csv export.check "
-    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove"
+    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove topics compare "
+    "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
+    "experiment.list experiment.show experiment.run"
 )
 
 
@@ -70,8 +72,15 @@ def test_the_page_of_commands_is_their_help() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_every_line_that_is_shown_can_be_called(path: Path) -> None:
-    for line in shown_lines(path.read_text("utf-8")):
+def test_every_line_that_is_shown_can_be_called(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = path.read_text("utf-8")
+    # What the examples take as there: a file of options, and the code that the page shows.
+    (tmp_path / "study.toml").touch()
+    (tmp_path / "flood.py").write_text("".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)))
+    for line in shown_lines(text):
         try:
             parse(line)
         except typer.TyperException as error:
