@@ -14,12 +14,13 @@ from cli.main import app
 from cli.reference import PAGE, commands, page
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "simulators" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = [ROOT / "README.md", ROOT / "simulators" / "README.md"]
+PAGES = [*GUIDES, *sorted((ROOT / "docs").glob("*.md"))]
 LEAVES = {name: c for name, c in commands() if not hasattr(c, "commands")}
 ISSUE = (
-    "ingest load verify rebuild tables metrics query cypher path topic topics tree plot doctor demo "
-    "runs.list runs.show runs.remove export.gexf export.csv export.check "
-    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove topics compare "
+    "ingest load verify rebuild tables metrics query cypher path topic topics tree plot compare "
+    "doctor demo runs.list runs.show runs.remove export.gexf export.csv export.check "
+    "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.remove "
     "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
     "experiment.list experiment.show experiment.run"
 )
