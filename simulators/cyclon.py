@@ -52,6 +52,8 @@ class Cyclon(System):
     whoever does not answer is forgotten by all layers.
     """
 
+    layers = ("cyclon",)
+
     def __init__(
         self,
         net: Network,

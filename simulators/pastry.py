@@ -18,6 +18,8 @@ class Pastry(System):
     subscriptions are not its affair.
     """
 
+    layers = ("leafset", "routing", "neighbourhood")
+
     def __init__(self, net: Network, parameters: PastryParameters, topics: int) -> None:
         self.net = net
         self.overlay = Overlay(net, parameters, topics, Application())

@@ -63,6 +63,8 @@ class PolderCastParameters:
 class PolderCast(System):
     """PolderCast over its three layers."""
 
+    layers = ("cyclon", "vicinity", "rings")
+
     def __init__(self, net: Network, parameters: PolderCastParameters, topics: int) -> None:
         self.net, self.fanout = net, parameters.fanout
         self.publisher_extra = parameters.publisher_extra

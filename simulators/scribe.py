@@ -35,6 +35,8 @@ class Scribe(System):
     to a publisher who has children to serve.
     """
 
+    layers = ("tree", "leafset", "routing", "neighbourhood")
+
     def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
         self.net = net
         self.trees = Trees(net, parameters, topics)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from model.errors import InputError, UnknownName, UseError
 from simulators.plan import World, planned
+from simulators.run import Running
 from simulators.systems import SYSTEMS, system_named
 
 
@@ -21,6 +23,20 @@ def test_parameters_of_systems_and_of_the_world_have_names_of_their_own(name: st
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_has_defaults(name: str) -> None:
     assert planned(name, {}).described()["peers"] == 100
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_systems_name_the_layers_of_their_links(name: str) -> None:
+    running = Running(planned(name, {"peers": 30, "intervals": 5}))
+    told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
+    found = {link["layer"] for report in told for link in report["neighbors"]}
+    assert found == set(running.system.layers)
+
+
+def test_links_of_a_layer_can_be_reported_alone() -> None:
+    running = Running(planned("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
+    told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
+    assert {link["layer"] for r in told for link in r["neighbors"]} == {"tree", "leafset"}
 
 
 def test_texts_become_values(flood: str) -> None:
