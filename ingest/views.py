@@ -19,11 +19,12 @@ def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, p
     """The peers and the distinct links of the overlay at a tick.
 
     Peers have `peer`, `peer_name`, `role`: subscriber or relay of the topic (it subscribes at
-    the tick; ever received of it unsubscribed), else peer, and `publishes`: it ever published
-    to the topic. Links have `src`, `dst`, their names, and `inside`: both ends subscribe.
+    the tick; ever received of it unsubscribed), else peer, `publishes`: it ever published to
+    the topic, and `rendezvous`: it is in this role, for the topic or any. Links have `src`,
+    `dst`, their names, and `inside`: both ends subscribe.
 
-        peer  peer_name  role  publishes    src  src_name  dst  dst_name  inside
-        0     alice      peer  true         0    alice     1    bob       true
+        peer  peer_name  role  publishes  rendezvous    src  src_name  dst  dst_name  inside
+        0     alice      peer  true       false         0    alice     1    bob       true
 
     Raises: OutOfRange, UnknownName.
     """
@@ -38,6 +39,8 @@ def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, p
     publisher = [peer in roles.publishers for peer in present]
     peers = peers.append_column("role", pa.array(role, pa.string()))
     peers = peers.append_column("publishes", pa.array(publisher, pa.bool_()))
+    index = None if topic is None else run.topic_index(topic)
+    peers = _with_rendezvous(run, peers, tick, index)
     ends = zip(pairs["src"].to_pylist(), pairs["dst"].to_pylist(), strict=True)
     inside = [roles.subscribers.issuperset(pair) for pair in ends]
     return (
@@ -62,6 +65,15 @@ class _Roles:
 
 def _alive(tick: int) -> pc.Expression:
     return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
+
+
+def _with_rendezvous(run: Run, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
+    """The peers, and whether each is in that role at a tick: for the topic, null = for any."""
+    of_it = _alive(tick) & (pc.field("role") == "rendezvous")
+    if topic is not None:
+        of_it &= pc.field("topic") == topic
+    found = run.stored.read("roles", ["peer"], of_it)["peer"].combine_chunks()
+    return peers.append_column("rendezvous", pc.is_in(peers["peer"], found))
 
 
 def _counted(run: Run, tick: int) -> pc.Expression:
@@ -193,8 +205,11 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     eligible = frozenset(_eligible(run, published)["peer"].to_pylist())
     rows = list(_reached(copies, published["publisher"][0].as_py(), eligible))
     peers = pa.Table.from_pylist(rows, _REACHED)
-    rendezvous = pc.is_in(peers["peer"], _rendezvous(run, published).combine_chunks())
-    peers = peers.append_column("rendezvous", rendezvous)
+    # A message of an unknown topic has no rendezvous.
+    topic = published["topic"][0].as_py()
+    peers = _with_rendezvous(
+        run, peers, published["tick"][0].as_py(), -1 if topic is None else topic
+    )
     return run.with_names(peers), run.with_names(copies)
 
 
@@ -214,14 +229,6 @@ def _message(run: Run, name: str) -> pa.Table:
     if not found.num_rows:
         raise UnknownName("message", name, run.stored.read("publications")["key"].to_pylist())
     return found
-
-
-def _rendezvous(run: Run, published: pa.Table) -> pa.ChunkedArray:
-    """The peers in that role for a message's topic at its publication."""
-    of_it = pc.field("role") == "rendezvous"
-    of_it &= pc.field("topic") == published["topic"][0]
-    of_it &= _alive(published["tick"][0].as_py())
-    return run.stored.read("roles", ["peer"], of_it)["peer"]
 
 
 def _reached(

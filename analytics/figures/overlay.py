@@ -21,16 +21,22 @@ ROLE_COLOURS = {
     "relay": "#E69F00",
     "peer": GREY,
 }
+RENDEZVOUS_COLOUR = "#009E73"
+_RINGS = {
+    "publishes": ("publisher", PUBLISHER_COLOUR, 1.7),
+    "rendezvous": ("rendezvous", RENDEZVOUS_COLOUR, 3.2),
+}
+"""What rings stand for, their colour and area, the one outside the other."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
 def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "") -> Figure:
     """An overlay at one time, its peers on a circle by dense index.
 
-    `peers` has `peer`, `role` (subscriber, relay or peer: its colour) and `publishes` (it gets
-    a ring), `links` has `src`, `dst` and `inside` (both ends subscribe to the topic shown).
-    `size` is the number of peers of the run, so that a peer keeps its place from one time to
-    the next.
+    `peers` has `peer`, `role` (subscriber, relay or peer: its colour), `publishes` and
+    `rendezvous` (they get a ring each), `links` has `src`, `dst` and `inside` (both ends
+    subscribe to the topic shown). `size` is the number of peers of the run, so that a peer
+    keeps its place from one time to the next.
     """
     from matplotlib.collections import LineCollection
 
@@ -60,9 +66,10 @@ def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, size: int) -> 
         style: dict[str, Any] = {"color": colour, "edgecolors": "white", "linewidths": 0.6}
         of = peers.filter(pc.field("role") == role)
         _draw_dots(panel, of, places, role, {**style, "s": area, "zorder": 3})
-    ring: dict[str, Any] = {"facecolors": "none", "edgecolors": PUBLISHER_COLOUR, "zorder": 4}
-    publishers = peers.filter(pc.field("publishes"))
-    _draw_dots(panel, publishers, places, "publisher", {**ring, "s": 1.7 * area, "linewidths": 2})
+    for column, (label, colour, wider) in _RINGS.items():
+        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": colour, "linewidths": 2}
+        of = peers.filter(pc.field(column))
+        _draw_dots(panel, of, places, label, {**ring, "s": wider * area, "zorder": 4})
 
 
 def _draw_dots(

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from analytics.figures.canvas import GREY, keep_whole, panels, short, styled
 from analytics.figures.layouts import Layout, layered, on_ring
+from analytics.figures.overlay import RENDEZVOUS_COLOUR
 from model.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _LOOKS = {
     "ahead": ("o", "white", GREY, 0.6),
 }
 """Marker, colour (null = that of the hop), edge and its width."""
-_RING: dict[str, Any] = {"facecolors": "none", "edgecolors": "#009E73", "zorder": 3}
+_RING: dict[str, Any] = {"facecolors": "none", "edgecolors": RENDEZVOUS_COLOUR, "zorder": 3}
 _NAMED, _NUMBERED = 100, 400
 """Up to so many peers are named, or carry the number of their hop."""
 _THICK, _POINTED = 400, 2000

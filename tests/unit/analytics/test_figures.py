@@ -51,8 +51,9 @@ def snapshot(size: int = 6) -> tuple[pa.Table, pa.Table]:
     roles = ["peer", "subscriber", "subscriber", "relay", "peer"]
     publishes = [True, True, False, False, False]
     peers = pa.table(
-        {"peer": pa.array(range(5), pa.int32()), "role": roles, "publishes": publishes}
-    )
+        {"peer": pa.array(range(5), pa.int32()), "role": roles, "publishes": publishes,
+         "rendezvous": [False, True, False, False, True]}
+    )  # fmt: skip
     links = pa.table({"src": [0, 1, 4], "dst": [1, 2, 0], "inside": [False, True, False]})
     return peers, links
 
@@ -256,17 +257,22 @@ def test_a_snapshot_keeps_every_peer_at_its_place() -> None:
     axes = overlay_snapshot(peers, links, 6).axes[0]
     points = [c for c in axes.collections if isinstance(c, PathCollection)]
     rings = [c for c in points if c.get_label() == "publisher (2)"]
-    filled = [c for c in points if c not in rings]
+    roots = [c for c in points if c.get_label() == "rendezvous (2)"]
+    filled = [c for c in points if c not in [*rings, *roots]]
     places = np.concatenate([np.asarray(c.get_offsets()) for c in filled])
     angles = sorted(round(math.degrees(math.atan2(y, x))) % 360 for x, y in places)
     assert angles == [0, 60, 120, 180, 240]
     assert {c.get_label() for c in points} == {
-        "publisher (2)", "subscriber (2)", "relay (1)", "peer (2)",
+        "publisher (2)", "rendezvous (2)", "subscriber (2)", "relay (1)", "peer (2)",
     }  # fmt: skip
     (ring,) = rings
     assert len(np.asarray(ring.get_facecolor())) == 0  # what is below shows through
     at_ring = np.asarray(ring.get_offsets())
     assert [round(math.degrees(math.atan2(y, x))) for x, y in at_ring] == [0, 60]
+    (outer,) = roots
+    assert np.asarray(outer.get_sizes())[0] > np.asarray(ring.get_sizes())[0]  # both are seen
+    at_outer = np.asarray(outer.get_offsets())
+    assert [round(math.degrees(math.atan2(y, x))) % 360 for x, y in at_outer] == [60, 240]
     curves = [c for c in axes.collections if isinstance(c, LineCollection)]
     assert sum(len(c.get_segments()) for c in curves) == 3
     ends = {tuple(np.round(s[[0, -1]].ravel(), 6)) for c in curves for s in c.get_segments()}

@@ -65,7 +65,10 @@ def test_a_publisher_that_subscribes_is_both(run: Run) -> None:
     alice = pa.table([[0], [0], [0], [OPEN]], schema=subscribed.schema)
     pq.write_table(pa.concat_tables([subscribed, alice]), part)
     first, *_ = snapshot(run, 1_000_000, "news")[0].to_pylist()
-    assert first == {"peer": 0, "peer_name": "alice", "role": "subscriber", "publishes": True}
+    assert first == {
+        "peer": 0, "peer_name": "alice", "role": "subscriber", "publishes": True,
+        "rendezvous": False,
+    }  # fmt: skip
 
 
 def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
@@ -132,6 +135,16 @@ def test_the_rendezvous_of_a_message_is_that_of_its_topic_and_time(
     stored = replace(run.stored, manifest=replace(manifest, tables=tables))
     peers, _ = spread(Run(stored), "m0")
     assert peers.filter(peers["rendezvous"])["peer_name"].to_pylist() == ["carol"]
+
+    def rendezvous(tick: int, topic: str | None) -> list[str]:
+        found, _ = snapshot(Run(stored), tick, topic)
+        names: list[str] = found.filter(found["rendezvous"])["peer_name"].to_pylist()
+        return names
+
+    assert rendezvous(0, "news") == ["alice"]
+    assert rendezvous(1, "news") == ["carol"]
+    assert rendezvous(1, "sport/日本") == ["bob"]
+    assert rendezvous(1, None) == ["bob", "carol", "dave"]
 
 
 def test_whom_a_message_missed_is_among_its_peers(run: Run) -> None:
