@@ -16,8 +16,10 @@ class Join(NamedTuple):
     """Routed to the joiner's id; each hop adds the rows of its table that the joiner can use."""
 
     joiner: int
+    is_new: bool
+    """Else the joiner only looks whether its place is still the same."""
     rows: tuple[int, ...] = ()
-    """Peers of the rows so far, and those on the way."""
+    """Peers of the rows so far, and those on the way; none for whoever is not new."""
     shared: int = 0
     """Rows there are already."""
 
@@ -56,7 +58,7 @@ class Joining:
             node.is_placed = True
             self.keeping.settle(peer)
             return
-        self._send(peer, contact, Join(peer))
+        self._send(peer, contact, Join(peer, is_new=True))
         self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
 
     def serve(self, peer: int) -> None:
@@ -119,7 +121,7 @@ class Joining:
         if leaves := node.leaves.view.members:
             self.keeping.ask(peer, self.net.random.choice(leaves))
         if (contact := self.net.contact(peer)) is not None:
-            self._send(peer, contact, Join(peer))
+            self._send(peer, contact, Join(peer, is_new=False))
 
     def on_ask_row(self, peer: int, sender: int, shared: int) -> None:
         """Tell a row of the routing table, and the neighbourhood set's nearest."""
@@ -131,7 +133,8 @@ class Joining:
     def on_row(self, peer: int, sender: int, told: tuple[int, ...]) -> None:
         """Probe who would fill a gap, and one of the others: it may be nearer."""
         node = self.keeping.nodes[peer]
-        others = [other for other in told if other != peer and not node.knows(other)]
+        known = {peer, *node.known()}
+        others = [other for other in told if other not in known]
         gaps = {node.slot(self.ring.ids[other]): other for other in reversed(others)}
         wanted = [other for slot, other in gaps.items() if slot not in node.table]
         for other in [*wanted, *others[:1]]:
@@ -147,7 +150,8 @@ class Joining:
         node, joiner = self.keeping.nodes[peer], join.joiner
         key = self.ring.ids[joiner]
         to = node.next_hop(key, avoid=joiner)
-        join = self._with_rows(node, join)
+        if join.is_new:
+            join = self._with_rows(node, join)
         if to != peer:
             self._send(peer, to, join)
         elif joiner != peer:
@@ -161,7 +165,8 @@ class Joining:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1
         rows = [node.row(row) for row in range(join.shared, shared)]
         peers = [peer for row in rows for peer in row if peer != join.joiner]
-        return Join(join.joiner, (*join.rows, *peers, node.peer), max(shared, join.shared))
+        rows_so_far = (*join.rows, *peers, node.peer)
+        return join._replace(rows=rows_so_far, shared=max(shared, join.shared))
 
     def _send(self, peer: int, to: int, join: Join) -> None:
         self.net.send(self.join, peer, to, join, bytes_of(peers=1 + len(join.rows)))

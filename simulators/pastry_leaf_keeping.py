@@ -80,13 +80,10 @@ class LeafKeeping:
             node.told.clear()
 
     def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
-        """Mostly nothing is new: neither leaf set has changed since the last time."""
-        node = self.nodes[peer]
-        told = node.told.get(sender)
-        if told is not None and told.theirs is view and told.ours is node.leaves.view:
-            return
+        """Tell the sender who is missing in its leaf set."""
         if self.learn(peer, sender, view):
-            self.net.send(self.news, peer, sender, node.leaves.view, _bytes_of(node.leaves.view))
+            ours = self.nodes[peer].leaves.view
+            self.net.send(self.news, peer, sender, ours, _bytes_of(ours))
 
     def on_news(self, peer: int, sender: int, view: View) -> None:
         """A leaf set, as an answer to the own one."""
@@ -95,17 +92,23 @@ class LeafKeeping:
     def learn(self, peer: int, sender: int, view: View) -> list[int]:
         """Compare the sender's leaf set with the own one, and probe whoever makes a difference.
 
-        Returns: who is missing in the sender's.
+        Mostly nothing is new: neither has changed since the last time.
+
+        Returns: who is missing in the sender's, as news.
         """
-        node, now = self.nodes[peer], self.net.now
+        node = self.nodes[peer]
+        told = node.told.get(sender)
+        if told is not None and told.theirs is view and told.ours is node.leaves.view:
+            return []
+        now = self.net.now
         self.heard(peer, sender)
         for other in view.members:
             if other != peer and node.leaves.fits(other) and other not in node.leaves:
                 self.ask(peer, other)
         missing = node.leaves.missing_in(view, sender)
         for other in missing:
-            told = node.told.get(other)
-            if told is None or told.time_us + self.leaf_period_us < now:
+            last = node.told.get(other)
+            if last is None or last.time_us + self.leaf_period_us < now:
                 self.ask(peer, other)
         if sender in node.leaves:
             node.told[sender] = Told(view, node.leaves.view, now)
@@ -150,6 +153,7 @@ class LeafKeeping:
         node = self.nodes[peer]
         view, sent_us = answer
         node.asked.pop(sender, None)
+        self.heard(peer, sender)
         self.learn(peer, sender, view)
         node.measure(sender, self.net.now - sent_us)
         self.settle(peer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -29,12 +30,12 @@ class Ring:
         empty = cls(b, (), salt)
         return cls(b, [empty.key(f"peer/{peer}") for peer in range(peers)], salt)
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Of an id: as many whole digits as there is room for."""
         return ID_BITS // self.b * self.b
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many ids there are."""
         return 1 << self.bits
@@ -46,7 +47,7 @@ class Ring:
 
     def distance(self, a: int, b: int) -> int:
         """Between two ids, the shorter way round."""
-        offset = (a - b) & (self.size - 1)
+        offset = (a - b) % self.size
         return min(offset, self.size - offset)
 
     def shared_digits(self, a: int, b: int) -> int:

@@ -37,7 +37,7 @@ class PastryParameters:
     ] = "1s"
     table_period: Annotated[
         Duration, Meta(description="A peer looks after its routing table once a period.")
-    ] = "20s"
+    ] = "30s"
     retries: Annotated[
         Count, Meta(description="Probes without an answer after the first, until a peer is dead.")
     ] = 2

@@ -6,7 +6,7 @@ A publication is routed to its topic's root and goes down the tree from there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from simulators.network import Copy, Kind, Links, Network, Publication, System
 from simulators.pastry_overlay import TOO_FAR
@@ -35,7 +35,7 @@ class Scribe(System):
     to a publisher who has children to serve.
     """
 
-    layers = ("tree", "leafset", "routing", "neighbourhood")
+    layers: ClassVar[Sequence[str]] = ("tree", "leafset", "routing", "neighbourhood")
 
     def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
         self.net = net

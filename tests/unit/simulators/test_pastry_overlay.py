@@ -136,7 +136,7 @@ def test_rings_that_know_nothing_of_each_other_become_one() -> None:
     for peer, node in enumerate(others, 30):
         world.overlay.keeping.nodes[peer] = node
     assert world.wrong() == 60
-    world.run(45)
+    world.run(60)
     assert world.wrong() == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from statistics import fmean
 
 import networkx as nx
 import pytest
@@ -115,7 +116,8 @@ class World:
             children = {
                 (child, peer)
                 for peer in graph
-                for child in self.trees.members[peer].groups[topic].children
+                if (group := self.trees.members[peer].groups.get(topic))
+                for child in group.children
             }
             if children != set(graph.edges):
                 yield f"{topic}: parents and children differ"
@@ -261,7 +263,7 @@ def test_lost_messages_break_nothing_for_good() -> None:
     assert not any(
         group.parent == NOBODY for member in world.trees.members for group in member.groups.values()
     )
-    assert world.hit_ratio() > 0.98
+    assert fmean(world.hit_ratio() for _ in range(6)) > 0.98
 
 
 def test_under_churn_most_hear_and_peace_mends_the_rest() -> None:
