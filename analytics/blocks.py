@@ -16,11 +16,11 @@ import numpy.typing as npt
 from analytics.kernels.adjacency import outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness
 from analytics.kernels.clustering import clustering
-from analytics.kernels.compiled import Floats, Int32s, Int64s, Integers
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.spans import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+from model.compiled import Floats, Int32s, Int64s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
 Types = dict[str, type[np.generic]]

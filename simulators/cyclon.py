@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from msgspec import Meta
 
-from simulators.compiled import Int32s
+from model.compiled import Int32s
 from simulators.network import Links, Network, System
 from simulators.parameters import Duration, Positive, us
 from simulators.views import (

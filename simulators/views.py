@@ -21,7 +21,7 @@ from random import Random
 import numpy as np
 from numba.core.types import int32, int64, uint64
 
-from simulators.compiled import Int32s, Int64s, compiled
+from model.compiled import Int32s, Int64s, compiled
 
 HEADER_BYTES = 16
 ENTRY_BYTES = 16

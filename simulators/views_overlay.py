@@ -17,7 +17,7 @@ from numba.core import types
 from numba.core.types import int64
 from numba.experimental import structref
 
-from simulators.compiled import IS_PLAIN, Int32s, Int64s, Words, compiled
+from model.compiled import IS_PLAIN, Int32s, Int64s, Words, compiled
 from simulators.views import (
     AGE,
     DRAWS,

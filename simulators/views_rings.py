@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64, uint64
 
-from simulators.compiled import Int32s, Words, compiled, population
+from model.compiled import Int32s, Words, compiled, population
 from simulators.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
 from simulators.views_overlay import PACKED, Overlay, forget_in_ring, known
 

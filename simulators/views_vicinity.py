@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
-from simulators.compiled import Int32s, Int64s, Words, compiled, population
+from model.compiled import Int32s, Int64s, Words, compiled, population
 from simulators.views import AGE, PEER, VIEW, WORDS, bytes_of, drop, filled, grow_older
 from simulators.views_overlay import PACKED, Overlay, known
 

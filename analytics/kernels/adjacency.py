@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.compiled import Int32s, Int64s, Words, compiled
+from model.compiled import Int32s, Int64s, Words, compiled
 
 Rows = tuple[Int64s, Int32s]
 """`(ptr, idx)`: int64[n + 1] and int32[links]."""

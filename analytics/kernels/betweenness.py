@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from analytics.kernels.adjacency import reverse
-from analytics.kernels.compiled import Floats, Int32s, Int64s, compiled
+from model.compiled import Floats, Int32s, Int64s, compiled
 
 _LANES = 32
 _SHALLOW = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import neighbour_bits
-from analytics.kernels.compiled import Floats, Int32s, Int64s, Words, compiled, population
+from model.compiled import Floats, Int32s, Int64s, Words, compiled, population
 
 _BAND = 64
 """Words of a row: 4,096 peers at once, so that a row per peer stays small for any n."""

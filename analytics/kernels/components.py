@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.compiled import Int32s, Int64s, compiled
+from model.compiled import Int32s, Int64s, compiled
 
 
 @compiled("(int32[::1], int32)")

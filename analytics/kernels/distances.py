@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import neighbour_bits
-from analytics.kernels.compiled import Int32s, Int64s, Words, compiled, population
+from model.compiled import Int32s, Int64s, Words, compiled, population
 
 Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to whom it reaches, how many these are, the largest of them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analytics.kernels.compiled import Int32s, Integers, compiled
+from model.compiled import Int32s, Integers, compiled
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import induced, reverse, union
-from analytics.kernels.compiled import Int32s, Int64s, compiled
 from analytics.kernels.components import weak_components
 from analytics.kernels.distances import distances
+from model.compiled import Int32s, Int64s, compiled
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
 

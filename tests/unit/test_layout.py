@@ -176,6 +176,7 @@ class TestImports:
 
     def test_reading_the_store_is_light(self) -> None:
         names = [*self.modules_of("model", "cypher"), "ingest.reports", "ingest.store"]
+        names.remove("model.compiled")  # who measures or simulates asks for it
         loaded = self.loaded_by(*names, "ingest.run")
         # pyarrow.dataset imports pandas by itself; the command line keeps it from doing so.
         assert loaded & {*HEAVY, "neo4j"} <= {"pandas"}

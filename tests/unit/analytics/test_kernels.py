@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness, dependencies
 from analytics.kernels.clustering import clustering
-from analytics.kernels.compiled import compiled, population
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+from model.compiled import compiled, population
 
 EXACT = 2e10
 SHALLOW, DEEP = 10, 11

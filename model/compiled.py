@@ -1,4 +1,4 @@
-"""How operations on state that is large or searched often are compiled, and their types."""
+"""How operations on arrays are compiled, and the words of their signatures."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from numba import config, njit
 from numba.core import types
 from numba.extending import intrinsic
 
+Integers = npt.NDArray[np.integer[Any]]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 """Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
-_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(*signature: Any) -> Callable[[Operation], Operation]:
-    """Compile a function for arguments of those types when its module is imported, or have it
-    from cache. What it calls has to stand above it, and must do no more than plain Python does:
-    no integer may overflow.
+    """Compile a function for arguments of those types (or for a signature as text) when its
+    module is imported, or have it from cache.
 
-    The cache of a function is void when its own file changes. Who changes one that other files
-    call removes simulators/__pycache__/*.nbi.
-
-    Where numba finds nowhere to write (NUMBA_CACHE_DIR, beside the code, the user's cache),
-    each process compiles anew.
+    What it calls has to stand above it, and it must do no more than plain Python does: no
+    integer may overflow. No `parallel`: tasks and processes are the parallelism, and what does
+    not hold the GIL leaves threads their turn. Where numba finds nowhere to write
+    (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles anew.
     """
+    told = signature[0] if isinstance(signature[0], str) else signature
 
     def compile_one(function: Operation) -> Operation:
         try:
-            return cast(Operation, njit(signature, cache=True, **_OPTIONS)(function))
+            return cast(Operation, njit(told, cache=True, **_OPTIONS)(function))
         except (OSError, RuntimeError):
-            return cast(Operation, njit(signature, **_OPTIONS)(function))
+            return cast(Operation, njit(told, **_OPTIONS)(function))
 
     return compile_one
 
 
 def _population(typing_context: Any, word: Any) -> Any:
-    """Typing and code of `population`: one instruction."""
+    """Typing and code of `population`: one instruction, that LLVM makes wider in loops."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
