@@ -12,7 +12,7 @@ import typer
 from cli.options import Output, command
 from cli.output import Rows, opened, show
 from cli.settings import Settings
-from model.errors import UnknownName
+from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,7 +170,7 @@ def run(settings: Settings, name: Name, running: Running) -> None:
     experiment = read(name, running.scale)
     experiment.check_data()
     out = running.out or settings.workspace / "experiments" / f"{experiment.name}-{running.scale}"
-    place = Place(out)
+    place = Place(_made(out))
     runs = _planned(experiment, place, running)
     _make(settings, runs, place, running)
     with settings.progress() as progress:
@@ -180,6 +180,14 @@ def run(settings: Settings, name: Name, running: Running) -> None:
     if running.load:
         _load(settings, runs, place)
     _show(settings, found, report)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot make {folder}: {error.strerror}") from error
+    return folder
 
 
 def _planned(experiment: Experiment, place: Place, running: Running) -> list[Planned]:

@@ -80,14 +80,11 @@ def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdic
     verdict = claim.verdict(measures)
     if claim.only in (None, experiment.scale) or verdict.outcome == "not known":
         return verdict
-    return Verdict(verdict.ours, "shown", verdict.deviation)
+    return Verdict(verdict.ours, "shown", f"judged at scale {claim.only}")
 
 
 def write_report(found: Findings, out: Path) -> Path:
-    """Write report.md, figures/ and the tables as CSV. Gives the path of report.md.
-
-    Raises: UseError where they cannot be written.
-    """
+    """Write report.md, figures/ and the tables as CSV. Gives the path of report.md."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     drawn = list(_draw(found, out / "figures"))
     table = _values(found)
@@ -202,8 +199,7 @@ def _bold(verdict: Verdict) -> str:
 def _whys(judged: Sequence[Judged]) -> Iterator[str]:
     for place, one in enumerate(judged, 1):
         if one.verdict.outcome == "not met":
-            off = f"our value is off by {one.verdict.deviation}" if one.verdict.deviation else ""
-            why = one.claim.why or off or "our runs show another order"
+            why = one.claim.why or f"ours {one.verdict.ours}, published {one.claim.published}"
             yield f"- {place}, {one.claim.what}: {' '.join(why.split())}"
 
 

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from experiments.claims import Claim
+from experiments.definition import Content, Experiment
+from experiments.measures import Measures, Replica
+from experiments.report import Findings, findings, write_report
+from experiments.runs import Place, Planned
+from ingest.run import Run
+
+CONTENT = {
+    "title": "T",
+    "about": "A",
+    "source": "S",
+    "world": {},
+    "systems": [{"name": name, "system": "cyclon"} for name in "ab"],
+    "seeds": [1],
+    "metrics": ["links", "publisher_copies", "messages/hops_mean"],
+    "notes": ["a | b"],
+}
+
+
+def claim(**given: Any) -> dict[str, Any]:
+    return {"kind": "value", "what": "W", "source": "S", "metric": "links", **given}
+
+
+@pytest.fixture
+def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
+    """The run `monday` of conftest.py in the place of every run."""
+    run = Run.open(workspace, "monday")
+    monkeypatch.setattr(Planned, "replica", lambda one: Replica(one.group.name, 1, run))
+    claims = [
+        claim(of="a", value=2.75, relative=0),
+        claim(of="a / b", above=1, why="They are the same."),
+        claim(of="a", value=9, relative=0, only="full"),
+        {**claim(), "kind": "order", "order": ["a", "b"]},
+    ]
+    content = msgspec.convert({**CONTENT, "published": claims}, Content)
+    experiment = Experiment("e", "small", content)
+    place = Place(tmp_path / "out")
+    runs = [Planned(g, experiment.plan(g, 1), place) for g in experiment.groups]
+    return findings(experiment, runs)
+
+
+def test_claims_are_judged(found: Findings) -> None:
+    assert [one.verdict.outcome for one in found.judged] == ["met", "not met", "shown", "not met"]
+    assert found.summary == "1 of 3 claims met, 1 shown"
+
+
+def test_the_report_tells_of_every_claim_and_metric(found: Findings, tmp_path: Path) -> None:
+    text = write_report(found, tmp_path / "out").read_text("utf-8")
+    assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in text
+    assert "| 3 | W | S | 9 exactly | 2.75 | shown (judged at scale full) |" in text
+    assert "- 2, W: They are the same." in text
+    assert "- 4, W: ours a: 2.75, b: 2.75, published a < b" in text
+    assert "| publisher_copies (copies) | whole run | 2 | 2 |" in text
+    assert "| messages/hops_mean (hops) | mean of messages | 1.333 | 1.333 |" in text
+
+
+def test_what_was_not_run_is_not_known(found: Findings) -> None:
+    measures = Measures([replica for replica in found.measures.replicas if replica.group == "b"])
+    claims: tuple[Claim, ...] = found.experiment.content.published
+    outcomes = [claim.verdict(measures).outcome for claim in claims]
+    assert outcomes == ["not known"] * 4
