@@ -32,12 +32,15 @@ class SystemsGroup(TyperGroup):
         return [*super().list_commands(ctx), *sorted(SYSTEMS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a system; null for a name that there is not."""
+        """The command of a system. Raises: UnknownName."""
         from simulators.systems import SYSTEMS
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
             return command_of(cmd_name)
-        return super().get_command(ctx, cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            raise UnknownName("system", cmd_name, self.list_commands(ctx))
+        return found
 
 
 def register(app: typer.Typer) -> None:

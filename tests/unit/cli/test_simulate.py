@@ -65,7 +65,7 @@ def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "no class 'Flod'"),
         ("food.py:Flood", "food.py"),
-        ("poldercats", "poldercats"),
+        ("poldercats", "did you mean poldercast"),
     ],
 )
 def test_wrong_use_is_explained(vizpub: Call, line: str, told: str) -> None:
