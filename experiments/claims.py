@@ -130,7 +130,9 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         if not self.value:
             return ""
         share = ours / self.value - 1
-        return f"{share:+.0%}" if abs(share) < 2 else f"{ours / self.value:.3g} times"
+        if abs(share) >= 2:
+            return f"{ours / self.value:.3g} times"
+        return f"{share:+.0%}" if abs(share) >= 0.01 else f"{share:+.2%}"
 
 
 class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
