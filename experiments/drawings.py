@@ -216,10 +216,11 @@ def _messages(replica: Replica) -> list[str]:
 def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
     """The rows of metrics/peers of the peers present at a moment, with `group`."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from ingest.run import Where
 
     interval, _ = intervals(replica.run.clock, (at, at))
     rows: Any = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
-    rows = rows.filter(rows["present"]).drop_columns(["present"])
+    rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
     return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))
