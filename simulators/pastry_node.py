@@ -57,33 +57,34 @@ class Node:
         """Where a message for the key goes on to; the peer itself where it has arrived.
 
         Within the leaf set's reach the numerically closest; else who shares one digit more;
-        else, or where that one is doubted or to be avoided, somebody closer (section 2.3).
+        else, or where that one is doubted, somebody closer (section 2.3). A closest leaf is not
+        routed around: others would take themselves for the message's end.
         """
         offset = (key - self._own) & self._mask
         leaves = self.leaves
         if offset <= leaves.right_reach or self._size - offset <= leaves.left_reach:
             to = leaves.closest(offset)
-        else:
-            to = self.table.get(self.slot(key), NOBODY)
+            return to if to != avoid else self._closest(key, [self.peer, *leaves.view.members], to)
+        to = self.table.get(self.slot(key), NOBODY)
         is_usable = to not in (NOBODY, avoid) and to not in self.doubted
         return to if is_usable else self._detour(key, avoid)
 
     def _detour(self, key: int, avoid: int) -> int:
         ring, ids = self.ring, self.ring.ids
-        banned = {*self.doubted, avoid}
-        offset = (key - self._own) & self._mask
-        if offset <= self.leaves.right_reach or self._size - offset <= self.leaves.left_reach:
-            able = [self.peer, *self.leaves.view.members]
-        else:
-            shared, own = ring.shared_digits(self._own, key), ring.distance(self._own, key)
-            able = [
-                peer
-                for peer in self.known()
-                if ring.shared_digits(ids[peer], key) >= shared
-                and ring.distance(ids[peer], key) < own
-            ]
-        closest = (peer for peer in able if peer not in banned)
-        return min(closest, key=lambda peer: ring.distance(ids[peer], key), default=self.peer)
+        shared, own = ring.shared_digits(self._own, key), ring.distance(self._own, key)
+        closer = [
+            peer
+            for peer in self.known()
+            if peer not in self.doubted
+            and ring.shared_digits(ids[peer], key) >= shared
+            and ring.distance(ids[peer], key) < own
+        ]
+        return self._closest(key, closer, avoid)
+
+    def _closest(self, key: int, peers: list[int], avoid: int) -> int:
+        ring, ids = self.ring, self.ring.ids
+        able = (peer for peer in peers if peer != avoid)
+        return min(able, key=lambda peer: ring.distance(ids[peer], key), default=self.peer)
 
     def known(self) -> list[int]:
         """Everybody in the state, each once."""
@@ -125,7 +126,9 @@ class Node:
             del near[max(reversed(near), key=near.__getitem__)]
         slot = self.slot(self.ring.ids[peer])
         present = self.table.get(slot, peer)
-        if peer in near and present != peer and near.get(present, self._size) > near[peer]:
+        # Who is not in a full set is no nearer than its farthest.
+        farthest_us = max(near.values(), default=0) if len(near) == self.room else 0
+        if peer in near and near.get(present, farthest_us) > near[peer]:
             self.table[slot] = peer
             self.version += 1
 

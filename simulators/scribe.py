@@ -45,7 +45,6 @@ class Scribe(System):
         self.cache_root = parameters.cache_root
         self.up = self._kind("to root", self.on_up, self.on_up_lost)
         self.down = self._kind("multicast", self.on_down, self.on_down_lost)
-        self.again = self._kind("multicast again", self.on_down, self.on_again_lost)
 
     def _kind(self, name: str, handler: Any, failed: Any) -> Kind:
         return self.net.kind(name, handler, failed=failed, publication=True)
@@ -118,12 +117,11 @@ class Scribe(System):
             self._pass_down(peer, Copy(copy.publication, copy.hops))
 
     def on_down_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
-        """Send it a second time, as the transport of the paper, TCP, would."""
-        self._to_children(self.again, peer, [to], Copy(copy.publication, copy.hops - 1))
-
-    def on_again_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
-        """The child may be down."""
+        """Send it again, as the paper's transport would, until the child is found dead or gone."""
         self.pastry.doubt(peer, to)
+        group = self.trees.members[peer].groups.get(copy.publication.topic)
+        if group and to in group.children:
+            self._to_children(peer, [to], Copy(copy.publication, copy.hops - 1))
 
     def _towards_root(self, peer: int, topic: int) -> int:
         group = self.trees.members[peer].groups.get(topic)
@@ -160,15 +158,15 @@ class Scribe(System):
     def _pass_down(self, peer: int, copy: Copy) -> None:
         group = self.trees.members[peer].groups[copy.publication.topic]
         if group.children or not copy.hops:
-            self._to_children(self.down, peer, list(group.children), copy)
+            self._to_children(peer, list(group.children), copy)
 
-    def _to_children(self, kind: Kind, peer: int, children: Sequence[int], copy: Copy) -> None:
+    def _to_children(self, peer: int, children: Sequence[int], copy: Copy) -> None:
         publisher = copy.publication.publisher
         if self.deliver_on_route or publisher not in children:
-            self.net.forward(kind, peer, children, copy)
+            self.net.forward(self.down, peer, children, copy)
             return
-        self.net.forward(kind, peer, [to for to in children if to != publisher], copy)
-        self._send(kind, peer, publisher, Passing(copy.publication, copy.hops + 1))
+        self.net.forward(self.down, peer, [to for to in children if to != publisher], copy)
+        self._send(self.down, peer, publisher, Passing(copy.publication, copy.hops + 1))
 
     def _send(self, kind: Kind, peer: int, to: int, copy: Passing) -> None:
         self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)

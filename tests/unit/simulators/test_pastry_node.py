@@ -51,18 +51,26 @@ def test_who_knows_all_leaves_ends_where_the_key_is() -> None:
             assert node.next_hop(key) == nearest
 
 
-def test_the_doubted_and_the_avoided_are_routed_around() -> None:
+def test_the_doubted_are_routed_around_but_for_the_last_hop() -> None:
     node = node_of()
     for key in KEYS:
         to = node.next_hop(key)
-        if to != 0:
-            assert node.next_hop(key, avoid=to) not in (to, NOBODY)
-            node.doubted = {to}
+        node.doubted = {to}
+        if to == 0 or to in node.leaves:
+            assert node.next_hop(key) == to
+        else:
             other = node.next_hop(key)
-            assert other != to
+            assert other not in (to, 0)
             node.doubted = {to, other}
-            assert node.next_hop(key) not in ({to, other} - {0})
-            node.doubted = set()
+            assert node.next_hop(key) not in (to, other, 0)
+        node.doubted = set()
+
+
+def test_a_joiner_is_not_led_to_itself() -> None:
+    node = node_of()
+    for joiner in range(1, 400):
+        to = node.next_hop(RING.ids[joiner], avoid=joiner)
+        assert to not in (joiner, NOBODY)
 
 
 def test_an_entry_shares_its_rows_digits_and_has_the_next() -> None:
@@ -89,9 +97,10 @@ def test_peers_as_near_do_not_flutter() -> None:
     node = node_of(near=4)
     for peer in range(1, 9):
         node.measure(peer, 500)
-    version = node.version
-    for peer in range(1, 9):
+    version, table = node.version, dict(node.table)
+    for peer in range(1, 400):
         node.measure(peer, 500)
+    assert node.table == table
     assert (list(node.near), node.version) == ([1, 2, 3, 4], version)
 
 
