@@ -16,7 +16,8 @@ from model.clock import Clock
 from model.errors import InputError, UnknownName, UseError
 
 _MOST_INTERVALS = 10_000_000
-_STATE_AND_EVENTS = ("neighbors", "topics", "roles", "sent", "received")
+_STATE = ("neighbors", "topics", "roles")
+_STATE_AND_EVENTS = (*_STATE, "sent", "received")
 _NAMELESS = "reports left out as they name no run"
 _NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
 
@@ -120,13 +121,20 @@ def _fields() -> dict[str, Column]:
 
 
 def _counts(reports: DataFrame) -> Row:
-    """How many reports have each field, and the intervals they are of."""
+    """How many reports have each field and how many lack it, and the intervals they are of.
+
+    A peer that left has no state to tell.
+    """
+    fields = _fields()
+    open_ = {name: told.isNull() for name, told in fields.items()}
+    open_ |= {name: open_[name] & ~F.col("left") for name in _STATE}
     row = reports.agg(
         F.min("interval").alias("first"),
         F.max("interval").alias("last"),
         F.count(F.lit(1)).alias("all"),
         F.count_if("left").alias("left"),
-        *(F.count(told).alias(name) for name, told in _fields().items()),
+        *(F.count(told).alias(name) for name, told in fields.items()),
+        *(F.count_if(is_open).alias(lacking(name)) for name, is_open in open_.items()),
     ).first()
     assert row is not None  # an aggregate has one row
     return row
@@ -149,8 +157,8 @@ def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Cloc
 
 def _incomplete(counts: Row, absent: Sequence[str]) -> dict[str, int]:
     """How many reports lack what others of the run have."""
-    missing = {name: counts["all"] - counts[name] for name in _fields() if name not in absent}
-    return {lacking(name): number for name, number in missing.items() if number}
+    notes = (lacking(name) for name in _fields() if name not in absent)
+    return {note: counts[note] for note in notes if counts[note]}
 
 
 def lacking(name: str) -> str:
