@@ -15,12 +15,8 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
-from simulators.network import Copy, Failed, Handler, Kind
+from simulators.network import COPY_BYTES, Copy, Failed, Handler, Kind
 from simulators.traffic import Traffic
-
-PUBLICATION_HEADER = 48
-"""Bytes of a copy of a publication beside its content: message, topic and publisher (8 each),
-hops (1), padding and a transport's header."""
 
 Delay = Callable[[int, int], int]
 """(sender, receiver) → µs a message is on its way."""
@@ -139,7 +135,7 @@ class Simulation:
         """See Network.forward."""
         self.observer.sent(peer, copy, targets)
         onward = Copy(copy.publication, copy.hops + 1)
-        size = PUBLICATION_HEADER + copy.publication.size
+        size = COPY_BYTES + copy.publication.size
         for to in targets:
             self.send(kind, peer, to, onward, size)
 

@@ -26,6 +26,12 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+TRANSPORT_BYTES = 28
+"""Of IP and UDP, in every message of any system."""
+COPY_BYTES = TRANSPORT_BYTES + 20
+"""Of a copy of a publication beside its content: the transport's, the message's number (8), its
+topic (4) and its publisher (8). Hops are told for the sake of reports, and weigh nothing."""
+
 Handler = Callable[[int, int, Any], None]
 """(peer, sender, payload): a message arrived at `peer`."""
 Failed = Callable[[int, int, Any], None]

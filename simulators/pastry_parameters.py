@@ -7,10 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from simulators.network import TRANSPORT_BYTES
 from simulators.parameters import Count, Duration, Positive
 
-HEADER_BYTES = 44
-"""Of any message: IP and UDP (28), its kind (8) and the sender's id (8)."""
+HEADER_BYTES = TRANSPORT_BYTES + 16
+"""Of any message: the transport's, its kind (8) and the sender's id (8)."""
 PEER_BYTES = 14
 """Of somebody who is named in a message: id (8), address and port (6)."""
 ID_BYTES = 8

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Literal, Self
 
 from ingest.reports import Counters, Report, ReportWriter, RunHeader
-from simulators.engine import PUBLICATION_HEADER, Simulation
-from simulators.network import Copy, Links, System
+from simulators.engine import Simulation
+from simulators.network import COPY_BYTES, Copy, Links, System
 
 Content = Literal["complete", "structure", "dissemination"]
 """All there is; neighbours, topics, roles and counters; or topics, messages and counters."""
@@ -127,7 +127,7 @@ class Lines:
         return (
             f'{{"message":"{message}","topic":{self._topics[topic]},'
             f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
-            f'"time_us":{self._world.now},"bytes":{PUBLICATION_HEADER + size}'
+            f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}'
         )
 
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from simulators.network import Copy, Kind, Links, Network, Publication, System
+from simulators.network import COPY_BYTES, Copy, Kind, Links, Network, Publication, System
 from simulators.pastry_overlay import TOO_FAR
 from simulators.scribe_parameters import ScribeParameters
 from simulators.scribe_trees import Trees
-
-COPY_BYTES = 48
-"""Beside the content, as of copies that are forwarded."""
 
 
 class Passing(NamedTuple):

@@ -9,7 +9,7 @@ Sizes in bytes, for all gossip:
 
 | part | bytes | is |
 | --- | --- | --- |
-| header | 16 | kind (1), number of entries (2), flags (1), sender's id (8), checksum (4) |
+| header | 44 | the transport's (28), kind and flags (2), entries (2), sender (8), checksum (4) |
 | entry | 16 | a peer's id (8), address and port (6), age (2) |
 | its profile, as a layer | 2 + 5 a topic | of each its id (4), ring neighbours missing (1) |
 """
@@ -22,8 +22,9 @@ import numpy as np
 from numba.core.types import int32, int64, uint64
 
 from model.compiled import Int32s, Int64s, compiled
+from simulators.network import TRANSPORT_BYTES
 
-HEADER_BYTES = 16
+HEADER_BYTES = TRANSPORT_BYTES + 16
 ENTRY_BYTES = 16
 PROFILE_BYTES = 2
 PROFILE_TOPIC_BYTES = 5

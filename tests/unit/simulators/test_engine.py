@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from simulators.engine import PUBLICATION_HEADER, Simulation
-from simulators.network import Copy, Publication
+from simulators.engine import Simulation
+from simulators.network import COPY_BYTES, Copy, Publication
 
 PERIOD = 1_000_000
 LATENCY = 10_000
@@ -139,7 +139,7 @@ class TestPublications:
             ("received", LATENCY, 3, 1, Copy(first, 1)),
         ]
         assert arrived == [Copy(first, 1)] * 2
-        assert net.publication.take(1).bytes_sent == 2 * (100 + PUBLICATION_HEADER)
+        assert net.publication.take(1).bytes_sent == 2 * (100 + COPY_BYTES)
         assert net.control.take(1).messages_sent == 0
 
 
