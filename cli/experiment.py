@@ -234,7 +234,7 @@ def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:
 
 def _show(settings: Settings, found: Findings, report: Path) -> None:
     rows = [
-        (j.claim.what, j.claim.published, j.verdict.ours, j.verdict.outcome) for j in found.judged
+        (j.claim.what, j.verdict.outcome, j.verdict.ours, j.claim.published) for j in found.judged
     ]
-    show(Rows(("claim", "published", "ours", ""), rows), Output(), settings)
+    show(Rows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
     settings.say(f"{found.summary}; see {report}")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from experiments.measures import Measures
 
 Outcome = Literal["met", "not met", "shown", "not known"]
+_SIGN = {1: "<", 0: "=", -1: ">"}
 _EXACT = 1e-9
 """Relative: what is equal but for the rounding of doubles."""
 
@@ -197,12 +198,12 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
     def verdict(self, measures: Measures) -> Verdict:
         """What our runs say."""
         found = [measures.estimate(self.metric, term, self.during) for term in self.order]
-        values = [estimate.value for estimate in found]
-        ours = ", ".join(f"{term}: {told(of)}" for term, of in zip(self.order, found, strict=True))
-        if any(value is None for value in values):
-            return Verdict(ours, "not known")
-        holds = all(a < b for a, b in pairwise(v for v in values if v is not None))
-        return Verdict(ours, "met" if holds else "not met")
+        values = [estimate.value for estimate in found if estimate.value is not None]
+        if len(values) < len(found):
+            return Verdict(", ".join(map(told, found)), "not known")
+        signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
+        ours = "".join(f"{told(of)} {sign} " for of, sign in zip(found, [*signs, ""], strict=True))
+        return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 
 Claim = Value | Change | Correlation | Order

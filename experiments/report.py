@@ -197,10 +197,13 @@ def _bold(verdict: Verdict) -> str:
 
 
 def _whys(judged: Sequence[Judged]) -> Iterator[str]:
+    """The claims that are not met, those for one reason together."""
+    places: dict[str, list[str]] = {}
     for place, one in enumerate(judged, 1):
         if one.verdict.outcome == "not met":
-            why = one.claim.why or f"ours {one.verdict.ours}, published {one.claim.published}"
-            yield f"- {place}, {one.claim.what}: {' '.join(why.split())}"
+            why = one.claim.why or f"published is {one.claim.published}, ours {one.verdict.ours}"
+            places.setdefault(" ".join(why.split()), []).append(str(place))
+    yield from (f"- {', '.join(numbers)}: {why}" for why, numbers in places.items())
 
 
 def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:

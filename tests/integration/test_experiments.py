@@ -118,7 +118,7 @@ def test_the_report_holds_ours_to_what_is_published(first: Result, folder: Path)
     text = (folder / "out/report.md").read_text("utf-8")
     assert "| 1 | Copies | n·F | 48 exactly | 48 | met |" in text
     assert "| **not met** |" in text
-    assert "- 2, Too much to ask: It is a share." in text
+    assert "- 2: It is a share." in text
     assert "A note." in text
     for name in ("tree-f-3.png", "tree-f-3.svg", "tree-f-3.gexf", "tree-f-3.csv", "size.png"):
         assert (folder / "out/figures" / name).stat().st_size > 100

@@ -56,8 +56,8 @@ def test_the_report_tells_of_every_claim_and_metric(found: Findings, tmp_path: P
     text = write_report(found, tmp_path / "out").read_text("utf-8")
     assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in text
     assert "| 3 | W | S | 9 exactly | 2.75 | shown (judged at scale full) |" in text
-    assert "- 2, W: They are the same." in text
-    assert "- 4, W: ours a: 2.75, b: 2.75, published a < b" in text
+    assert "- 2: They are the same." in text
+    assert "- 4: published is a < b, ours 2.75 = 2.75" in text
     assert "| publisher_copies (copies) | whole run | 2 | 2 |" in text
     assert "| messages/hops_mean (hops) | mean of messages | 1.333 | 1.333 |" in text
 
