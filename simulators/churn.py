@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from model.errors import InputError, UseError
 from simulators.availability import Stays, read_availability
-from simulators.parameters import Duration, PositiveReal, Share, us
+from simulators.parameters import Duration, Share, us
 from simulators.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
 
 Seconds = Annotated[float, Meta(ge=0)]
@@ -147,7 +147,7 @@ class Weibull:
 
     session: Uptime
     down: Down
-    shape: Annotated[PositiveReal, Meta(description="Below 1: many short, few long.")] = 0.5
+    shape: Annotated[float, Meta(ge=0.01, description="Below 1: many short, few long.")] = 0.5
     crash: Crash = 1.0
     example: ClassVar[str] = "weibull:session=30m,down=10m,shape=0.5"
 
@@ -216,11 +216,13 @@ class Script:
 def _lived(
     events: list[Event], setting: Setting, up: Iterable[int], people: Crowd
 ) -> Iterator[Session]:
-    since = dict.fromkeys(up, 0)
+    since, ended = dict.fromkeys(up, 0), dict[int, int]()
     for time_us, peer, action in changes(events, people, setting.peers, setting.interval_us):
         if action in ("join", "return"):
-            since[peer] = time_us
+            # Who goes and returns at once has been down in between.
+            since[peer] = time_us + (ended.get(peer) == time_us)
         elif (start := since.pop(peer)) < time_us:
+            ended[peer] = time_us
             yield Session(peer, start, time_us, action == "kill")
     yield from (Session(peer, start, None, False) for peer, start in since.items())
 

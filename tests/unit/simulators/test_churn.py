@@ -58,6 +58,9 @@ def check(of: Sequence[Session], setting: Setting) -> None:
         "weibull:session=30s,down=60s,shape=0.4,crash=0.5",
         "weibull:session=3us,down=2us,shape=0.5",
         "script:join 50 over 20 intervals; kill 30 % at interval 40; return all at interval 60",
+        "script:kill all at interval 40; return all at interval 40; kill all at interval 40",
+        "script:leave all at interval 40; return all at interval 40",
+        "weibull:session=3s,down=2s,shape=0.01",
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
