@@ -73,7 +73,8 @@ class Poisson:
     ) -> Iterator[Planned]:
         """One Poisson process of all topics, each publication on any of them."""
         rate = self.rate * subscriptions.topics / setting.interval_us
-        for time_us in arrivals(rate, publishing_span(self.first, self.last, setting), random):
+        span = publishing_span(self.first, self.last, setting)
+        for time_us in arrivals(rate, span, random) if rate else ():
             topic = random.randrange(subscriptions.topics)
             if subscriptions.subscribers(topic):
                 yield Planned(time_us, topic, None, self.size)

@@ -95,7 +95,8 @@ def test_popular_topics_have_more() -> None:
 
 def test_nothing_is_published_where_nobody_subscribes() -> None:
     nobody = Subscriptions(10, 5)
-    assert [planned(text, of=nobody) for text in ALL[:3]] == [[], [], []]
+    for of in (nobody, Subscriptions(10, 0)):
+        assert [planned(text, of=of) for text in ALL[:3]] == [[], [], []]
     with pytest.raises(UseError, match="nobody subscribes to anything"):
         planned("script:at=3", of=nobody)
 
