@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from msgspec import Meta
 
+from ingest.report_fields import Key
 from model.errors import UseError
 from simulators.files import lines, not_understood
 from simulators.parameters import Positive, PositiveReal
@@ -227,6 +228,8 @@ class File:
                 raise not_understood(self.file, line, f"'{text[:40]}' is not peer,topic as 0,news")
             if int(row[0]) >= peers:
                 raise not_understood(self.file, line, f"there are only the peers 0 to {peers - 1}")
+            if wrong := list(Key().problems(row[1], "topic")):
+                raise not_understood(self.file, line, wrong[0])
             yield int(row[0]), row[1]
 
 

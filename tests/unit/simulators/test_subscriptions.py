@@ -185,6 +185,7 @@ class TestFile:
             ("1", "s.csv:2: '1' is not peer,topic"),
             ("1,", "s.csv:2: '1,' is not peer,topic"),
             ("1,a,b", "s.csv:2: '1,a,b' is not peer,topic"),
+            ("1,a\x07b", "s.csv:2: 'topic' has a control character"),
         ],
     )
     def test_what_is_wrong_is_named_with_its_line(
