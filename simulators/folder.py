@@ -68,9 +68,9 @@ class Folder:
             if self.path.exists() and any(self.path.iterdir()):
                 raise UseError(f"{self.path} is not empty, and no simulation is in it")
             return None
+        about = self._read()
         if replace:
             return None
-        about = json.loads(self._about.read_text("utf-8"))
         if about["plan"] != _identity(plan):
             raise UseError(
                 f"{self.path} holds another simulation ({', '.join(_changed(about, plan))}); "
@@ -80,6 +80,15 @@ class Folder:
         return result and Result(
             **{**result, "messages": tuple(Messages(**kind) for kind in result["messages"])}
         )
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            about = json.loads(self._about.read_text("utf-8"))
+        except ValueError:
+            about = None
+        if not isinstance(about, dict) or about.keys() != {"plan", "result"}:
+            raise UseError(f"{self._about} is not about a simulation; give another --out")
+        return about
 
     def begin(self, plan: Plan) -> None:
         """Make room for the simulation."""

@@ -158,6 +158,15 @@ class TestFolder:
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "thesis.tex").exists()
 
+    @pytest.mark.parametrize("text", ["{}", "[1]", "years of work"])
+    def test_somebody_elses_file_of_that_name_is_kept(
+        self, flooding: Plans, tmp_path: Path, text: str
+    ) -> None:
+        (tmp_path / "simulation.json").write_text(text, "utf-8")
+        with pytest.raises(UseError, match="is not about a simulation"):
+            simulate(flooding(), Folder(tmp_path), replace=True)
+        assert (tmp_path / "simulation.json").read_text("utf-8") == text
+
     def test_an_interrupted_run_keeps_its_full_intervals(
         self, flooding: Plans, tmp_path: Path
     ) -> None:
