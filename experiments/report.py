@@ -61,8 +61,9 @@ class Findings:
     def summary(self) -> str:
         """How many claims are met, of how many."""
         met, missed = self.count("met"), self.count("not met")
+        judged = [f"{met} of {met + missed} claims met"] if met + missed else []
         rest = [f"{self.count(o)} {o}" for o in ("shown", "not known") if self.count(o)]
-        return ", ".join([f"{met} of {met + missed} claims met", *rest])
+        return ", ".join([*judged, *rest]) or "nothing to judge"
 
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
