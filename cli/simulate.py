@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.options import command
+from cli.options import comma_list, command
 from cli.settings import Settings
-from model.errors import InputError, UnknownName
+from model.errors import InputError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from simulators.folder import Folder, Result
@@ -102,10 +102,16 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
         given = tomllib.loads(value.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{value} cannot be read: {error}") from error
-    known = {parameter.name for parameter in ctx.command.params} - {"config", "help"}
+    known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
     chosen = {name.replace("-", "_"): item for name, item in given.items()}
-    for name in chosen.keys() - known:
-        raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
+    for name, item in chosen.items():
+        if name not in known:
+            raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
+        if isinstance(item, dict | list):
+            raise InputError(f"{value}: {name} is one value, not a table or a list")
+        # Else true would be the number 1.
+        if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
+            raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
     ctx.default_map = chosen
     return value
 
@@ -200,14 +206,37 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
     seeds = range(running.seed, running.seed + running.runs)
     plans = [planned(system, chosen, seed) for seed in seeds]
     folders = [_folder(settings, running, plan) for plan in plans]
+    if running.ingest is not None:
+        _check_ingest(settings, plans, running)
     if running.runs == 1:
         results = [_alone(settings, plans[0], folders[0], running)]
     else:
         results = _side_by_side(settings, plans, folders, running)
     _show(settings, plans, folders, results)
-    if running.ingest:
+    if running.ingest is not None:
         for plan, folder in zip(plans, folders, strict=True):
             _ingest(settings, _run_name(running, plan), folder, running)
+
+
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
+    """Raises: UseError for what ingest would refuse when the simulation is over."""
+    from ingest.store import open_run, run_names
+    from model.run import check_run_name
+
+    for layer in comma_list(running.layers) or ():
+        if layer not in plans[0].layers:
+            raise UnknownName("layer", layer, plans[0].layers, "--layers")
+    there = run_names(settings.workspace)
+    for plan in plans:
+        name = check_run_name(_run_name(running, plan))
+        if name in there and not running.replace:
+            stored = open_run(settings.workspace, name, complete=False).manifest
+            made_from = stored.protocol, stored.seed, stored.parameters
+            if stored.complete and made_from != (plan.protocol, plan.seed, plan.described()):
+                raise UseError(
+                    f"run '{name}' exists and was made from something else; "
+                    "give another --ingest NAME, or --replace to make it anew"
+                )
 
 
 def _run_name(running: Runs, plan: Plan) -> str:

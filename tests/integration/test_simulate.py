@@ -48,3 +48,9 @@ def test_runs_are_spread_over_tasks_and_ingested(flood: str, tmp_path: Path) -> 
     assert sorted(run.name for run in runs(workspace)) == ["study-3", "study-4"]
     facts = Run.open(workspace, "study-3").facts
     assert (facts.protocol, facts.seed) == ("flood", 3)
+
+    line = f"simulate {flood} --peers 21 --seed 3 --runs 2 --out others --ingest study --no-load"
+    refused = CliRunner().invoke(app, shlex.split(line))
+    assert refused.exit_code == 2
+    assert "run 'study-3' exists and was made from something else" in refused.output
+    assert not Path("others").exists(), "what cannot be ingested is not simulated"

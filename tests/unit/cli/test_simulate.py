@@ -75,6 +75,38 @@ def test_wrong_use_is_explained(vizpub: Call, line: str, told: str) -> None:
     assert told.replace("fanout", "degree") in result.output
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--ingest bad/name", "'bad/name' cannot name a run"),
+        ("--ingest ''", "'' cannot name a run"),
+        ("--ingest study --layers ring", "no layer 'ring'"),
+    ],
+)
+def test_what_ingest_would_refuse_is_not_simulated(vizpub: Call, line: str, told: str) -> None:
+    result = vizpub(f"simulate flood.py:Flood --peers 5 --intervals 3 {line}")
+    assert result.exit_code == 2, result.output
+    assert told in result.output
+    assert not Path("vizpub-data").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("peers = true", "peers is not true or false"),
+        ("loss = true", "loss is not true or false"),
+        ('replace = "no"', "replace is true or false"),
+        ("[churn]\nmodel = 1", "churn is one value"),
+        ('workload = ["zipf"]', "workload is one value"),
+    ],
+)
+def test_values_of_a_file_have_their_types(vizpub: Call, text: str, told: str) -> None:
+    Path("study.toml").write_text(f"{text}\n", "utf-8")
+    result = vizpub("simulate flood.py:Flood --config study.toml")
+    assert result.exit_code == 2, result.output
+    assert f"study.toml: {told}" in result.output
+
+
 def test_what_is_in_the_way_is_kept(vizpub: Call) -> None:
     line = "simulate flood.py:Flood --peers 5 --intervals 3 --out here"
     assert vizpub(line).exit_code == 0
