@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -49,6 +49,10 @@ class PolderCastParameters:
     ring_side: Annotated[
         Positive, Meta(description="RINGS: successors per topic, and as many predecessors.")
     ] = 2
+    ring_order: Annotated[
+        Literal["random", "number"],
+        Meta(description="RINGS: peers in random order, or by number as pictures show them."),
+    ] = "random"
     period: Annotated[Duration, Meta(description="One gossip of each layer a period.")] = "1s"
     min_random: Annotated[
         Count,
@@ -74,6 +78,8 @@ class PolderCast(System):
             parameters.cyclon_view, parameters.vicinity_view, parameters.ring_side
         )
         self.overlay = Overlay(net.size, topics, capacities, net.random)
+        if parameters.ring_order == "number":
+            self.overlay.order_by_number()
         period = parameters.period
         cyclon = CyclonParameters(parameters.cyclon_view, parameters.cyclon_gossip, period)
         self.cyclon = Cyclon(net, cyclon, topics, self.overlay)

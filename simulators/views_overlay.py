@@ -101,7 +101,7 @@ class Overlay:
         """Who was asked last in RINGS."""
         self.position: Int32s = np.array(random.sample(range(peers), peers), np.int32)
         """Place of each peer in the order of the rings, as a hash of its name would give: a peer's
-        number may say when it joins or who its friends are, its place must not."""
+        number may say when it joins or who its friends are, its place should not."""
         self.profiles: Words = np.zeros((peers, max(1, (topics + 63) // 64)), np.uint64)
         """Bit t % 64 of word t // 64 says that the peer subscribes to topic t."""
         self.entry_bytes = np.full(peers, ENTRY_BYTES + PROFILE_BYTES, np.int32)
@@ -113,6 +113,10 @@ class Overlay:
         self._room = [0] * peers
         self._rows = 0
         self.packed: Any = self._pack()
+
+    def order_by_number(self) -> None:
+        """Let the peers' own numbers be their places in the rings: so pictures show them."""
+        self.position[:] = np.arange(self.position.size)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """Begin anew, with the topics (ascending, each once) and nobody known."""

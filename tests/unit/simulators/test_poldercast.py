@@ -16,7 +16,9 @@ import pytest
 
 from simulators.engine import Simulation
 from simulators.network import Copy, Links, Publication
+from simulators.plan import planned
 from simulators.poldercast import Memory, PolderCast, PolderCastParameters
+from simulators.run import Running
 from simulators.views import PEER
 
 SECOND = 1_000_000
@@ -375,3 +377,20 @@ def test_plain_python_does_exactly_the_same() -> None:
     ]
     assert "rings-reply" in said[0]
     assert said[0] == said[1]
+
+
+def test_rings_may_follow_the_numbers_of_peers() -> None:
+    plan = planned(
+        "poldercast",
+        {"ring_order": "number", "peers": 20, "workload": "zipf:topics=3,subscriptions=2"},
+    )
+    running = Running(plan)
+    running.network.run(1_000_000)
+    system = running.system
+    assert isinstance(system, PolderCast)
+    system.settle(range(20))
+    for topic in range(3):
+        ring = sorted(running.subscriptions.subscribers(topic))
+        for peer, following in zip(ring, [*ring[1:], ring[0]], strict=True):
+            (held,) = [links for links in system.links(peer) if links.topic == topic]
+            assert held.peers[0] == following
