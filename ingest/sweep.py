@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from ingest.session import failures_told, spark_session
 from ingest.watch import watching
+from model.errors import VizpubError
 from model.progress import Progress, silent
 
 T = TypeVar("T")
@@ -27,9 +29,21 @@ def spread(
 
     What the function takes and gives must survive pickling and be small; what is large it
     writes to files. `step` names the work in the progress; `scratch` holds Spark's temporary
-    files. Raises: JavaMissing, SparkFailed.
+    files. Raises: JavaMissing, SparkFailed; the first VizpubError of a call, when the other
+    calls are done.
     """
     with failures_told(scratch), spark_session(scratch, master=master, quick=True) as spark:
         tasks = spark.sparkContext.parallelize(given, len(given))
         with watching(spark, step, progress):
-            return tasks.map(function).collect()
+            outcomes = tasks.map(partial(_outcome, function)).collect()
+    if errors := [outcome for outcome in outcomes if isinstance(outcome, VizpubError)]:
+        raise errors[0]
+    return [outcome for outcome in outcomes if not isinstance(outcome, VizpubError)]
+
+
+def _outcome(function: Callable[[T], R], item: T) -> R | VizpubError:
+    """What a call gives, or what it raises for the user: to Spark that is no failure."""
+    try:
+        return function(item)
+    except VizpubError as error:
+        return error

@@ -54,3 +54,10 @@ def test_runs_are_spread_over_tasks_and_ingested(flood: str, tmp_path: Path) -> 
     assert refused.exit_code == 2
     assert "run 'study-3' exists and was made from something else" in refused.output
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
+
+
+def test_what_only_a_run_finds_is_explained_as_of_one_run(flood: str) -> None:
+    line = f"simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"
+    refused = CliRunner().invoke(app, shlex.split(line))
+    assert refused.exit_code == 2, refused.output
+    assert "error: no file nowhere.csv" in refused.output
