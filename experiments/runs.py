@@ -97,12 +97,18 @@ class Planned:
             run = Run.open(self.place.workspace, self.name)
         except RunNotComplete:
             return None
-        if (run.facts.parameters, run.facts.seed) != (self.plan.described(), self.plan.seed):
+        if changed := self._changed(run):
             raise UseError(
-                f"{self.place.path} has a run '{self.name}' of other parameters; give another "
-                "--out, or --replace to make it anew"
+                f"{self.place.path} has a run '{self.name}' of other parameters ({changed}); give "
+                "another --out, or --replace to make it anew"
             )
         return run
+
+    def _changed(self, run: Run) -> str:
+        """What is different of the plan that the run was made from, in words."""
+        before, now = run.facts.parameters, self.plan.described()
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        return ", ".join(f"{name} {before.get(name)}, not {now.get(name)}" for name in names)
 
     def check(self) -> None:
         """Raises: UseError where something else is in its place."""
