@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -15,7 +15,7 @@ from simulators.latency import LATENCIES, Latency
 from simulators.parameters import Count, Duration, Positive, Share, us
 from simulators.publications import PUBLICATIONS, Publications
 from simulators.reporter import Content
-from simulators.specs import parse
+from simulators.specs import checked, fields_of, parse
 from simulators.subscriptions import WORKLOADS, Workload
 from simulators.systems import system_named
 
@@ -139,7 +139,9 @@ def _checked(values: Mapping[str, Any], kind: type[Any]) -> Any:
             f"there is no parameter '{unknown[0]}'; there are: "
             f"{', '.join([*kind.__dataclass_fields__, *World.__dataclass_fields__])}"
         )
+    types, fields = get_type_hints(kind, include_extras=True), fields_of(kind)
+    right = {name: checked(name, values[name], fields[name], types[name]) for name in values}
     try:
-        return msgspec.convert(dict(values), kind, strict=False)
+        return msgspec.convert(right, kind)
     except msgspec.ValidationError as error:
         raise UseError(str(error)) from error

@@ -40,7 +40,7 @@ def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
     if name not in kinds:
         raise UnknownName(what, name, list(kinds))
     kind = kinds[name]
-    fields = _fields(kind)
+    fields = fields_of(kind)
     values = dict(_values(rest, fields, f"{what} '{name}'", kind))
     _refuse_missing(values, fields, f"{what} '{name}'", kind)
     return kind(**{fields[key].name: value for key, value in values.items()})
@@ -51,7 +51,7 @@ def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
     lines = []
     for name, kind in kinds.items():
         lines += [f"{name}: {_summary(kind)}", f"  such as {example(kind)}"]
-        lines += [f"  {key}: {_told(field)}" for key, field in _fields(kind).items()]
+        lines += [f"  {key}: {_told(field)}" for key, field in fields_of(kind).items()]
     return lines
 
 
@@ -64,7 +64,7 @@ def _summary(kind: type[Any]) -> str:
     return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
-def _fields(kind: type[Any]) -> dict[str, inspect.Field]:
+def fields_of(kind: type[Any]) -> dict[str, inspect.Field]:
     """The fields of a kind by the keys that people write."""
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.DataclassType)
@@ -82,7 +82,7 @@ def _values(
         if key in seen:
             raise UseError(f"{what}: '{key}' is given twice")
         seen.add(key)
-        yield key, _checked(key, value, fields[key], types[fields[key].name], what)
+        yield key, checked(f"{what}: {key}", value, fields[key], types[fields[key].name])
 
 
 def _pair(
@@ -109,18 +109,22 @@ def _nearest(key: str, fields: Mapping[str, inspect.Field]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(fields)}"
 
 
-def _checked(key: str, text: str, field: inspect.Field, meant: Any, what: str) -> Any:
-    """The value of a field, or a UseError that says what it should be."""
-    if text == "none" and _is_optional(field.type):
+def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
+    """The value of a field of the annotated type `meant` that is given, perhaps as a text.
+
+    Raises: UseError that says what it should be.
+    """
+    if given == "none" and _is_optional(field.type):
         return None
     try:
         # As in JSON, a number does not begin with its point.
-        written = f"0{text}" if re.fullmatch(r"\.[0-9]+", text) else text
+        is_point_first = isinstance(given, str) and re.fullmatch(r"\.[0-9]+", given)
+        written = f"0{given}" if is_point_first else given
         value = msgspec.convert(written, meant, strict=False)
     except msgspec.ValidationError:
         value = math.nan
     if isinstance(value, float) and not math.isfinite(value):
-        raise UseError(f"{what}: {key} is {_words(field.type)}, not '{text}'")
+        raise UseError(f"{name} is {_words(field.type)}, not '{given}'")
     if isinstance(value, str) and _IS_DURATION in get_args(meant):
         us(value)
     return value
@@ -164,7 +168,8 @@ def _words(described: inspect.Type) -> str:
         case inspect.LiteralType():
             return " or ".join(str(value) for value in described.values)
         case inspect.IntType() | inspect.FloatType():
-            return _NUMBERS[type(described)] + _bounds(described)
+            step = f", a multiple of {described.multiple_of}" if described.multiple_of else ""
+            return _NUMBERS[type(described)] + _bounds(described) + step
         case inspect.StrType(pattern=pattern) if pattern == _IS_DURATION.pattern:
             return "a duration as 50ms or 1.5s"
     return _OTHERS.get(type(described), "a text")

@@ -66,6 +66,23 @@ def test_what_cannot_be_is_said(flood: str, chosen: dict[str, Any], told: str) -
         planned(flood, chosen)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("interval", "5", "interval is a duration as 50ms or 1.5s, not '5'"),
+        ("interval", "0s", "'0s' is shorter than a microsecond"),
+        ("loss", "1.5", "loss is a number from 0 to 1, not '1.5'"),
+        ("peers", True, "peers is a whole number of at least 1, not 'True'"),
+        ("leaf_set", 3, "leaf_set is a whole number of at least 2, a multiple of 2, not '3'"),
+        ("cache_root", "perhaps", "cache_root is true or false, not 'perhaps'"),
+    ],
+)
+def test_what_a_value_should_be_is_said_in_words(name: str, given: object, told: str) -> None:
+    with pytest.raises(UseError) as raised:
+        planned("scribe", {name: given})
+    assert str(raised.value) == told
+
+
 def test_a_system_there_is_not() -> None:
     with pytest.raises(UnknownName, match="did you mean poldercast"):
         system_named("poldercats")
