@@ -163,9 +163,10 @@ def simulate(
 def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> Result:
     if earlier := folder.result(plan, replace=replace):
         return earlier
-    folder.begin(plan)
     begun = time.perf_counter()
+    # What cannot be begun leaves no trace, so that it is not in the way once it is put right.
     running, intervals = Running(plan), plan.world.intervals
+    folder.begin(plan)
     with ReportFiles(folder.reports, _header(plan)) as files:
         for interval in range(intervals):
             files.add(running.run_interval(interval))

@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from ingest.reports import Report, ReportReader, RunEnd, RunHeader
-from model.errors import UseError
+from model.errors import InputError, UseError
 from simulators.folder import Folder
 from simulators.plan import Plan
 from simulators.run import Running, simulate
@@ -157,6 +157,11 @@ class TestFolder:
         with pytest.raises(UseError, match="not empty"):
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "thesis.tex").exists()
+
+    def test_what_cannot_be_begun_leaves_no_trace(self, flooding: Plans, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"no file nowhere\.csv"):
+            simulate(flooding(workload="file:nowhere.csv"), Folder(tmp_path))
+        assert not [*tmp_path.iterdir()]
 
     @pytest.mark.parametrize("text", ["{}", "[1]", "years of work"])
     def test_somebody_elses_file_of_that_name_is_kept(
