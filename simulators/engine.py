@@ -163,6 +163,9 @@ class Simulation:
         """The peer is up; it was not."""
         self.up[peer] = 1
         self.lives[peer] += 1
+        if self._upload:
+            # What an earlier life had queued is none of this one's.
+            self._idle_from[peer] = self.now
         self._present.insert(bisect_left(self._present, peer), peer)
 
     def go_down(self, peer: int) -> None:

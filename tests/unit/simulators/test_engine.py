@@ -114,6 +114,18 @@ class TestMessages:
             (1_500_000 + LATENCY, 2),
         ]
 
+    def test_who_comes_back_need_not_wait_for_what_it_sent_before(self) -> None:
+        net = world(upload=[1000.0] * 5)
+        notes = Arrivals(net)
+        net.send(notes.kind, 0, 1, "before", 50_000)
+        net.go_down(0)
+        net.run(PERIOD)
+        net.come_up(0)
+        net.send(notes.kind, 0, 1, "after", 500)
+        net.run(100 * PERIOD)
+        times = {payload: time for time, _, _, payload in notes.arrived}
+        assert times["after"] == PERIOD + 500_000 + LATENCY
+
 
 class TestPublications:
     def test_copies_are_told_and_travel_a_hop(self) -> None:
