@@ -33,10 +33,9 @@ class Entry:
     @property
     def make(self) -> type[System]:
         """The class of the system. Raises: InputError."""
-        module = _module(self.module)
-        if not hasattr(module, self.system):
+        made = getattr(_module(self.module), self.system, None)
+        if not isinstance(made, type):
             raise InputError(f"{self.module} has no class '{self.system}'")
-        made: type[System] = getattr(module, self.system)
         return made
 
     @property
@@ -89,8 +88,11 @@ def system_named(name: str) -> Entry:
 
 
 def _module(name: str) -> ModuleType:
+    is_file = name.endswith(".py")
+    if not is_file and not all(map(str.isidentifier, name.split("."))):
+        raise InputError(f"there is no module '{name}': a system is MODULE:CLASS or FILE.py:CLASS")
     try:
-        return _module_of_file(Path(name)) if name.endswith(".py") else import_module(name)
+        return _module_of_file(Path(name)) if is_file else import_module(name)
     except (ModuleNotFoundError, FileNotFoundError) as error:
         raise InputError(f"there is no module {name}: {error}") from error
 

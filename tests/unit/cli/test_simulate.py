@@ -65,6 +65,10 @@ def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "no class 'Flod'"),
         ("food.py:Flood", "food.py"),
+        (":Flood", "there is no module ''"),
+        (".flood:Flood", "there is no module '.flood'"),
+        ("flood.py:annotations", "no class 'annotations'"),
+        ("flood.py:dataclass", "no class 'dataclass'"),
         ("poldercats", "did you mean poldercast"),
     ],
 )
