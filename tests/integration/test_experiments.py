@@ -176,7 +176,7 @@ def test_other_parameters_in_the_same_place_are_refused(
     finally:
         path.write_text(TEXT, "utf-8")
     assert refused.exit_code == 2
-    assert "of other parameters; give another --out, or --replace" in refused.stderr
+    assert "of other parameters (peers 16, not 17); give another --out" in refused.stderr
 
 
 def test_data_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
