@@ -20,6 +20,8 @@ from simulators.traffic import Traffic
 
 Delay = Callable[[int, int], int]
 """(sender, receiver) → µs a message is on its way."""
+_Sent = tuple[Any, int, int]
+"""Payload and bytes of a message, and in which of its lives the sender sent it."""
 
 
 class Observer(Protocol):
@@ -124,12 +126,12 @@ class Simulation:
         arrival = self.now + self._delay(sender, to)
         if self._upload:
             arrival += self._queued(sender, size)
+        what = (payload, size, self.lives[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
-            self._fail(kind, sender, to, payload, arrival)
+            self._fail(kind, sender, to, what, arrival)
         else:
-            entry = (arrival, self._next(), kind, to, sender, (payload, size))
-            heappush(self._heap, entry)
+            heappush(self._heap, (arrival, self._next(), kind, to, sender, what))
 
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
@@ -189,11 +191,11 @@ class Simulation:
                 self._arrive(kind, to, sender, what)
             else:
                 kind.lost += 1
-                self._fail(kind, sender, to, what[0], self.now)
+                self._fail(kind, sender, to, what, self.now)
         self.now = until_us
 
-    def _arrive(self, kind: Kind, peer: int, sender: int, what: tuple[Any, int]) -> None:
-        payload, size = what
+    def _arrive(self, kind: Kind, peer: int, sender: int, what: _Sent) -> None:
+        payload, size, _ = what
         kind.received += 1
         if kind.is_publication:
             traffic = self.publication
@@ -205,10 +207,11 @@ class Simulation:
         traffic.bytes_received[peer] += size
         kind.handler(peer, sender, payload)
 
-    def _fail(self, kind: Kind, sender: int, to: int, payload: Any, arrival_us: int) -> None:
-        """Let the sender notice, if it looks after what it sends."""
+    def _fail(self, kind: Kind, sender: int, to: int, what: _Sent, arrival_us: int) -> None:
+        """Let the sender notice, if it looks after what it sends and has lived since."""
         if kind.failed is not None:
-            notice = partial(self._fire, sender, self.lives[sender], kind.failed, (to, payload))
+            payload, _, life = what
+            notice = partial(self._fire, sender, life, kind.failed, (to, payload))
             self.at(arrival_us + self._timeout_us, notice)
 
     def _fire(

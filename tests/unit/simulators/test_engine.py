@@ -114,6 +114,19 @@ class TestMessages:
             (1_500_000 + LATENCY, 2),
         ]
 
+    @pytest.mark.parametrize("loss", [0.0, 1.0])
+    def test_who_comes_back_does_not_hear_what_became_of_what_it_sent(self, loss: float) -> None:
+        """Be it lost on its way or sent to somebody who is down on arrival."""
+        net = world(loss=loss)
+        notes = Arrivals(net, watched=True)
+        net.go_down(1)
+        net.send(notes.kind, 0, 1, "before", 10)
+        net.go_down(0)
+        net.come_up(0)
+        net.send(notes.kind, 0, 1, "after", 10)
+        net.run(10 * PERIOD)
+        assert [payload for *_, payload in notes.failed] == ["after"]
+
     def test_who_comes_back_need_not_wait_for_what_it_sent_before(self) -> None:
         net = world(upload=[1000.0] * 5)
         notes = Arrivals(net)
