@@ -91,7 +91,7 @@ class Matrix:
         delays = self._one_way_us()
         sites = random.sample(range(len(delays)), len(delays))
         site = [sites[peer % len(sites)] for peer in range(peers)]
-        rows = [array("i", row) for row in delays.tolist()]
+        rows = [array("q", row) for row in delays.tolist()]
         row = [rows[one] for one in site]
         return lambda sender, receiver: row[sender][site[receiver]]
 

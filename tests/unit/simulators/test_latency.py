@@ -85,6 +85,7 @@ class TestMatrix:
         with pytest.raises(InputError, match=r"no time from site 1 to 2[\s\S]*missing=100ms"):
             delays(name)
         assert delays(f"{name},missing=70ms", peers=2)(0, 1) == 70_000
+        assert delays(f"{name},missing=1h", peers=2)(0, 1) == 3_600_000_000
 
     def test_a_king_file_is_as_good_as_a_matrix(self, tmp_path: Path) -> None:
         expected = all_delays(delays(f"{written(tmp_path, self.TEXT)},unit=ms", peers=9), 9)
