@@ -6,7 +6,7 @@ the subscriptions then, and skip topics that have no subscribers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
@@ -161,7 +161,11 @@ class Script:
         Raises: InputError where the file cannot be read; UseError for a topic or a peer that
         there is not, or a time after the run.
         """
-        for time_us, topic, publisher in sorted(self._lines(setting), key=itemgetter(0)):
+        names = [*_CHOICES, *_names(subscriptions)]
+        written = sorted(self._lines(setting), key=itemgetter(0))
+        if unknown := {topic for _, topic, _ in written}.difference(names):
+            raise UnknownName("topic", min(unknown), names)
+        for time_us, topic, publisher in written:
             chosen = _chosen(topic, subscriptions, random)
             if subscriptions.subscribers(chosen):
                 yield Planned(time_us, chosen, publisher, self.size)
@@ -207,7 +211,7 @@ def _peer(publisher: int | None, setting: Setting) -> int | None:
 
 def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
     """The topic that is named, or one by its size among those with subscribers."""
-    names = subscriptions.names or [str(index) for index in range(subscriptions.topics)]
+    names = _names(subscriptions)
     if topic in names:
         return names.index(topic)
     sizes = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
@@ -215,9 +219,14 @@ def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
         raise UseError("publications: nobody subscribes to anything")
     if topic == "random":
         return random.choice(sizes)
-    if topic in ("largest", "smallest"):
-        return sizes[0 if topic == "largest" else -1]
-    raise UnknownName("topic", topic, ["largest", "smallest", "random", *names])
+    return sizes[0 if topic == "largest" else -1]
+
+
+_CHOICES = ("largest", "smallest", "random")
+
+
+def _names(subscriptions: Subscriptions) -> Sequence[str]:
+    return subscriptions.names or [str(index) for index in range(subscriptions.topics)]
 
 
 def by_size(subscriptions: Subscriptions) -> list[int]:

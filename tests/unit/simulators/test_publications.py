@@ -155,6 +155,12 @@ class TestScript:
         with pytest.raises((InputError, UseError), match=said):
             planned(f"script:{tmp_path}/plan.csv")
 
+    def test_a_topic_there_is_not_is_found_before_the_first(self, tmp_path: Path) -> None:
+        (tmp_path / "plan.csv").write_text("0,largest\n900,nonsuch\n")
+        model = parse(f"script:{tmp_path}/plan.csv", PUBLICATIONS, "publications")
+        with pytest.raises(UnknownName, match="no topic 'nonsuch'"):
+            next(model.planned(subscribed(), RUN, Random(1)))
+
     @pytest.mark.parametrize("text", ["script", "script:topic=largest", "script:x.csv,at=3"])
     def test_it_needs_a_file_or_a_time(self, text: str) -> None:
         with pytest.raises(UseError, match="needs either a file or at=INTERVAL"):
