@@ -208,6 +208,8 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
     folders = [_folder(settings, running, plan) for plan in plans]
     if running.ingest is not None:
         _check_ingest(settings, plans, running)
+    elif running.layers or running.no_load:
+        raise UseError("--layers and --no-load say how to ingest; give --ingest NAME as well")
     if running.runs == 1:
         results = [_alone(settings, plans[0], folders[0], running)]
     else:
@@ -289,9 +291,11 @@ def _show(
     from cli.output import Rows, show
 
     for plan, folder, result in zip(plans, folders, results, strict=True):
+        unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
         settings.say(
             f"{plan.name}: {result.peers:,} peers, {result.intervals:,} intervals, "
-            f"{result.published:,} publications in {result.seconds:,.1f} s; {folder.reports}"
+            f"{result.published:,} publications{unmade} in {result.seconds:,.1f} s; "
+            f"{folder.reports}"
         )
     rows = [
         {"run": plan.name, **asdict(kind)}

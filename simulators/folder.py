@@ -37,7 +37,7 @@ class Result:
     """Up at some time."""
     published: int
     unpublished: int
-    """Planned publications of topics to which nobody who was up subscribed."""
+    """Planned publications whose publisher, or every subscriber, was down."""
     seconds: float
     """It took."""
     messages: tuple[Messages, ...]

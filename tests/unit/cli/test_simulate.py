@@ -61,6 +61,7 @@ def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
         ("flood.py:Flood --config typo.toml", "did you mean fanout"),
         ("flood.py:Flood --peers none", "--peers"),
         ("flood.py:Flood --degree 0", "--degree"),
+        ("flood.py:Flood --no-load", "give --ingest NAME"),
         ("flood.py:Flood --churn weibul:1s", "did you mean weibull"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "no class 'Flod'"),
