@@ -268,20 +268,27 @@ def _side_by_side(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
     from ingest.sweep import spread
+    from simulators.reporter import BLOCK
     from simulators.run import simulate_quietly
 
     for plan, folder in zip(plans, folders, strict=True):
         folder.result(plan, replace=running.replace)  # what is in the way is said at once
     given = [(plan, folder, running.replace) for plan, folder in zip(plans, folders, strict=True)]
-    with settings.progress() as progress:
-        return spread(
-            simulate_quietly,
-            given,
-            step="simulating",
-            scratch=settings.workspace / ".spark",
-            master=running.master,
-            progress=progress,
-        )
+    try:
+        with settings.progress() as progress:
+            return spread(
+                simulate_quietly,
+                given,
+                step="simulating",
+                scratch=settings.workspace / ".spark",
+                master=running.master,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        # Spark ends its tasks at once, with what they have not written to a file yet.
+        kept = f"blocks of {BLOCK} intervals that were finished"
+        settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
+        raise
 
 
 def _show(

@@ -23,6 +23,8 @@ Content = Literal["complete", "structure", "dissemination"]
 
 FASTEST = 1
 """Compression of the files: a third larger than the smallest, ten times as fast."""
+BLOCK = 50
+"""Intervals in a file."""
 _PENDING = 4
 """Intervals that may wait for the compressor."""
 
@@ -146,7 +148,7 @@ class ReportFiles:
     `finish` was called.
     """
 
-    def __init__(self, folder: Path, header: RunHeader, block: int = 50) -> None:
+    def __init__(self, folder: Path, header: RunHeader, block: int = BLOCK) -> None:
         self._folder, self._header, self._block = folder, header, block
         self._compressor = ThreadPoolExecutor(1, "compressor")
         self._pending: list[Future[None]] = []
