@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,26 @@ from graphstore.server import LocalServer
 from model.errors import ServiceError
 
 IMAGE = "vizpub/neo4j:5.26"
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def vizpub_process() -> Callable[..., Done]:
+    """A call of `vizpub` in a process of its own.
+
+    A command that starts Spark would take the session of the tests for its own, and stop it.
+    """
+
+    def call(*words: str, cwd: Path | None = None) -> Done:
+        return subprocess.run(
+            [sys.executable, "-c", "from cli.main import app; app()", *words],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return call
 
 
 @pytest.fixture(scope="session")

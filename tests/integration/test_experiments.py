@@ -6,11 +6,10 @@ import csv
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from cli.main import app
 from ingest.run import Run
 
 TEXT = """
@@ -78,6 +77,8 @@ metrics = ["network_size"]
 seeds = [1]
 """
 
+Vizpub = Callable[..., CompletedProcess[str]]
+
 pytestmark = pytest.mark.spark
 
 
@@ -87,19 +88,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Callable[..., Result]:
+def run(folder: Path, vizpub_process: Vizpub) -> Vizpub:
     path = folder / "rings.toml"
     path.write_text(TEXT, "utf-8")
 
-    def call(*options: str) -> Result:
+    def call(*options: str) -> CompletedProcess[str]:
         words = ["experiment", "run", str(path), "--out", str(folder / "out"), *options]
-        return CliRunner().invoke(app, words)
+        return vizpub_process(*words)
 
     return call
 
 
 @pytest.fixture(scope="module")
-def first(run: Callable[..., Result]) -> Result:
+def first(run: Vizpub) -> CompletedProcess[str]:
     return run()
 
 
@@ -108,13 +109,15 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_it_says_what_came_out(first: Result) -> None:
-    assert first.exit_code == 0, first.output
+def test_it_says_what_came_out(first: CompletedProcess[str]) -> None:
+    assert first.returncode == 0, first.stderr
     assert "F = 2, seed 1: simulated in" in first.stderr
     assert "2 of 3 claims met" in first.stderr
 
 
-def test_the_report_holds_ours_to_what_is_published(first: Result, folder: Path) -> None:
+def test_the_report_holds_ours_to_what_is_published(
+    first: CompletedProcess[str], folder: Path
+) -> None:
     text = (folder / "out/report.md").read_text("utf-8")
     assert "| 1 | Copies | n·F | 48 exactly | 48 | met |" in text
     assert "| **not met** |" in text
@@ -124,7 +127,7 @@ def test_the_report_holds_ours_to_what_is_published(first: Result, folder: Path)
         assert (folder / "out/figures" / name).stat().st_size > 100
 
 
-def test_the_tables_have_it_all(first: Result, folder: Path) -> None:
+def test_the_tables_have_it_all(first: CompletedProcess[str], folder: Path) -> None:
     published = rows(folder / "out/published.csv")
     assert [row["outcome"] for row in published] == ["met", "not met", "met"]
     values = {(r["metric"], r["group"]): r["value"] for r in rows(folder / "out/values.csv")}
@@ -134,21 +137,23 @@ def test_the_tables_have_it_all(first: Result, folder: Path) -> None:
     assert {"publication"} < kinds
 
 
-def test_the_runs_are_in_a_workspace_of_their_own(first: Result, folder: Path) -> None:
+def test_the_runs_are_in_a_workspace_of_their_own(
+    first: CompletedProcess[str], folder: Path
+) -> None:
     assert Run.open(folder / "out/workspace", "f-3-1").facts.parameters["fanout"] == 3
     assert Run.open(folder / "out/workspace", "f-2-1").facts.layers == ("rings",)
     assert not list((folder / "out/simulations").rglob("*.ndjson.gz"))
 
 
 def test_what_is_there_is_not_made_again(
-    first: Result, run: Callable[..., Result], folder: Path
+    first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     gone, kept = (folder / "out/workspace/runs" / name for name in ("f-2-1", "f-3-1"))
     before = (kept / "run.json").stat().st_mtime_ns
     shutil.rmtree(gone)
     (folder / "out/report.md").unlink()
     again = run()
-    assert again.exit_code == 0
+    assert again.returncode == 0
     assert "F = 3, seed 1" not in again.stderr
     assert (kept / "run.json").stat().st_mtime_ns == before
     assert (gone / "run.json").exists()
@@ -157,17 +162,17 @@ def test_what_is_there_is_not_made_again(
 
 
 def test_a_part_alone_leaves_the_rest_unknown(
-    first: Result, run: Callable[..., Result], folder: Path
+    first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     part = run("--only", "F = 2")
-    assert part.exit_code == 0
+    assert part.returncode == 0
     outcomes = [row["outcome"] for row in rows(folder / "out/published.csv")]
     assert outcomes == ["not known", "not met", "not known"]
-    assert run("--only", "F = 4").exit_code == 2
+    assert run("--only", "F = 4").returncode == 2
 
 
 def test_other_parameters_in_the_same_place_are_refused(
-    first: Result, run: Callable[..., Result], folder: Path
+    first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     path = folder / "rings.toml"
     path.write_text(TEXT.replace("peers = 16", "peers = 17"), "utf-8")
@@ -175,14 +180,16 @@ def test_other_parameters_in_the_same_place_are_refused(
         refused = run()
     finally:
         path.write_text(TEXT, "utf-8")
-    assert refused.exit_code == 2
+    assert refused.returncode == 2
     assert "of other parameters (peers 16, not 17); give another --out" in refused.stderr
 
 
-def test_data_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_process: Vizpub
+) -> None:
     monkeypatch.delenv("VIZPUB_DATA", raising=False)
     words = ["experiment", "run", "table-4.3", "--out", str(tmp_path), "--data", str(tmp_path)]
-    refused = CliRunner().invoke(app, words)
-    assert refused.exit_code == 2
+    refused = vizpub_process(*words)
+    assert refused.returncode == 2
     assert "skype.avt.gz: availability of Skype super-peers" in refused.stderr
     assert list(tmp_path.iterdir()) == []

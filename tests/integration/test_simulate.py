@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from ingest.run import Run
 from ingest.store import runs
 from simulators.folder import Folder
@@ -17,6 +17,8 @@ from simulators.plan import planned
 from simulators.run import simulate
 
 GUIDE = Path(__file__).parents[2] / "simulators" / "README.md"
+
+Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = pytest.mark.spark
 
@@ -29,14 +31,16 @@ def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "flood.py:Flood"
 
 
-def test_runs_are_spread_over_tasks_and_ingested(flood: str, tmp_path: Path) -> None:
+def test_runs_are_spread_over_tasks_and_ingested(
+    flood: str, tmp_path: Path, vizpub_process: Vizpub
+) -> None:
     """Each run is, byte for byte, the one that its seed gives alone."""
     line = (
         f"simulate {flood} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2 "
         "--out both --ingest study --no-load"
     )
-    result = CliRunner().invoke(app, shlex.split(line))
-    assert result.exit_code == 0, result.output
+    result = vizpub_process(*shlex.split(line))
+    assert result.returncode == 0, result.stderr
     for seed in (3, 4):
         plan = planned(flood, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
         alone = Folder(tmp_path / f"alone-{seed}")
@@ -50,14 +54,16 @@ def test_runs_are_spread_over_tasks_and_ingested(flood: str, tmp_path: Path) -> 
     assert (facts.protocol, facts.seed) == ("flood", 3)
 
     line = f"simulate {flood} --peers 21 --seed 3 --runs 2 --out others --ingest study --no-load"
-    refused = CliRunner().invoke(app, shlex.split(line))
-    assert refused.exit_code == 2
-    assert "run 'study-3' exists and was made from something else" in refused.output
+    refused = vizpub_process(*shlex.split(line))
+    assert refused.returncode == 2
+    assert "run 'study-3' exists and was made from something else" in refused.stderr
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
 
 
-def test_what_only_a_run_finds_is_explained_as_of_one_run(flood: str) -> None:
+def test_what_only_a_run_finds_is_explained_as_of_one_run(
+    flood: str, vizpub_process: Vizpub
+) -> None:
     line = f"simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"
-    refused = CliRunner().invoke(app, shlex.split(line))
-    assert refused.exit_code == 2, refused.output
-    assert "error: no file nowhere.csv" in refused.output
+    refused = vizpub_process(*shlex.split(line))
+    assert refused.returncode == 2, refused.stderr
+    assert "error: no file nowhere.csv" in refused.stderr
