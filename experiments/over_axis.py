@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.figures.canvas import PALETTE, numbers, plain, say_if_unknown, styled
+from analytics.figures.canvas import (
+    PALETTE,
+    keep_share,
+    numbers,
+    plain,
+    say_if_unknown,
+    styled,
+)
 from experiments.measures import metric_of
 from experiments.terms import Share
 
@@ -64,7 +71,7 @@ def over_axis(table: pa.Table, label: str) -> Figure:
             for number, system in enumerate(systems):
                 part = own.filter(pc.field("system") == system)
                 _draw(panel, part, _style(number), (number - (len(systems) - 1) / 2))
-            _keep_share(panel, unit)
+            keep_share(panel, unit)
             say_if_unknown(panel, numbers(own["value"]))
             panel.set_xlabel(plain(label), fontsize=8)
         for panel in panels[len(metrics) :]:
@@ -91,13 +98,6 @@ def _draw(panel: Axes, part: pa.Table, style: dict[str, Any], aside: float) -> N
         x + aside * 0.008 * spread, value, yerr=known, label=plain(part["system"][0].as_py()),
         **style,
     )  # fmt: skip
-
-
-def _keep_share(panel: Axes, unit: str) -> None:
-    """Show of a share's interval what can be: Student's knows no bounds."""
-    if unit == "share":
-        low, high = panel.get_ylim()
-        panel.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
 def _all_unknown(values: np.ndarray) -> bool:

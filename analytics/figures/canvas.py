@@ -115,6 +115,19 @@ def keep_whole(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
+def keep_share(panel: Axes, unit: str) -> None:
+    """Show of a share's interval what can be: Student's knows no bounds."""
+    if unit == "share":
+        low, high = panel.get_ylim()
+        panel.set_ylim(max(low, -0.03), min(high, 1.03))
+
+
+def alone(values: np.ndarray) -> np.ndarray:
+    """Places of the values between two unknown ones: no line leads to or from them."""
+    known = np.pad(~np.isnan(values), 1)
+    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
+
+
 def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
     """Write into the panel that nothing is known, where it is so."""
     if not len(values) or np.isnan(values).all():

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 from analytics.comparison import Measured
 from analytics.figures.canvas import (
     PALETTE,
+    alone,
+    keep_share,
     keep_whole,
     numbers,
     panels,
@@ -203,9 +205,7 @@ def _label(write: Any, name: str, unit: str) -> float:
 def _finish(panel: Axes, own: pa.Table) -> None:
     """Say where nothing is known; show of a share's interval no more than can be."""
     say_if_unknown(panel, numbers(own["value"]))
-    if own["unit"][0].as_py() == "share":
-        low, high = panel.get_ylim()
-        panel.set_ylim(max(low, -0.03), min(high, 1.03))
+    keep_share(panel, own["unit"][0].as_py())
 
 
 def _draw_group(
@@ -245,9 +245,7 @@ def _draw_series(panel: Axes, own: pa.Table, factor: float, style: dict[str, Any
 
 def _marks(values: np.ndarray) -> list[int]:
     """Places to mark: ten at equal distances, and what no line leads to."""
-    known = np.pad(~np.isnan(values), 1)
-    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
-    return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone.tolist()})
+    return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone(values).tolist()})
 
 
 def _around(x: np.ndarray, share: float = 0.02) -> tuple[float, float]:

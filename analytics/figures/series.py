@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from analytics.figures.canvas import (
+    alone,
     colours,
     groups,
     is_counted,
@@ -66,15 +67,9 @@ def series(
 
 def _draw_line(panel: Axes, part: pa.Table, column: str, style: dict[str, Any]) -> None:
     values, _ = measured(part, column)
-    marked = None if part.num_rows <= _MARKED else list(_alone(values))
+    marked = None if part.num_rows <= _MARKED else list(alone(values))
     (line,) = panel.plot(numbers(part["interval"]), values, lw=1.2, **style)
     line.set(marker="o", markersize=3, markevery=marked)
-
-
-def _alone(values: np.ndarray) -> np.ndarray:
-    """Places of the values between two unknown ones: no line leads to or from them."""
-    known = np.pad(~np.isnan(values), 1)
-    return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 def _share_x(rows: Sequence[Axes]) -> None:
