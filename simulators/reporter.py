@@ -7,7 +7,7 @@ which are JSON already; tests hold every line to the contract.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,10 +79,12 @@ class Lines:
         """The peer went down."""
         self._went.add(peer)
 
-    def take(self, interval: int, system: System, topics: Sequence[Sequence[int]]) -> Iterator[str]:
-        """A report of each peer that is up, and of those that left; `topics` by peer."""
+    def take(
+        self, interval: int, system: System, topics_of: Callable[[int], Sequence[int]]
+    ) -> Iterator[str]:
+        """A report of each peer that is up, and of those that left; `topics_of` a peer."""
         for peer in self._world.present:
-            yield f"{self._head(peer, interval)}{self._state(peer, system, topics[peer])}}}\n"
+            yield f"{self._head(peer, interval)}{self._state(peer, system, topics_of(peer))}}}\n"
         for peer in sorted(self._went):
             if not self._world.up[peer]:
                 yield f'{self._head(peer, interval)},"left":true}}\n'

@@ -61,8 +61,7 @@ class Running:
     def run_interval(self, interval: int) -> Iterator[str]:
         """Simulate the next interval; the lines of its reports."""
         self.network.run((interval + 1) * self._interval_us)
-        topics = [self.subscriptions.of(peer) for peer in range(self.network.size)]
-        return self.lines.take(interval, self.system, topics)
+        return self.lines.take(interval, self.system, self.subscriptions.of)
 
     def told(self) -> str:
         """How it stands, in a few words."""
