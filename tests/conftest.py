@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DATA = Path(__file__).parent / "data"
+GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +33,13 @@ def libp2p_small() -> Path:
 def gephi_small() -> Path:
     """An overlay history and what Gephi's toolkit computes for it; see its README."""
     return DATA / "gephi_small"
+
+
+@pytest.fixture(scope="session")
+def guide_code() -> str:
+    """The system that simulators/README.md writes."""
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    return str(code)
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -56,16 +56,14 @@ def report(system: str, peer: int, interval: int) -> Report:
     )
 
 
-def vizpub(workspace: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", "from cli.main import app; app()", "--workspace", str(workspace),
-         *words], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_reports_of_two_systems_are_compared(
+    tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
+) -> None:
+    def vizpub(*words: str) -> str:
+        done = vizpub_process("--workspace", str(tmp_path / "ws"), *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-
-def test_reports_of_two_systems_are_compared(tmp_path: Path) -> None:
     for system in GOALS:
         file, header = tmp_path / f"{system}.ndjson.gz", RunHeader(system, system, {}, 1, SECOND)
         with ReportWriter(file, header) as writer:
@@ -73,9 +71,9 @@ def test_reports_of_two_systems_are_compared(tmp_path: Path) -> None:
                 for peer in range(PEERS):
                     writer.write(report(system, peer, interval))
             writer.end(INTERVALS - 1)
-        vizpub(tmp_path / "ws", "ingest", str(file), "--run", system, "--no-load")
+        vizpub("ingest", str(file), "--run", system, "--no-load")
     words = ["compare", "chain", "star", "--metrics", ",".join(EXPECTED), "--format", "json"]
-    rows = json.loads(vizpub(tmp_path / "ws", *words))
+    rows = json.loads(vizpub(*words))
     means = {(r["metric"], r["group"]): r["value"] for r in rows if r["estimate"] == "mean"}
     for name, values in EXPECTED.items():
         for group, value in zip(GOALS, values, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -16,18 +15,15 @@ from simulators.folder import Folder
 from simulators.plan import planned
 from simulators.run import simulate
 
-GUIDE = Path(__file__).parents[2] / "simulators" / "README.md"
-
 Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> str:
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    (tmp_path / "flood.py").write_text(code, "utf-8")
+    (tmp_path / "flood.py").write_text(guide_code, "utf-8")
     return "flood.py:Flood"
 
 

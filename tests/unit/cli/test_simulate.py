@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -19,16 +18,15 @@ from ingest.reports import ReportReader
 from simulators.specs import describe
 from simulators.systems import SYSTEMS
 
-GUIDE = Path(__file__).parents[3] / "simulators" / "README.md"
+ROOT = Path(__file__).parents[3]
 Call = Callable[[str], Result]
 
 
 @pytest.fixture
-def vizpub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def vizpub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> Call:
     """A call in a folder with the guide's flood.py."""
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
-    (tmp_path / "flood.py").write_text(code, "utf-8")
+    (tmp_path / "flood.py").write_text(guide_code, "utf-8")
     return lambda line: CliRunner().invoke(app, shlex.split(line))
 
 
@@ -140,7 +138,7 @@ def test_an_interrupt_leaves_full_intervals(vizpub: Call, tmp_path: Path) -> Non
     running = subprocess.Popen(
         [sys.executable, "-c", "from cli.main import app; app()", *shlex.split(words)],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(GUIDE.parents[1]), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
         stderr=subprocess.PIPE,
         text=True,
     )
