@@ -7,7 +7,6 @@ they may repeat, overlap, touch and reach beyond the block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.spans import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+from analytics.measures import Measures
 from model.compiled import Floats, Int32s, Int64s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -50,18 +50,6 @@ class Subscriptions(NamedTuple):
     topic: Integers
     start: Integers
     stop: Integers
-
-
-@dataclass(frozen=True)
-class Measures:
-    """What to measure, and what betweenness may cost."""
-
-    betweenness: bool = True
-    topics: bool = True
-    betweenness_budget: float = 2e10
-    """Links walked per interval, n · (n + m) when exact; beyond it sources are sampled."""
-    seed: int = 0
-    """Draws the sampled sources, of each interval apart, so that blocks may be cut anywhere."""
 
 
 PEER_TYPES: Types = {

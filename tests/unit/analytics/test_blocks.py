@@ -20,11 +20,11 @@ from analytics.blocks import (
     BlockMetrics,
     Columns,
     Links,
-    Measures,
     Presence,
     Subscriptions,
     measure_block,
 )
+from analytics.measures import Measures
 
 OPEN = 2**63 - 1
 GEPHI = Path(__file__).parents[2] / "data" / "gephi_small"
