@@ -62,10 +62,12 @@ PEER_TYPES: Types = {
     "betweenness": np.float64,
     "betweenness_error": np.float64,
     "distance_sum": np.int64,
+    "mean_distance_error": np.float64,
     "reach": np.int32,
     "eccentricity": np.int32,
     "component": np.int32,
     "strong_component": np.int32,
+    "pagerank": np.float64,
     "subscriptions": np.int32,
 }
 TOPIC_TYPES: Types = {
@@ -80,11 +82,16 @@ TOPIC_TYPES: Types = {
 }
 
 
+INTERVAL_TYPES: Types = {"interval": np.int32, "path_length_error": np.float64}
+
+
 class BlockMetrics(NamedTuple):
     """Columns of equal length, by interval and then by peer or topic."""
 
     peers: Columns
     topics: Columns
+    intervals: Columns
+    """Of intervals with peers."""
 
 
 class Snapshot(NamedTuple):
@@ -123,12 +130,17 @@ def measure_block(
     Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
     does not grow with the number of intervals but for what is returned.
     """
-    peers, topics = [], []
+    peers, topics, intervals = [], [], []
     for snapshot in _snapshots(links, presence, subscriptions, range(first, last + 1)):
+        if not snapshot.peers.size:
+            continue
         peers.append(_measure_peers(snapshot, measures))
+        intervals.append(_measure_interval(peers[-1]))
         if measures.topics:
             topics.append(_measure_topics(snapshot))
-    return BlockMetrics(_stack(peers, PEER_TYPES), _stack(topics, TOPIC_TYPES))
+    return BlockMetrics(
+        _stack(peers, PEER_TYPES), _stack(topics, TOPIC_TYPES), _stack(intervals, INTERVAL_TYPES)
+    )
 
 
 def _snapshots(
@@ -168,12 +180,20 @@ def _measure_peers(snapshot: Snapshot, measures: Measures) -> Columns:
         "betweenness": between,
         "betweenness_error": error,
         "distance_sum": distance_sum,
+        "mean_distance_error": np.where(reach > 0, 0.0, np.nan),
         "reach": reach,
         "eccentricity": eccentricity,
         "component": peers[weak_components(ptr, idx)],
         "strong_component": peers[strong_components(ptr, idx)],
+        "pagerank": np.full(peers.size, np.nan),
         "subscriptions": np.bincount(snapshot.subscriber, minlength=peers.size),
     }
+
+
+def _measure_interval(peers: Columns) -> Columns:
+    """A row of `INTERVAL_TYPES`, from those of its peers."""
+    error = 0.0 if peers["reach"].any() else np.nan
+    return {"interval": peers["interval"][:1], "path_length_error": np.array([error])}
 
 
 def _betweenness(snapshot: Snapshot, hops: int, measures: Measures) -> tuple[Floats, Floats]:
@@ -182,7 +202,7 @@ def _betweenness(snapshot: Snapshot, hops: int, measures: Measures) -> tuple[Flo
         unknown = np.full(snapshot.peers.size, np.nan)
         return unknown, unknown
     rng = np.random.default_rng([measures.seed, snapshot.interval])
-    return betweenness(snapshot.ptr, snapshot.idx, hops, measures.betweenness_budget, rng)
+    return betweenness(snapshot.ptr, snapshot.idx, hops, measures.budget, rng)
 
 
 def _measure_topics(snapshot: Snapshot) -> Columns:

@@ -42,3 +42,12 @@ def count_if(condition: Column) -> Column:
 def if_known(column: str, value: Column) -> Column:
     """An aggregate, or null where the column is null in every row of the group."""
     return F.when(F.count(column) > 0, value)
+
+
+def mean_in_order(values: Column) -> Column:
+    """The mean of a group's values that are known, summed from the smallest: the same to the last
+    digit however the rows are spread. For groups that fit into a row.
+    """
+    known = F.array_sort(F.collect_list(values))
+    total = F.aggregate(known, F.lit(0.0), lambda total, value: total + value)
+    return total / F.nullif(F.size(known), F.lit(0))

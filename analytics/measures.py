@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ENGINES = ("auto", "kernels", "graphframes")
+"""What may measure; auto is kernels while the largest interval fits into a task."""
+
 
 @dataclass(frozen=True)
 class Measures:
@@ -11,7 +14,8 @@ class Measures:
 
     betweenness: bool = True
     topics: bool = True
-    betweenness_budget: float = 2e10
-    """Links walked per interval, n · (n + m) when exact; beyond it sources are sampled."""
+    budget: float = 2e10
+    """Links walked per interval, n · (n + m) for exact betweenness and a 64th of that for exact
+    distances; what would cost more is sampled."""
     seed: int = 0
     """Draws what is sampled, in each interval apart, so that blocks may be cut anywhere."""

@@ -1,10 +1,11 @@
 """The overlay's structure in every interval, from versions, by an engine.
 
-An engine is a function from the versions of a run to a row per peer and interval and a row
-per topic and interval. `kernels` cuts the run into blocks of intervals; one Spark task
-rebuilds the overlay of every interval of a block and measures it with compiled kernels, so
-the number of Spark jobs does not depend on the number of intervals, and a version is read
-once per block that it touches, not once per interval.
+An engine is a function from the versions of a run to a row per peer and interval, with what is
+said of topics and of the interval as a whole beside the first peer of the interval. `kernels`
+cuts the run into blocks of intervals; one Spark task rebuilds the overlay of every interval of
+a block and measures it with compiled kernels, so the number of Spark jobs does not depend on
+the number of intervals, and a version is read once per block that it touches, not once per
+interval.
 """
 
 from __future__ import annotations
@@ -22,43 +23,42 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
+from analytics.measures import Measures
 from model.clock import Clock
+from model.columns import Table
+from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from analytics.blocks import BlockMetrics
 
 _ROWS_PER_BLOCK = 1_000_000
 """Rows of peers that one task holds at once."""
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 
-_STRUCTURE = {
-    "interval": pa.int32(),
-    "peer": pa.int32(),
-    "in_degree": pa.int32(),
-    "out_degree": pa.int32(),
-    "degree": pa.int32(),
-    "clustering": pa.float64(),
-    "betweenness": pa.float64(),
-    "betweenness_error": pa.float64(),
-    "distance_sum": pa.int64(),
-    "reach": pa.int32(),
-    "eccentricity": pa.int32(),
-    "component": pa.int32(),
-    "strong_component": pa.int32(),
-    "subscriptions": pa.int32(),
-    "topic": pa.int32(),
-    "subscribers": pa.int32(),
-    "topic_links": pa.int32(),
-    "components": pa.int32(),
-    "topic_diameter": pa.int32(),
-    "pairs": pa.int64(),
-}
-STRUCTURE_SCHEMA = pa.schema(list(_STRUCTURE.items()))
-"""A row is of a peer (topic null) or of a topic (peer null). A peer's `distance_sum` is over
-the `reach` peers it reaches; a topic's over the `pairs` of subscribers that are connected.
-`eccentricity` and `topic_diameter` are null where nothing is reached."""
+
+def _of_graph(table: Table, *more: str) -> pa.Schema:
+    """The key of a metrics table, what it says of the graph, and `more` of its columns."""
+    kept = {*table.key, *more, *(column.name for column in table if column.graph)}
+    return pa.schema([field.with_nullable(True) for field in table.arrow if field.name in kept])
+
+
+_OF_PEER = _of_graph(METRICS_PEERS, "subscriptions")
+_OF_TOPIC = _of_graph(METRICS_TOPICS, "subscribers")
+_OF_INTERVAL = _of_graph(METRICS_OVERLAY)
+STRUCTURE_SCHEMA = pa.schema(
+    [
+        *_OF_PEER,
+        ("topics", pa.list_(pa.struct(list(_OF_TOPIC)))),
+        ("overlay", pa.list_(pa.struct(list(_OF_INTERVAL)))),
+    ]
+)
+"""A row per peer present: the graph's columns of metrics/peers, and subscriptions. The first of
+each interval also has the rows of metrics/topics (of topics with subscribers) and the one of
+metrics/overlay, as far as they are of the graph; the others have null there."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,20 @@ class Versions:
     """How many peers there are: bounds what a task gives back at once."""
 
 
-Engine = Callable[[Versions, Clock], DataFrame]
-"""Versions and clock → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
+Engine = Callable[[Versions, Clock, Measures], DataFrame]
+"""Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
 
 
-def measure(versions: Versions, clock: Clock, engine: str = "kernels") -> DataFrame:
-    """Rows of `STRUCTURE_SCHEMA` from the engine of that name."""
-    return ENGINES[engine](versions, clock)
+def measure(
+    versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
+) -> DataFrame:
+    """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
+    return ENGINES[engine](versions, clock, measures or Measures())
+
+
+def chosen_engine(asked: str) -> str:
+    """The engine of that name; for `auto` the one that suits the run."""
+    return "kernels" if asked == "auto" else asked
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
@@ -86,7 +93,7 @@ def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame
     return links if layers is None else links.where(F.col("layer").isin(*layers))
 
 
-def by_kernels(versions: Versions, clock: Clock) -> DataFrame:
+def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """The engine `kernels`; see the module."""
     spark = versions.presence.sparkSession
     tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
@@ -98,11 +105,37 @@ def by_kernels(versions: Versions, clock: Clock) -> DataFrame:
     # An explicit number of partitions: left to itself, Spark folds small groups into one task.
     spread = rows.repartition(min(blocks, 4 * tasks), "block")
     return spread.groupBy("block").applyInArrow(
-        _block_measurer(clock, size), from_arrow_schema(STRUCTURE_SCHEMA)
+        _block_measurer(clock, size, measures), from_arrow_schema(STRUCTURE_SCHEMA)
     )
 
 
 ENGINES: Mapping[str, Engine] = {"kernels": by_kernels}
+_PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
+_PATHS = ("topics", "distances", "betweenness")
+"""What kernels measure whichever the engine is."""
+_TARGETS_A_WORD = 64
+"""Distances to so many targets cost as much as the walk from one source for betweenness."""
+
+
+def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
+    """Which engine measured each part, and in how many intervals a sample stands for the whole.
+
+    `overlay` is the table metrics/overlay.
+    """
+    cost = F.expr("CAST(network_size AS DOUBLE) * (network_size + links)")
+    sampled = overlay.agg(
+        F.count_if(cost > measures.budget).alias("betweenness"),
+        F.count_if(cost > _TARGETS_A_WORD * measures.budget).alias("distances"),
+        F.count("*").alias("intervals"),
+    ).first()
+    assert sampled is not None  # an aggregate has one row
+    told = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
+    for part in ("distances", "betweenness"):
+        if sampled[part]:
+            told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+    if not measures.betweenness:
+        del told["betweenness"]
+    return told
 
 
 def _together(versions: Versions, clock: Clock) -> DataFrame:
@@ -130,13 +163,15 @@ def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int) -> DataFrame:
     return rows.withColumn("block", F.explode(F.sequence(first, last)))
 
 
-def _block_measurer(clock: Clock, size: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+def _block_measurer(
+    clock: Clock, size: int, measures: Measures
+) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     first, last = clock.first, clock.last
 
     def measure_one(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
         _cache_kernels()
         begin = first + key[0].as_py() * size
-        return _measured(rows, begin, min(begin + size - 1, last))
+        return _measured(rows, range(begin, min(begin + size, last + 1)), measures)
 
     return measure_one
 
@@ -149,18 +184,18 @@ def _cache_kernels() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(cache, "numba"))
 
 
-def _measured(rows: pa.Table, first: int, last: int) -> pa.Table:
+def _measured(rows: pa.Table, window: range, measures: Measures) -> pa.Table:
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     measured = measure_block(
         Links(*_spans(rows, _LINK)),
         Presence(*_spans(rows, _PRESENCE)[:1], *_spans(rows, _PRESENCE)[2:]),
         Subscriptions(*_spans(rows, _SUBSCRIPTION)),
-        first,
-        last,
+        window.start,
+        window.stop - 1,
+        measures,
     )
-    parts = [_arrow_rows(measured.peers), _arrow_rows(measured.topics)]
-    return pa.concat_tables([part.select(parts[0].column_names) for part in parts])
+    return structure_rows(measured)
 
 
 def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
@@ -169,16 +204,48 @@ def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
     return [chosen[name].to_numpy() for name in ("a", "b", "start", "stop")]
 
 
-def _arrow_rows(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    """Kernel columns as rows of `STRUCTURE_SCHEMA`; its -1 and NaN become null."""
-    length = len(columns["interval"])
-    arrays = []
-    for field in STRUCTURE_SCHEMA:
-        if field.name not in columns:
-            arrays.append(pa.nulls(length, field.type))
-            continue
-        values = pa.array(columns[field.name], from_pandas=True).cast(field.type)
-        if field.name in ("eccentricity", "topic_diameter"):
-            values = pc.replace_with_mask(values, pc.equal(values, -1), pa.scalar(None, field.type))
-        arrays.append(values)
+def structure_rows(measured: BlockMetrics) -> pa.Table:
+    """Rows of `STRUCTURE_SCHEMA` of what was measured."""
+    from analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
+
+    peers, topics = of_peers(measured.peers), of_topics(measured.topics)
+    if not peers["interval"].size:
+        return STRUCTURE_SCHEMA.empty_table()
+    overlay = of_intervals(measured.peers, peers, measured.intervals)
+    overlay["topic_diameter_mean"] = topic_diameter_mean(topics, overlay["interval"])
+    arrays = _arrow_columns(peers, _OF_PEER)
+    for columns, schema in ((topics, _OF_TOPIC), (overlay, _OF_INTERVAL)):
+        rows = pa.StructArray.from_arrays(_arrow_columns(columns, schema), fields=list(schema))
+        arrays.append(_beside_first_peers(rows, columns["interval"], peers["interval"]))
     return pa.Table.from_arrays(arrays, schema=STRUCTURE_SCHEMA)
+
+
+def _arrow_columns(columns: Mapping[str, npt.NDArray[Any]], schema: pa.Schema) -> list[pa.Array]:
+    """NaN, and -1 of integers, become null."""
+    return [_arrow_column(columns[field.name], field.type) for field in schema]
+
+
+def _arrow_column(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
+    array = pa.array(values, from_pandas=True).cast(type_)
+    if values.dtype.kind == "i":
+        array = pc.if_else(pc.equal(array, -1), pa.scalar(None, type_), array)
+    return array
+
+
+def _beside_first_peers(
+    rows: pa.StructArray, intervals: npt.NDArray[Any], peers: npt.NDArray[Any]
+) -> pa.ListArray:
+    """The rows of each of the `intervals` as a list beside the first of its peers. `peers` has
+    the interval of each peer's row; both ascend, and there are peers wherever there are rows.
+    """
+    import numpy as np
+
+    numbers, firsts = np.unique(peers, return_index=True)
+    is_first = np.zeros(peers.size, np.bool_)
+    is_first[firsts] = True
+    ends = np.zeros(peers.size, np.int32)
+    ends[firsts] = np.diff(np.searchsorted(intervals, [*numbers, numbers[-1] + 1]))
+    offsets = np.concatenate([[0], np.cumsum(ends)]).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), rows, mask=pa.array(~is_first), type=pa.list_(rows.type)
+    )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.frames import conform, count_if, if_known, join_all
+from analytics.frames import conform, count_if, if_known, join_all, mean_in_order
 from analytics.intervals import every_interval, per_interval
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
@@ -43,12 +43,12 @@ class Metrics:
 
     clock: Clock
     peers: DataFrame
-    topics: DataFrame
+    structure: DataFrame | None
     messages: DataFrame | None
     publications: DataFrame | None
     dangling_links: DataFrame | None
-    presence_known: bool
     receptions_known: bool
+    links_known: bool
 
 
 def peers_table(seen: Seen) -> DataFrame:
@@ -98,19 +98,10 @@ def _column(rows: DataFrame, name: str) -> Column:
 def _graph_of_peers(seen: Seen) -> DataFrame | None:
     if seen.structure is None:
         return None
-    rows = seen.structure.where("peer IS NOT NULL")
+    here = F.lit(True).alias("present")
     if not seen.links_known:
-        return rows.select("interval", "peer", F.lit(True).alias("present"), "subscriptions")
-    n = F.count("*").over(Window.partitionBy("interval"))
-    mean_distance = F.col("distance_sum") / F.nullif("reach", F.lit(0))
-    closeness = F.col("reach") / (n - 1) / mean_distance
-    return rows.select(
-        *(name for name in METRICS_PEERS.names if name in rows.columns),
-        F.lit(True).alias("present"),
-        (F.col("betweenness") / F.when(n >= 3, (n - 1) * (n - 2))).alias("betweenness_normalized"),
-        mean_distance.alias("mean_distance"),
-        F.coalesce(F.when(n > 1, closeness), F.lit(0.0)).alias("closeness"),
-    )
+        return seen.structure.select("interval", "peer", here, "subscriptions")
+    return seen.structure.drop("topics", "overlay").select("*", here)
 
 
 def _arrivals_at_peers(seen: Seen) -> DataFrame | None:
@@ -145,14 +136,8 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
 
 
 def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
-    rows = structure.where("topic IS NOT NULL")
-    if not links_known:
-        return rows.select("interval", "topic", "subscribers")
-    length = F.col("distance_sum") / F.nullif("pairs", F.lit(0))
-    return rows.select(
-        *(name for name in METRICS_TOPICS.names if name in structure.columns),
-        length.alias("topic_path_length"),
-    )
+    rows = structure.select(F.inline("topics"))
+    return rows if links_known else rows.select("interval", "topic", "subscribers")
 
 
 def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame) -> DataFrame:
@@ -172,7 +157,7 @@ def _hits(messages: DataFrame, *keys: str) -> DataFrame:
     return messages.groupBy(*keys).agg(
         F.count("*").alias("publications"),
         (F.sum(F.when(counted, F.col("delivered"))) / eligible).alias("hit_ratio"),
-        F.mean(F.when(counted, F.col("hit_ratio"))).alias("hit_ratio_mean"),
+        mean_in_order(F.when(counted, F.col("hit_ratio"))).alias("hit_ratio_mean"),
         count_if(~counted).alias("rejected_publications"),
         (at_once / eligible).alias("hit_ratio_in_interval"),
     )
@@ -180,17 +165,10 @@ def _hits(messages: DataFrame, *keys: str) -> DataFrame:
 
 def overlay_table(metrics: Metrics) -> DataFrame:
     """metrics/overlay: a row for every interval of the run."""
-    parts = [
-        every_interval(metrics.peers, metrics.clock),
-        _graph_of_overlay(metrics.peers),
-        _largest_component(metrics.peers),
-        _traffic_of_overlay(metrics.peers),
-        metrics.topics.groupBy("interval").agg(
-            F.mean("topic_diameter").alias("topic_diameter_mean")
-        ),
-    ]
+    parts = [every_interval(metrics.peers, metrics.clock), _traffic_of_overlay(metrics.peers)]
     zero: list[str] = []
-    if metrics.presence_known:
+    if metrics.structure is not None:
+        parts.append(_graph_of_overlay(metrics.structure, metrics.links_known))
         zero += ["network_size", "unknown_reports"]
     if metrics.dangling_links is not None:
         parts.append(_dangling(metrics.dangling_links, metrics.clock))
@@ -205,45 +183,9 @@ def overlay_table(metrics: Metrics) -> DataFrame:
     return conform(rows.fillna(0, zero), METRICS_OVERLAY)
 
 
-def _graph_of_overlay(peers: DataFrame) -> DataFrame:
-    """Aggregates of the peers present; the sums are over what the peers have, null left out."""
-    n = F.count("*")
-    pairs = F.nullif(n * (n - 1), F.lit(0))
-    reached = F.sum("reach")
-    means = ["in_degree", "out_degree", "degree", "clustering", "betweenness"]
-    means += ["mean_distance", "closeness", "eccentricity"]
-    return (
-        peers.where("present")
-        .groupBy("interval")
-        .agg(
-            n.alias("network_size"),
-            F.sum("out_degree").alias("links"),
-            (F.sum("out_degree") / pairs).alias("density"),
-            *(F.mean(name).alias(f"{name}_mean") for name in means),
-            *(
-                F.max(name).alias(f"{name}_max")
-                for name in ("in_degree", "out_degree", "degree", "betweenness")
-            ),
-            F.max("eccentricity").alias("diameter"),
-            (
-                F.sum(F.round(F.col("mean_distance") * F.col("reach")))
-                / F.nullif(reached, F.lit(0))
-            ).alias("path_length"),
-            (reached / pairs).alias("reachable_pairs_share"),
-            # A component is named after its smallest peer, which is in it.
-            *(
-                if_known(name, count_if(F.col(name) == F.col("peer"))).alias(f"{kind}_components")
-                for kind, name in (("weak", "component"), ("strong", "strong_component"))
-            ),
-        )
-    )
-
-
-def _largest_component(peers: DataFrame) -> DataFrame:
-    placed = peers.where("present AND component IS NOT NULL")
-    sizes = placed.groupBy("interval", "component").agg(F.count("*").alias("size"))
-    share = F.max("size") / F.sum("size")
-    return sizes.groupBy("interval").agg(share.alias("largest_weak_component_share"))
+def _graph_of_overlay(structure: DataFrame, links_known: bool) -> DataFrame:
+    rows = structure.select(F.inline("overlay"))
+    return rows if links_known else rows.select("interval", "network_size")
 
 
 def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
@@ -253,8 +195,11 @@ def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     untold = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
     control = [(f"control_messages_{way}", 1) for way in ("sent", "received")]
     control += [(f"control_bytes_{way}", 1000) for way in ("sent", "received")]
+    # Sums of whole numbers are exact in whatever order; of kilobytes they would not be.
     means = [
-        F.mean(F.when(here, F.col(name) / unit)).alias(f"{name.replace('bytes', 'kilobytes')}_mean")
+        (F.mean(F.when(here, F.col(name))) / unit).alias(
+            f"{name.replace('bytes', 'kilobytes')}_mean"
+        )
         for name, unit in control
     ]
     return peers.groupBy("interval").agg(

@@ -15,6 +15,8 @@ LAYOUTS = ("ring", "layers")
 """How a message's dissemination is laid out."""
 SOURCES = ("auto", "reports", "libp2p", "vizpub", "edges", "deliveries")
 """What an input may be."""
+ENGINES = ("auto", "kernels", "graphframes")
+"""What may measure the overlay."""
 _MOST = 200
 """More than this no one reads; a run may have 100,000 peers."""
 
@@ -63,6 +65,12 @@ def complete_layouts(ctx: typer.Context) -> Iterable[str]:
 def complete_sources(ctx: typer.Context) -> Iterable[str]:
     """What an input may be."""
     return SOURCES
+
+
+@_offering
+def complete_engines(ctx: typer.Context) -> Iterable[str]:
+    """What may measure the overlay."""
+    return ENGINES
 
 
 @_offering

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import SOURCES, complete_sources
+from cli.completion import ENGINES, SOURCES, complete_engines, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
 from cli.service import remove_stale
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the input is to be read."""
+    """How the input is to be read, and what is to be measured."""
 
     source: Annotated[
         str,
@@ -46,16 +46,36 @@ class Reading:
     gap_tolerance: Annotated[
         int, typer.Option(metavar="N", min=0, help="Bridge so many missing reports of a peer.")
     ] = 0
-    layers: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
-    ] = None
     only: Annotated[
         str | None, typer.Option(metavar="RUN", help="The one to take if the input holds several.")
     ] = None
     reporters_only: Annotated[
         bool, typer.Option("--reporters-only", help="Leave out peers that only others name.")
     ] = False
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
+    ] = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(ENGINES),
+            help="What measures the overlay.",
+            autocompletion=complete_engines,
+        ),
+    ] = "auto"
+    no_betweenness: Annotated[
+        bool, typer.Option("--no-betweenness", help="Leave out betweenness, the dearest metric.")
+    ] = False
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="LINKS",
+            min=1,
+            help="Sample what would walk more links in an interval: n·(n+m) for betweenness, "
+            "a 64th of that for distances.",
+        ),
+    ] = 2e10
 
 
 @dataclass(frozen=True)
@@ -115,6 +135,8 @@ def ingest(
 def _request(
     settings: Settings, paths: list[Path], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
+    from analytics.measures import Measures
+    from ingest.job import Measuring
     from ingest.pipeline import IngestRequest
     from ingest.sources.base import SourceOptions
 
@@ -127,7 +149,11 @@ def _request(
         options=SourceOptions(
             interval_us, reading.gap_tolerance, reading.only, reading.reporters_only
         ),
-        layers=comma_list(reading.layers),
+        measuring=Measuring(
+            comma_list(reading.layers),
+            reading.engine,
+            Measures(not reading.no_betweenness, budget=reading.budget),
+        ),
         replace=handling.replace,
         master=handling.master,
     )

@@ -46,8 +46,9 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
         yield from _messages(run)
     for note, count in manifest.notes.items():
         yield note.replace("_", " "), count
-    for name, engine in manifest.engines.items():
-        yield f"{name} by", engine
+    for engine in dict.fromkeys(manifest.engines.values()):
+        parts = (part for part, by in manifest.engines.items() if by == engine)
+        yield f"measured by {engine}", ", ".join(parts)
     yield from (("cannot be known", what) for what in manifest.unknown)
     yield from (("damaged", what) for what in damaged(run))
     yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))

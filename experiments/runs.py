@@ -137,6 +137,7 @@ class Planned:
 
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Make the run from the reports, and write down what it took."""
+        from ingest.job import Measuring
         from ingest.pipeline import IngestRequest, ingest
 
         begun = time.perf_counter()
@@ -145,7 +146,7 @@ class Planned:
             self.name,
             self.place.workspace,
             source="reports",
-            layers=self.group.system.layers,
+            measuring=Measuring(self.group.system.layers),
             master=master,
         )
         outcome = ingest(request, progress)

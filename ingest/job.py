@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.frames import conform
+from analytics.measures import ENGINES, Measures
 from ingest.manifest import Manifest
 from ingest.sources import source_named
 from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.store import RunWriter
 from model.clock import Clock
+from model.errors import UnknownName
 from model.tables import table
 
 _WRITERS = 4
@@ -25,6 +27,33 @@ Tables = dict[str, DataFrame | None]
 
 
 @dataclass(frozen=True)
+class Measuring:
+    """What is to be measured, and by what."""
+
+    layers: tuple[str, ...] | None = None
+    """Layers that the overlay's metrics count; null = all."""
+    engine: str = "auto"
+    """One of analytics.measures.ENGINES."""
+    measures: Measures = field(default_factory=Measures)
+
+    def __post_init__(self) -> None:
+        """Raises: UnknownName for an engine there is not."""
+        if self.engine not in ENGINES:
+            raise UnknownName("engine", self.engine, ENGINES)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For run.json: what changes the tables; null where it is as ever."""
+        usual, asked = Measures(), self.measures
+        return {
+            "layers": None if self.layers is None else sorted(self.layers),
+            "engine": None if self.engine == Measuring.engine else self.engine,
+            "betweenness": None if asked.betweenness else False,
+            "budget": None if asked.budget == usual.budget else asked.budget,
+        }
+
+
+@dataclass(frozen=True)
 class Job:
     """One ingest under way."""
 
@@ -32,7 +61,7 @@ class Job:
     writer: RunWriter
     files: tuple[InputFile, ...]
     options: SourceOptions
-    layers: tuple[str, ...] | None
+    measuring: Measuring
 
     @property
     def manifest(self) -> Manifest:

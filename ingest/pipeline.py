@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ingest.inventory import Inventory, check_options, check_source, expand, inventory
-from ingest.job import Job
+from ingest.job import Job, Measuring
 from ingest.manifest import Manifest
 from ingest.session import failures_told, spark_session
 from ingest.sources import SOURCES, source_named
@@ -48,8 +48,7 @@ class IngestRequest:
     workspace: Path
     source: str = "auto"
     options: SourceOptions = field(default_factory=SourceOptions)
-    layers: tuple[str, ...] | None = None
-    """Layers that the overlay metrics count; null = all."""
+    measuring: Measuring = field(default_factory=Measuring)
     replace: bool = False
     """Make the run anew if it exists and was made from something else."""
     master: str | None = None
@@ -84,7 +83,7 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
             found = inventory(spark, request.paths, SOURCES, request.source)
         check_options(source_named(found.source), request.options)
         already = _begin(writer, request, found)
-        job = Job(spark, writer, tuple(found.files), request.options, request.layers)
+        job = Job(spark, writer, tuple(found.files), request.options, request.measuring)
         try:
             _run_stages(job, progress)
         except UseError:
@@ -125,12 +124,11 @@ def _begin(writer: RunWriter, request: IngestRequest, found: Inventory) -> bool:
 
 
 def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
-    layers = None if request.layers is None else sorted(request.layers)
     return Manifest(
         name=request.run,
         source=found.source,
         inputs=tuple(asdict(file) for file in found.files),
-        options={**asdict(request.options), "layers": layers},
+        options={**asdict(request.options), **request.measuring.options},
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
     )

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.dissemination import Messages, measure_messages
-from analytics.structure import Versions, chosen_layers, measure
+from analytics.structure import Versions, chosen_engine, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
 from ingest.job import Job
@@ -20,7 +20,6 @@ from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, Observed
 from ingest.versions import clip, close_at, coalesce, without
 from model.errors import UnknownName
 
-_ENGINE = "kernels"
 _ARRIVALS_PER_BUCKET = 1_000_000
 """Receptions that one task holds at once to follow their chains."""
 
@@ -189,15 +188,18 @@ def _structure(job: Job) -> None:
         return job.commit("structure", {})
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
     links, subscriptions = job.table("links"), job.table("subscriptions")
-    if links is not None and job.layers:
-        _check_layers(links, job.layers)
+    layers = job.measuring.layers
+    if links is not None and layers:
+        _check_layers(links, layers)
     versions = Versions(
         presence,
-        nothing.limit(0) if links is None else chosen_layers(links, job.layers),
+        nothing.limit(0) if links is None else chosen_layers(links, layers),
         nothing.limit(0) if subscriptions is None else subscriptions,
         peers=job.manifest.tables["peers"].rows,
     )
-    return job.commit("structure", {"staged/structure": measure(versions, job.clock, _ENGINE)})
+    engine = chosen_engine(job.measuring.engine)
+    rows = measure(versions, job.clock, job.measuring.measures, engine)
+    return job.commit("structure", {"staged/structure": rows}, engines={"structure": engine})
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -252,12 +254,12 @@ def _overlay_metrics(job: Job) -> None:
     metrics = Metrics(
         job.clock,
         job.known("metrics/peers"),
-        job.known("metrics/topics"),
+        job.table("staged/structure"),
         job.table("metrics/messages"),
         job.table("publications"),
-        None if dangling is None else chosen_layers(dangling, job.layers),
-        presence_known=job.table("presence") is not None,
+        None if dangling is None else chosen_layers(dangling, job.measuring.layers),
         receptions_known=job.table("receptions") is not None,
+        links_known=job.table("links") is not None,
     )
     job.commit("overlay metrics", {"metrics/overlay": overlay_table(metrics)})
 
@@ -265,7 +267,10 @@ def _overlay_metrics(job: Job) -> None:
 def _finish(job: Job) -> None:
     """The run is complete, and what was only staged is let go."""
     kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
-    engines = {"structure": _ENGINE} if "staged/structure" in job.manifest.tables else {}
+    engines = job.manifest.engines
+    if engine := engines.get("structure"):
+        overlay = job.known("metrics/overlay")
+        engines = measured_by(engine, job.measuring.measures, overlay)
     done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
     job.writer.commit(replace(done, tables=kept))
     job.writer.sweep()

@@ -62,6 +62,13 @@ METRICS_PEERS = Table(
             "null where it reaches none",
         ),
         of_graph(
+            "mean_distance_error",
+            "double",
+            "standard error of mean_distance where distances were sampled, in hops",
+            "directed",
+            "0 where exact; null where it reaches none",
+        ),
+        of_graph(
             "closeness",
             "double",
             "(r/(n-1))·(r/Σd) over outgoing distances (Wasserman and Faust)",
@@ -87,6 +94,13 @@ METRICS_PEERS = Table(
             "smallest peer of its strong component",
             "directed",
             "itself",
+        ),
+        of_graph(
+            "pagerank",
+            "double",
+            "PageRank with damping 0.85; 1 over all peers present",
+            "directed",
+            "1/n without links",
         ),
         maybe("subscriptions", "int32", "topics it subscribes to"),
         *TRAFFIC_OF_PEER,
@@ -164,6 +178,13 @@ METRICS_OVERLAY = Table(
             "mean hops over the ordered pairs that are connected",
             "directed",
             "null where m = 0 or n < 2",
+        ),
+        of_graph(
+            "path_length_error",
+            "double",
+            "standard error of path_length where distances were sampled, in hops",
+            "directed",
+            "0 where exact; null where m = 0 or n < 2",
         ),
         of_graph(
             "reachable_pairs_share",

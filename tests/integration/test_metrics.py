@@ -213,6 +213,10 @@ def share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
+ERRORS = {"betweenness_error", "mean_distance_error", "path_length_error"}
+"""0 wherever nothing is sampled."""
+
+
 def mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
@@ -242,11 +246,13 @@ def graph_of_peers(graph: Any) -> dict[int, Row]:
             "betweenness_normalized": normalized[v] if n >= 3 else None,
             "betweenness_error": 0,
             "mean_distance": mean(hops[v]),
+            "mean_distance_error": 0 if hops[v] else None,
             "closeness": closeness[v],
             "eccentricity": largest(hops[v]),
             "reach": len(hops[v]),
             "component": weak[v],
             "strong_component": strong[v],
+            "pagerank": None,
         }
         for v in graph
     }
@@ -387,6 +393,7 @@ def graph_of_overlay(graph: Any) -> Row:
         },
         "diameter": largest(hops),
         "path_length": mean(hops),
+        "path_length_error": 0 if hops else None,
         "reachable_pairs_share": share(len(hops), n * (n - 1)) if n > 1 else None,
         "weak_components": len(parts),
         "strong_components": nx.number_strongly_connected_components(graph),
@@ -431,12 +438,12 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     metrics = Metrics(
         world.clock,
         peers,
-        topics,
+        structure,
         messages,
         get("publications"),
         dangling,
-        presence_known=structure is not None,
         receptions_known=get("receptions") is not None,
+        links_known=True,
     )
     return Measured(
         collected(peers, "metrics/peers"),
@@ -528,7 +535,7 @@ def test_every_column_of_every_interval(
         (found.topics, METRICS_TOPICS),
         (found.overlay, METRICS_OVERLAY),
     ):  # no column is right because it is empty
-        for name in set(meant.names) - {"betweenness_error"}:
+        for name in set(meant.names) - ERRORS - {"pagerank"}:
             assert len({row[name] for row in rows}) > 1, name
 
 

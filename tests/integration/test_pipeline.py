@@ -43,6 +43,7 @@ Row = dict[str, Any]
 _CHILD = """
 import json, sys
 from pathlib import Path
+from ingest.job import Measuring
 from ingest.pipeline import IngestRequest, ingest
 from ingest.sources.base import SourceOptions
 from model.errors import VizpubError
@@ -51,6 +52,7 @@ for line in sys.stdin:
     asked = json.loads(line)
     asked["paths"] = tuple(asked["paths"])
     options = SourceOptions(**asked.pop("options", {}))
+    asked["measuring"] = Measuring(asked.pop("layers", None))
     try:
         outcome = ingest(IngestRequest(**asked, workspace=Path(sys.argv[1]), options=options))
         told = {"already_complete": outcome.already_complete, "state": outcome.run.manifest.state}

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.blocks import (
+    INTERVAL_TYPES,
     PEER_TYPES,
     TOPIC_TYPES,
     BlockMetrics,
@@ -91,10 +92,12 @@ def brute_peers(graph: Any, taken: set[tuple[int, int]], interval: int) -> list[
             "betweenness": between[v],
             "betweenness_error": 0,
             "distance_sum": sum(hops[v]),
+            "mean_distance_error": 0 if hops[v] else np.nan,
             "reach": len(hops[v]),
             "eccentricity": max(hops[v], default=-1),
             "component": weak[v],
             "strong_component": strong[v],
+            "pagerank": np.nan,
             "subscriptions": sum(peer == v for peer, _ in taken),
         }
         for v in sorted(graph)
@@ -138,7 +141,7 @@ def brute_force(versions: History, first: int, last: int) -> tuple[list[Row], li
 def check_rows(measured: list[Row], expected: list[Row]) -> None:
     assert len(measured) == len(expected)
     for mine, theirs in zip(measured, expected, strict=True):
-        assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+        assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +180,19 @@ def test_any_small_block(
 
 
 def joined(blocks: list[BlockMetrics]) -> BlockMetrics:
-    peers, topics = (
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        for parts in zip(*blocks, strict=True)
+    return BlockMetrics(
+        *(
+            {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            for parts in zip(*blocks, strict=True)
+        )
     )
-    return BlockMetrics(peers, topics)
 
 
 @pytest.mark.parametrize("budget", [2e10, 1_000.0])
 def test_where_blocks_are_cut_changes_nothing(budget: float) -> None:
     """Also where betweenness is sampled: the draw belongs to the interval."""
     versions = random_history(6, peers=40, intervals=15, versions=900)
-    measures = Measures(betweenness_budget=budget, seed=7)
+    measures = Measures(budget=budget, seed=7)
     whole = measure_block(*versions, 0, 14, measures)
     cuts = [(0, 0), (1, 6), (7, 14)]
     parts = joined([measure_block(*versions, first, last, measures) for first, last in cuts])
@@ -201,14 +205,16 @@ def test_where_blocks_are_cut_changes_nothing(budget: float) -> None:
 
 def test_columns_have_their_types_even_where_nobody_is() -> None:
     for versions in (history([], [], []), random_history(8, 9, 5, 50)):
-        peers, topics = measure_block(*versions, 0, 4)
+        peers, topics, intervals = measure_block(*versions, 0, 4)
         assert {name: column.dtype for name, column in peers.items()} == PEER_TYPES
         assert {name: column.dtype for name, column in topics.items()} == TOPIC_TYPES
+        assert {name: column.dtype for name, column in intervals.items()} == INTERVAL_TYPES
 
 
 def test_what_is_not_asked_for_is_unknown_not_zero() -> None:
     versions = random_history(9, 9, 5, 50)
-    peers, topics = measure_block(*versions, 0, 4, Measures(betweenness=False, topics=False))
+    measures = Measures(betweenness=False, topics=False)
+    peers, topics, _ = measure_block(*versions, 0, 4, measures)
     assert np.isnan(peers["betweenness"]).all()
     assert np.isnan(peers["betweenness_error"]).all()
     assert list(topics) == list(TOPIC_TYPES)

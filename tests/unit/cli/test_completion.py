@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.completion import SOURCES
+from analytics import measures
+from cli.completion import ENGINES, SOURCES
 from ingest.sources import SOURCES as INGESTED
 
 ROOT = Path(__file__).parents[3]
@@ -60,3 +61,4 @@ def test_an_empty_workspace_offers_nothing(tmp_path: Path) -> None:
 
 def test_every_source_is_offered() -> None:
     assert set(SOURCES) == {"auto", *(source.name for source in INGESTED)}
+    assert ENGINES == measures.ENGINES

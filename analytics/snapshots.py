@@ -1,0 +1,140 @@
+"""From what an engine measures to the graph's columns in the metrics tables.
+
+Numpy in, numpy out. NaN is null, and so is -1 in a column of integers. What is said of an
+interval is summed over its peers in their order, so that no cut into blocks or tasks moves
+the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Columns = dict[str, Array]
+
+_AS_MEASURED = (
+    "interval",
+    "peer",
+    "in_degree",
+    "out_degree",
+    "degree",
+    "clustering",
+    "betweenness",
+    "betweenness_error",
+    "mean_distance_error",
+    "eccentricity",
+    "reach",
+    "component",
+    "strong_component",
+    "pagerank",
+    "subscriptions",
+)
+_MEANS = ("in_degree", "out_degree", "degree", "clustering", "betweenness", "closeness")
+_KNOWN_MEANS = ("mean_distance", "eccentricity")
+"""Of those peers that reach somebody."""
+_LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
+
+
+def of_peers(measured: Mapping[str, Array]) -> Columns:
+    """The graph's columns of metrics/peers.
+
+    `measured` has the columns of `analytics.blocks.PEER_TYPES`, by interval.
+    """
+    _, place, sizes = _intervals(measured["interval"])
+    n = sizes[place].astype(np.float64)
+    mean_distance = _ratio(measured["distance_sum"], measured["reach"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        closeness = measured["reach"] / (n - 1) / mean_distance
+    return {
+        **{name: measured[name] for name in _AS_MEASURED},
+        "betweenness_normalized": np.where(
+            n >= 3, _ratio(measured["betweenness"], (n - 1) * (n - 2)), np.nan
+        ),
+        "mean_distance": mean_distance,
+        "closeness": np.where(measured["reach"] > 0, closeness, 0.0),
+    }
+
+
+def of_topics(measured: Mapping[str, Array]) -> Columns:
+    """The graph's columns of metrics/topics.
+
+    `measured` has the columns of `analytics.blocks.TOPIC_TYPES`, by interval.
+    """
+    own = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
+    return {
+        **{name: measured[name] for name in own},
+        "topic_path_length": _ratio(measured["distance_sum"], measured["pairs"]),
+    }
+
+
+def of_intervals(
+    measured: Mapping[str, Array], peers: Mapping[str, Array], errors: Mapping[str, Array]
+) -> Columns:
+    """The graph's columns of metrics/overlay, for each interval with peers.
+
+    `measured` is what `of_peers` took and `peers` what it gave; `errors` has interval and
+    path_length_error.
+    """
+    numbers, place, sizes = _intervals(peers["interval"])
+    begins = np.cumsum(sizes) - sizes
+
+    def total(values: Array) -> Array:
+        result: Array = np.add.reduceat(values, begins)
+        return result
+
+    n, links, reached = sizes.astype(np.float64), total(peers["out_degree"]), total(peers["reach"])
+    pairs = n * (n - 1)
+    return {
+        "interval": numbers,
+        "network_size": sizes,
+        "links": links,
+        "density": _ratio(links, pairs),
+        **{f"{name}_mean": total(peers[name]) / n for name in _MEANS},
+        **{f"{name}_mean": _known_mean(peers[name], total) for name in _KNOWN_MEANS},
+        **{f"{name}_max": np.maximum.reduceat(peers[name], begins) for name in _LARGEST},
+        "diameter": np.maximum.reduceat(peers["eccentricity"], begins),
+        "path_length": _ratio(total(measured["distance_sum"]), reached),
+        "path_length_error": errors["path_length_error"],
+        "reachable_pairs_share": _ratio(reached, pairs),
+        # A component is named after its smallest peer, which is in it.
+        "weak_components": total((peers["component"] == peers["peer"]).astype(np.int32)),
+        "strong_components": total((peers["strong_component"] == peers["peer"]).astype(np.int32)),
+        "largest_weak_component_share": _largest(place, peers["component"]) / n,
+    }
+
+
+def topic_diameter_mean(topics: Mapping[str, Array], intervals: Array) -> Floats:
+    """The mean over the topics that have one, for each of the intervals."""
+    known = topics["topic_diameter"] >= 0
+    place = np.searchsorted(intervals, topics["interval"][known])
+    sums = np.bincount(place, topics["topic_diameter"][known], intervals.size)
+    return _ratio(sums, np.bincount(place, minlength=intervals.size))
+
+
+def _intervals(interval: Array) -> tuple[Array, Array, Array]:
+    """The intervals of some rows, the place of each row's among them, how many rows each has."""
+    return np.unique(interval, return_inverse=True, return_counts=True)
+
+
+def _ratio(part: Array, whole: Array) -> Floats:
+    """NaN where the whole is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole > 0, part / whole, np.nan)
+
+
+def _known_mean(values: Array, total: Callable[[Array], Array]) -> Floats:
+    known = values >= 0  # neither -1 nor NaN
+    return _ratio(total(np.where(known, values, 0)), total(known.astype(np.int32)))
+
+
+def _largest(place: Array, component: Array) -> Array:
+    """How many peers the largest component of each interval has."""
+    width = int(component.max()) + 1
+    sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
+    largest: Array = sizes.reshape(-1, width).max(axis=1)
+    return largest
