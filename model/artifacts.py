@@ -1,8 +1,8 @@
-"""The jars of the JVM artifacts vizpub runs (Neo4j, Gephi's toolkit), as the lock pins them.
+"""The jars of the JVM artifacts vizpub runs (Neo4j, Gephi's toolkit, GraphFrames), as locked.
 
 `jars` gives the files of a set and fetches what is missing into the user's cache. A file is
 placed there in one step and only after its sha256 was checked, so that later starts look at
-names and sizes alone.
+names and sizes alone. What the lock has no sum of is taken as the repository gives it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def jar_set(name: str) -> JarSet:
 
 def missing(name: str) -> list[Artifact]:
     """The artifacts of a set that are not here yet; nothing is fetched or read."""
-    return [a for a in jar_set(name).artifacts if not _is_here(a)]
+    return [a for a in jar_set(name).files if not _is_here(a)]
 
 
 def jars(name: str, progress: Progress | None = None) -> list[Path]:
@@ -57,7 +57,26 @@ def jars(name: str, progress: Progress | None = None) -> list[Path]:
         _check_given(wanted, _folder())
     else:
         _fetch_missing(wanted, progress)
-    return [_folder() / a.file_name for a in wanted.artifacts]
+    return [_folder() / a.file_name for a in wanted.files]
+
+
+def graphframes_jars(progress: Progress | None = None) -> list[Path]:
+    """GraphFrames for Spark: the files of VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar, else as `jars`.
+
+    Raises: ArtifactsMissing, UseError for a file that is not there.
+    """
+    given = os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
+    if not given:
+        try:
+            return jars("graphframes", progress)
+        except ArtifactsMissing as error:
+            why = f"{error.why}; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names files of your own"
+            raise ArtifactsMissing(error.what, why) from error
+    paths = [Path(name).expanduser().absolute() for name in given.split(",")]
+    for path in paths:
+        if not path.is_file():
+            raise UseError(f"VIZPUB_GRAPHFRAMES_JARS: {path} is not a file")
+    return paths
 
 
 def _given_folder() -> Path | None:
@@ -71,22 +90,25 @@ def _folder() -> Path:
 
 def _is_here(artifact: Artifact) -> bool:
     try:
-        return (_folder() / artifact.file_name).stat().st_size == artifact.size
+        size = (_folder() / artifact.file_name).stat().st_size
     except OSError:
         return False
+    return size == artifact.size or not artifact.sha256
 
 
 def _check_given(wanted: JarSet, folder: Path) -> None:
     if not folder.is_dir():
         raise UseError(f"VIZPUB_JARS={folder} is not a directory")
-    paths = [folder / a.file_name for a in wanted.artifacts]
+    paths = [folder / a.file_name for a in wanted.files]
     absent = [path.name for path in paths if not path.is_file()]
     if absent:
         raise ArtifactsMissing(str(wanted), f"{folder} lacks {_few(absent)}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         sums = list(pool.map(_sha256, paths))
     wrong = [
-        a.file_name for a, found in zip(wanted.artifacts, sums, strict=True) if found != a.sha256
+        a.file_name
+        for a, found in zip(wanted.files, sums, strict=True)
+        if a.sha256 not in ("", found)
     ]
     if wrong:
         raise ArtifactsMissing(str(wanted), f"{folder} has other contents for {_few(wrong)}")
@@ -103,7 +125,7 @@ def _sha256(path: Path) -> str:
 
 
 def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
-    if all(map(_is_here, wanted.artifacts)):
+    if all(map(_is_here, wanted.files)):
         return
     from filelock import FileLock
 
@@ -111,7 +133,7 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):  # a second process waits and finds them
-            _fetch_all([a for a in wanted.artifacts if not _is_here(a)], progress)
+            _fetch_all([a for a in wanted.files if not _is_here(a)], progress)
     except OSError as error:
         raise ArtifactsMissing(str(folder), error.strerror or str(error)) from error
 
@@ -136,7 +158,7 @@ def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
 
     path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
     found = _sha256(path)
-    if found != artifact.sha256:
+    if artifact.sha256 not in ("", found):
         raise ArtifactsMissing(
             artifact.at, f"what was fetched has sha256 {found}, the lock says {artifact.sha256}"
         )

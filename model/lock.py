@@ -21,7 +21,10 @@ _HEADER = """\
 
 @dataclass(frozen=True)
 class Artifact:
-    """One jar: `group:artifact:version[:classifier]`, its bytes and their sha256."""
+    """One jar: `group:artifact:version[:classifier]`, its bytes and their sha256.
+
+    Of one that could not be had where the lock was made, size is 0 and sha256 empty.
+    """
 
     at: str
     size: int
@@ -46,6 +49,12 @@ class JarSet:
     transitive: bool
     """Whether the roots' dependencies belong to the set."""
     artifacts: tuple[Artifact, ...]
+    """What was resolved; nothing where the roots could not be had."""
+
+    @property
+    def files(self) -> tuple[Artifact, ...]:
+        """The artifacts, or the roots alone while nothing was resolved."""
+        return self.artifacts or tuple(Artifact(root, 0, "") for root in self.roots)
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from model import artifacts
-from model.artifacts import cache_path, jars, missing
+from model.artifacts import cache_path, graphframes_jars, jars, missing
 from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
 from model.maven import make_lock
@@ -195,6 +196,56 @@ def test_cache_that_cannot_be_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path:
         jars("small")
 
 
+@pytest.fixture
+def unpinned(monkeypatch: pytest.MonkeyPatch) -> JarSet:
+    """GraphFrames as long as the lock has no sums: its roots alone."""
+    unpinned = JarSet("graphframes", "1", tuple(CONTENTS)[:2], (), False, ())
+    monkeypatch.setattr(artifacts, "read_lock", lambda: {"graphframes": unpinned})
+    monkeypatch.delenv("VIZPUB_GRAPHFRAMES_JARS", raising=False)
+    return unpinned
+
+
+@pytest.mark.usefixtures("unpinned")
+def test_what_the_lock_has_no_sum_of_is_fetched_once(repository: type[Repository]) -> None:
+    assert [a.file_name for a in missing("graphframes")] == NAMES[:2]
+    assert [p.read_bytes() for p in graphframes_jars()] == list(CONTENTS.values())[:2]
+    assert missing("graphframes") == []
+    graphframes_jars()
+    assert _downloads(repository) == NAMES[:2]
+
+
+def test_a_sum_in_the_lock_holds_for_graphframes_too(
+    unpinned: JarSet, repository: type[Repository], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = replace(unpinned, artifacts=SET.artifacts[:2])
+    monkeypatch.setattr(artifacts, "read_lock", lambda: {"graphframes": pinned})
+    repository.faults["beta-2.1.jar"] = ["other"] * 9
+    with pytest.raises(ArtifactsMissing, match="the lock says"):
+        graphframes_jars()
+
+
+@pytest.mark.usefixtures("unpinned")
+def test_a_repository_without_graphframes_is_told_with_the_ways_out(
+    repository: type[Repository],
+) -> None:
+    repository.files.clear()
+    with pytest.raises(ArtifactsMissing, match=r"alpha.*VIZPUB_GRAPHFRAMES_JARS.*VIZPUB_JARS"):
+        graphframes_jars()
+
+
+@pytest.mark.usefixtures("unpinned")
+def test_files_named_for_graphframes_come_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert graphframes_jars() == [folder / name for name in NAMES[:2]]
+    own = [folder / NAMES[2], folder / NAMES[0]]
+    monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", ",".join(map(str, own)))
+    assert graphframes_jars() == own
+    own[0].unlink()
+    with pytest.raises(UseError, match=r"VIZPUB_GRAPHFRAMES_JARS: .*gamma.* is not a file"):
+        graphframes_jars()
+
+
 def test_given_jars_are_used_where_they_lie(folder: Path) -> None:
     assert jars("small") == [folder / name for name in NAMES]
     assert missing("small") == []
@@ -223,16 +274,22 @@ def test_unknown_set_is_said() -> None:
 
 def test_shipped_lock_is_whole() -> None:
     sets = read_lock()
-    assert set(sets) >= {"neo4j", "gephi"}
+    assert set(sets) >= {"neo4j", "gephi", "graphframes"}
     for jar_set in sets.values():
-        names = [a.file_name for a in jar_set.artifacts]
+        names = [a.file_name for a in jar_set.files]
         assert len(set(names)) == len(names) > 0
         assert all(re.fullmatch("[0-9a-f]{64}", a.sha256) for a in jar_set.artifacts)
-        assert set(jar_set.roots) <= {a.at for a in jar_set.artifacts}
+        assert set(jar_set.roots) <= {a.at for a in jar_set.files}
         without = tuple(f"{name}:" for name in jar_set.without)
         assert not [a.at for a in jar_set.artifacts if a.at.startswith(without or "-")]
     assert all(root.endswith(f":{sets['neo4j'].version}") for root in sets["neo4j"].roots[:-1])
     assert "://" not in LOCK.read_text("utf-8")
+
+
+def test_jars_of_graphframes_are_those_of_its_python() -> None:
+    locked = read_lock()["graphframes"]
+    assert locked.version == version("graphframes-py")
+    assert all(root.endswith(f"_2.13:{locked.version}") for root in locked.roots)
 
 
 def test_lock_reads_back_as_it_was_written(tmp_path: Path) -> None:
