@@ -1,7 +1,10 @@
 """run.json: what a run directory holds, and how far its making has come.
 
-The manifest is the commit point. It names the directory of every table; a directory that
+The manifest is the commit point. It names the directories of every table; a directory that
 it does not name does not exist for any reader and is removed by the next writer.
+
+A table has one directory for each ingest that added to it. What an older one wrote is never
+written again: it counts up to a cut, and what was to be changed behind that is in a newer one.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +26,57 @@ FILE = "run.json"
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Which rows of a directory count: those whose `column` is less than `below`."""
+
+    column: str
+    below: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """A directory of a table, below the run's, and how many of its rows count."""
+
+    directory: str
+    rows: int
+    cut: Cut | None = None
+    """Null = all rows count."""
+
+    def up_to(self, cut: Cut | None) -> Cut | None:
+        """What is left to count if it is cut here too."""
+        if cut is None or self.cut is None:
+            return cut or self.cut
+        return min(cut, self.cut, key=lambda one: one.below)
+
+
+@dataclass(frozen=True)
 class TableEntry:
     """Where a table lies, below the run's directory, and how many rows it has."""
 
     directory: str
+    """What the last ingest wrote; all of its rows count."""
     rows: int
+    """Of all parts."""
+    older: tuple[Part, ...] = ()
+    """What earlier ingests wrote, the oldest first."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All of the table, the oldest first."""
+        newest = self.rows - sum(part.rows for part in self.older)
+        return (*self.older, Part(self.directory, newest))
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Where what an append makes anew begins: all before stays as it is."""
+
+    version: int
+    """Versions that end at this tick or later."""
+    interval: int
+    """Measures of this interval or a later one."""
+    message: int
+    """What is known of this message or a later one."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +107,14 @@ class Manifest:
     tables: dict[str, TableEntry] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     """Versions of the code that made it."""
+    carry: dict[str, TableEntry] = field(default_factory=dict)
+    """What an append needs to know beside the tables."""
+    totals: dict[str, int] = field(default_factory=dict)
+    """Counts that an append adds to; see Description.totals."""
+    extends: str = ""
+    """The identity of the run that this one is to take the place of; empty = of none."""
+    boundary: Boundary | None = None
+    """Known once the messages of an append are numbered."""
 
     @property
     def complete(self) -> bool:
@@ -79,11 +137,18 @@ class Manifest:
             self.epoch,
             self.unknown,
             tuple(layers) if layers else None,
-            self._identity(),
+            self.identity,
             tuple(sorted(self._kept())),
         )
 
-    def _identity(self) -> str:
+    @property
+    def directories(self) -> set[str]:
+        """Every directory that the manifest names."""
+        entries = (*self.tables.values(), *self.carry.values())
+        return {part.directory for entry in entries for part in entry.parts}
+
+    @property
+    def identity(self) -> str:
         """A digest of where the tables lie: no two ingests write into the same directories."""
         text = json.dumps(self._kept(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -111,15 +176,15 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json at once: a reader sees the old one or the new one, whole."""
     text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1, ensure_ascii=False)
-    fresh = directory / f"{FILE}.new"
+    fresh = directory / f"{file}.new"
     with fresh.open("w", encoding="utf-8") as out:
         out.write(text + "\n")
         out.flush()
         os.fsync(out.fileno())
-    fresh.replace(directory / FILE)
+    fresh.replace(directory / file)
     _sync_directory(directory)
 
 
@@ -133,8 +198,22 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _from_json(raw: dict[str, Any]) -> Manifest:
-    clock = raw.pop("clock")
-    tables = {name: TableEntry(**entry) for name, entry in raw.pop("tables").items()}
+    clock, boundary = raw.pop("clock"), raw.pop("boundary", None)
+    tables, carry = raw.pop("tables"), raw.pop("carry", {})
     for key in ("inputs", "unknown", "skipped", "stages"):
         raw[key] = tuple(raw[key])
-    return Manifest(clock=Clock(**clock) if clock else None, tables=tables, **raw)
+    return Manifest(
+        clock=Clock(**clock) if clock else None,
+        boundary=Boundary(**boundary) if boundary else None,
+        tables={name: _entry(**entry) for name, entry in tables.items()},
+        carry={name: _entry(**entry) for name, entry in carry.items()},
+        **raw,
+    )
+
+
+def _entry(directory: str, rows: int, older: Sequence[dict[str, Any]] = ()) -> TableEntry:
+    return TableEntry(directory, rows, tuple(_part(**part) for part in older))
+
+
+def _part(directory: str, rows: int, cut: dict[str, Any] | None) -> Part:
+    return Part(directory, rows, Cut(**cut) if cut else None)

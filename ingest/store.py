@@ -23,7 +23,15 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from filelock import SoftFileLock, Timeout
 
-from ingest.manifest import FILE, Manifest, TableEntry, read_manifest, write_manifest
+from ingest.manifest import (
+    FILE,
+    Cut,
+    Manifest,
+    Part,
+    TableEntry,
+    read_manifest,
+    write_manifest,
+)
 from model.columns import Table
 from model.errors import (
     DiskFull,
@@ -39,6 +47,8 @@ from model.tables import TABLES, table
 _LOCK = ".lock"
 _REPLACED = "replaced.json"
 """The manifest of a complete run whose successor's input is not yet known to be good."""
+_APPENDED = "appended.json"
+"""The manifest of what is to take the place of a complete run once it is complete itself."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +77,16 @@ class StoredRun:
         return self.manifest.tables[name].rows if self.has(name) else 0
 
     def files(self, name: str) -> list[Path]:
-        """The Parquet files of a table, in a stable order. Raises: StoreBroken."""
-        if not self.has(name):
-            return []
-        directory = self.directory / self.manifest.tables[name].directory
+        """The Parquet files of a table, in a stable order; an older one may have rows that no
+        longer count. Raises: StoreBroken.
+        """
+        return [path for part in self._parts(name) for path in self._files_of(part, name)]
+
+    def _parts(self, name: str) -> tuple[Part, ...]:
+        return self.manifest.tables[name].parts if self.has(name) else ()
+
+    def _files_of(self, part: Part, name: str) -> list[Path]:
+        directory = self.directory / part.directory
         if not directory.is_dir():
             raise StoreBroken(str(directory), f"the files of table {name} are gone")
         return sorted(directory.glob("*.parquet"))
@@ -83,10 +99,11 @@ class StoredRun:
         Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
         """
         schema = table(name).arrow
-        if files := [str(path) for path in self.files(name)]:
-            dataset = ds.dataset(files, schema=schema)
-            with _reading(Path(files[0]).parent):
-                yield from dataset.to_batches(columns=columns, filter=where)
+        for part in self._parts(name):
+            if files := [str(path) for path in self._files_of(part, name)]:
+                dataset = ds.dataset(files, schema=schema)
+                with _reading(Path(files[0]).parent):
+                    yield from dataset.to_batches(columns=columns, filter=_both(where, part.cut))
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -102,12 +119,25 @@ class StoredRun:
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
         schema = table(name).arrow
-        for path in self.files(name):
-            with _reading(path), pq.ParquetFile(path) as parquet:
-                for group in range(parquet.num_row_groups):
-                    rows = parquet.read_row_group(group).cast(schema).combine_chunks()
-                    for batch in rows.to_batches():
-                        yield f"{path.name}#{group}", batch
+        for part in self._parts(name):
+            for path in self._files_of(part, name):
+                with _reading(path), pq.ParquetFile(path) as parquet:
+                    for group in range(parquet.num_row_groups):
+                        rows = parquet.read_row_group(group).cast(schema)
+                        if part.cut:
+                            rows = rows.filter(_below(part.cut))
+                        for batch in rows.combine_chunks().to_batches():
+                            yield f"{path.parent.name}/{path.name}#{group}", batch
+
+
+def _below(cut: Cut) -> pc.Expression:
+    return pc.field(cut.column) < cut.below
+
+
+def _both(where: pc.Expression | None, cut: Cut | None) -> pc.Expression | None:
+    if cut is None or where is None:
+        return where if cut is None else _below(cut)
+    return where & _below(cut)
 
 
 @contextmanager
@@ -147,6 +177,8 @@ class RunWriter:
 
     directory: Path
     manifest: Manifest | None
+    base: Manifest | None = None
+    """The complete run that is appended to: what readers see until the new one is complete."""
 
     def begin(self, manifest: Manifest) -> None:
         """Start the run anew. A complete one of that name is kept aside until `accept`."""
@@ -158,14 +190,31 @@ class RunWriter:
         write_manifest(self.directory, manifest)
         self.sweep()
 
+    def pending(self) -> Manifest | None:
+        """What an append to the run as it stands has come to, if one was stopped."""
+        if self.manifest is None or not (self.directory / _APPENDED).is_file():
+            return None
+        found = read_manifest(self.directory, _APPENDED)
+        return found if found.extends == self.manifest.identity else None
+
+    def extend(self, manifest: Manifest) -> None:
+        """Append to the run: begin, or go on with what is pending."""
+        self.base, self.manifest = self.manifest, manifest
+        write_manifest(self.directory, manifest, _APPENDED)
+        self.sweep()
+
     def accept(self) -> None:
         """The input is good: the run that was kept aside is let go."""
         (self.directory / _REPLACED).unlink(missing_ok=True)
         self.sweep()
 
     def restore(self) -> None:
-        """The input is not good: the run that was kept aside, if any, is back."""
-        if (self.directory / _REPLACED).is_file():
+        """The input is not good: the run that was kept aside or appended to is back."""
+        if self.base is not None:
+            (self.directory / _APPENDED).unlink(missing_ok=True)
+            self.manifest, self.base = self.base, None
+            self.sweep()
+        elif (self.directory / _REPLACED).is_file():
             (self.directory / _REPLACED).replace(self.directory / FILE)
             self.manifest = read_manifest(self.directory)
             self.sweep()
@@ -175,23 +224,50 @@ class RunWriter:
         return self.directory / name / uuid4().hex[:12]
 
     def commit(self, manifest: Manifest) -> None:
-        """Make the manifest, and so every directory it names, the state of the run."""
-        write_manifest(self.directory, manifest)
-        self.manifest = manifest
+        """Make the manifest, and so every directory it names, the state of the run.
 
-    def entry(self, directory: Path) -> TableEntry:
-        """What run.json says of a written directory; counts from the Parquet footers."""
-        files = directory.glob("*.parquet")
-        rows = sum(pq.read_metadata(path).num_rows for path in files)
-        return TableEntry(str(directory.relative_to(self.directory)), rows)
+        One that is appended is seen once it is complete.
+        """
+        under_way = self.base is not None and not manifest.complete
+        write_manifest(self.directory, manifest, _APPENDED if under_way else FILE)
+        self.manifest = manifest
+        if self.base is not None and manifest.complete:
+            self.base = None
+            self.sweep()
+
+    def entry(
+        self, directory: Path, older: TableEntry | None = None, cut: Cut | None = None
+    ) -> TableEntry:
+        """What run.json says of a written directory, beside what an `older` entry has up to a
+        cut; counts from the Parquet files.
+        """
+        parts = tuple(self._cut(part, cut) for part in older.parts) if older else ()
+        rows = self._count(directory) + sum(part.rows for part in parts)
+        return TableEntry(str(directory.relative_to(self.directory)), rows, parts)
+
+    def _cut(self, part: Part, cut: Cut | None) -> Part:
+        """The part up to the cut; counted anew only where that is less than before."""
+        left = part.up_to(cut)
+        if left == part.cut:
+            return part
+        return Part(part.directory, self._count(self.directory / part.directory, left), left)
+
+    @staticmethod
+    def _count(directory: Path, cut: Cut | None = None) -> int:
+        files = [str(path) for path in directory.glob("*.parquet")]
+        where = None if cut is None else _below(cut)
+        rows: int = ds.dataset(files).count_rows(filter=where) if files else 0
+        return rows
 
     def sweep(self) -> None:
         """Remove what no manifest names: the leavings of a killed writer."""
-        manifests = [self.manifest] if self.manifest else []
+        manifests = [self.manifest, self.base, self.pending()]
+        if manifests[1:] == [None, None]:
+            (self.directory / _APPENDED).unlink(missing_ok=True)
         if (self.directory / _REPLACED).is_file():
             manifests.append(read_manifest(self.directory, _REPLACED))
-        entries = [entry for manifest in manifests for entry in manifest.tables.values()]
-        kept = {self.directory / entry.directory for entry in entries}
+        named = {name for manifest in manifests if manifest for name in manifest.directories}
+        kept = {self.directory / name for name in named}
         for directory in self._below_tables("/*"):
             if directory not in kept:
                 shutil.rmtree(directory)

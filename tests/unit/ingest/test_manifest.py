@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from ingest.manifest import FILE, FORMAT, Manifest, TableEntry, read_manifest, write_manifest
+from ingest.manifest import (
+    FILE,
+    FORMAT,
+    Boundary,
+    Cut,
+    Manifest,
+    Part,
+    TableEntry,
+    read_manifest,
+    write_manifest,
+)
 from model.clock import Clock
 from model.errors import StoreBroken
 
@@ -35,9 +45,19 @@ FULL = Manifest(
     versions={"vizpub": "0.1.0"},
 )
 SMALL = Manifest("monday", "edges", (), {})
+GROWN = replace(
+    FULL,
+    tables={
+        "links": TableEntry("links/2", 9, (Part("links/0", 1, Cut("vt", 4)), Part("links/1", 3)))
+    },
+    carry={"last": TableEntry("carry/last/0", 2)},
+    totals={"reports": 8},
+    extends="0123",
+    boundary=Boundary(4, 5, 6),
+)
 
 
-@pytest.mark.parametrize("manifest", [FULL, SMALL])
+@pytest.mark.parametrize("manifest", [FULL, SMALL, GROWN])
 def test_what_is_written_is_read_back(manifest: Manifest, tmp_path: Path) -> None:
     write_manifest(tmp_path, manifest)
     assert read_manifest(tmp_path) == manifest
@@ -139,3 +159,27 @@ def test_other_directories_are_other_tables() -> None:
     assert FULL.facts.tables != again.facts.tables
     assert FULL.facts.tables == staged.facts.tables != ""
     assert FULL.facts.known == staged.facts.known == ("links",)
+
+
+def test_a_table_is_all_that_ingests_wrote() -> None:
+    (entry,) = GROWN.tables.values()
+    assert [(part.directory, part.rows) for part in entry.parts] == [
+        ("links/0", 1),
+        ("links/1", 3),
+        ("links/2", 5),
+    ]
+    assert GROWN.directories == {"links/0", "links/1", "links/2", "carry/last/0"}
+    assert TableEntry("links/0123", 5).parts == (Part("links/0123", 5),)
+
+
+def test_of_two_cuts_the_lower_one_counts() -> None:
+    four, six = Cut("vt", 4), Cut("vt", 6)
+    assert Part("a", 1).up_to(None) is None
+    assert Part("a", 1).up_to(four) == Part("a", 1, four).up_to(None) == four
+    assert Part("a", 1, six).up_to(four) == Part("a", 1, four).up_to(six) == four
+
+
+def test_a_manifest_of_before_there_were_parts_is_read(tmp_path: Path) -> None:
+    raw = _without("tables") | {"tables": {"links": {"directory": "links/0", "rows": 5}}}
+    (tmp_path / FILE).write_text(json.dumps(raw), encoding="utf-8")
+    assert read_manifest(tmp_path).tables == {"links": TableEntry("links/0", 5)}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.manifest import FILE, Manifest, read_manifest
+from ingest.manifest import FILE, Cut, Manifest, read_manifest
 from ingest.store import (
     RunWriter,
     StoredRun,
@@ -117,7 +117,8 @@ class TestReading:
         first, again = list(run.row_groups("links")), list(run.row_groups("links"))
         labels = [label for label, _ in first]
         assert len(labels) == len(set(labels)) == 15
-        assert labels[:2] == ["part-00000.parquet#0", "part-00000.parquet#1"]
+        here = run.manifest.tables["links"].directory.removeprefix("links/")
+        assert labels[:2] == [f"{here}/part-00000.parquet#{group}" for group in (0, 1)]
         assert [(label, batch.to_pylist()) for label, batch in first] == [
             (label, batch.to_pylist()) for label, batch in again
         ]
@@ -276,6 +277,81 @@ class TestWriting:
         assert entry.rows == 41
         assert writer.directory / entry.directory == directory
         assert not Path(entry.directory).is_absolute()
+
+
+LATE = Cut("vt", 40)
+
+
+def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
+    """Append to the run: its links that end from tick 40 on give way to other rows."""
+    base = writer.manifest
+    assert base is not None
+    writer.extend(replace(EMPTY, extends=base.identity))
+    older = base.tables["links"]
+    entry = writer.entry(write(writer, "links", rows), older, LATE)
+    assert writer.manifest is not None
+    state = "complete" if finish else "ingesting"
+    writer.commit(writer.manifest.with_stage("finish", {"links": entry}, state=state))
+
+
+class TestAppending:
+    """Tables of several parts, and a run that stays what it was until it has grown."""
+
+    def test_readers_see_all_parts_as_far_as_they_count(
+        self, run: StoredRun, rows: pa.Table, tmp_path: Path
+    ) -> None:
+        more = links(9, seed=4)
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, more)
+        grown = open_run(tmp_path, "monday")
+        wanted = pa.concat_tables([rows.filter(pc.less(rows["vt"], 40)), more])
+        assert 9 < wanted.num_rows < 109
+        assert grown.rows("links") == wanted.num_rows
+        order = [(key, "ascending") for key in (*LINKS.key, "vt")]
+        assert grown.read("links").sort_by(order) == wanted.sort_by(order)
+        groups = list(grown.row_groups("links"))
+        assert pa.Table.from_batches(b for _, b in groups).sort_by(order) == wanted.sort_by(order)
+        assert len({label for label, _ in groups}) == len(groups)
+        some = grown.read("links", ["src"], pc.field("vf") > 30)
+        assert some.num_rows == pc.sum(pc.greater(wanted["vf"], 30)).as_py()
+
+    def test_what_was_written_is_not_touched(self, run: StoredRun, tmp_path: Path) -> None:
+        before = {path: path.stat().st_mtime_ns for path in run.files("links")}
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4))
+            grow(writer, links(7, seed=5))
+        grown = open_run(tmp_path, "monday")
+        assert len(grown.manifest.tables["links"].parts) == 3
+        assert before.items() <= {p: p.stat().st_mtime_ns for p in grown.files("links")}.items()
+        assert grown.rows("links") == grown.read("links").num_rows
+
+    def test_until_it_has_grown_the_run_is_what_it_was(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4), finish=False)
+            assert open_run(tmp_path, "monday").read("links") == run.read("links")
+        with writing(tmp_path, "monday") as writer:  # as after a kill
+            pending = writer.pending()
+            assert pending is not None
+            assert pending.stages == ("finish",)
+            assert (writer.directory / pending.tables["links"].directory).is_dir()
+            writer.extend(pending)
+            writer.restore()
+            assert writer.manifest == run.manifest
+        assert everything(run.directory) == before
+
+    def test_a_run_made_anew_forgets_what_was_to_be_appended(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4), finish=False)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            writer.accept()
+            assert writer.pending() is None
+        assert everything(run.directory) == {FILE}
 
 
 _HOLD = """
