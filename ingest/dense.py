@@ -1,8 +1,10 @@
 """From the source's own names to dense integers, and back by the tables peers, topics and
 publications.
 
-Indices are given in a fixed order, so that the same input always gets the same ones: names
-that are numbers by their value, others by their text; messages by when they were published.
+Indices are given in a fixed order, so that the same input always gets the same ones and what
+comes later leaves those of earlier input alone: names by the interval in which anything first
+names them, of one interval those that are numbers by their value and others by their text;
+messages by when they were published.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Observed
+from model.clock import Clock
 
 PEER_COLUMNS = ("peer", "src", "dst", "publisher", "previous_hop")
 
@@ -29,6 +32,14 @@ class Indices:
     """Null where nothing is known of messages."""
 
 
+@dataclass(frozen=True)
+class Known:
+    """Names that have their indices already: the columns of an index, and how many are taken."""
+
+    names: DataFrame
+    taken: int
+
+
 def observed_tables(observed: Observed) -> dict[str, DataFrame]:
     """The tables that are known, by name."""
     tables = {f.name: getattr(observed, f.name) for f in fields(observed)}
@@ -36,22 +47,27 @@ def observed_tables(observed: Observed) -> dict[str, DataFrame]:
 
 
 def peer_index(
-    observed: Mapping[str, DataFrame], key_of: Callable[[Column], Column] | None
+    observed: Mapping[str, DataFrame],
+    clock: Clock,
+    key_of: Callable[[Column], Column],
+    known: Known | None = None,
 ) -> DataFrame:
-    """name, key, index, reports of every peer that anything names; see Observed.peer_key."""
+    """name, key, index, reports of every peer that anything names; see Source.peer_key."""
+    named = _named(observed, ("key", *PEER_COLUMNS), clock).withColumn("key", key_of(F.col("name")))
+    index = _numbered(named, _natural("key"), ("name", "key", "index"), known)
     reporting = observed["peers"].select(F.col("key").alias("name"), "reports")
-    named = reporting.select("name").unionAll(_names(observed, PEER_COLUMNS)).distinct()
-    key = F.col("name") if key_of is None else key_of(F.col("name"))
-    rows = named.join(reporting, "name", "left").fillna(False, ["reports"])
-    return _numbered(rows.withColumn("key", key), *_natural("key"))
+    return index.join(reporting, "name", "left").fillna(False, ["reports"])
 
 
-def topic_index(observed: Mapping[str, DataFrame]) -> DataFrame:
+def topic_index(
+    observed: Mapping[str, DataFrame], clock: Clock, known: Known | None = None
+) -> DataFrame:
     """name, index of every topic that anything names."""
-    return _numbered(_names(observed, ("topic",)), *_natural("name"))
+    named = _named(observed, ("topic",), clock)
+    return _numbered(named, _natural("name"), ("name", "index"), known)
 
 
-def message_index(observed: Mapping[str, DataFrame]) -> DataFrame:
+def message_index(observed: Mapping[str, DataFrame], known: Known | None = None) -> DataFrame:
     """name, index of every message, the earliest first."""
     parts = [
         observed[name].select(F.col("message").alias("name"), "tick")
@@ -59,29 +75,44 @@ def message_index(observed: Mapping[str, DataFrame]) -> DataFrame:
         if name in observed
     ]
     rows = reduce(DataFrame.unionAll, parts).groupBy("name").agg(F.min("tick").alias("tick"))
-    return _numbered(rows, F.asc("tick"), F.asc("name")).select("name", "index")
+    return _numbered(rows, (F.asc("tick"), F.asc("name")), ("name", "index"), known)
 
 
-def _names(observed: Mapping[str, DataFrame], columns: Sequence[str]) -> DataFrame:
-    nobody = observed["peers"].select(F.col("key").alias("name")).limit(0)
+def _named(observed: Mapping[str, DataFrame], columns: Sequence[str], clock: Clock) -> DataFrame:
+    """name, since: whatever those columns name, and the first interval of that."""
+    nobody = observed["peers"].select(F.col("key").alias("name"), F.lit(0).alias("since")).limit(0)
     parts = [
-        frame.select(F.col(column).alias("name")).distinct()
+        frame.select(F.col(column).alias("name"), _interval(frame, clock).alias("since"))
         for frame in observed.values()
         for column in columns
         if column in frame.columns
     ]
-    return reduce(DataFrame.unionAll, parts, nobody).where("name IS NOT NULL").distinct()
+    rows = reduce(DataFrame.unionAll, parts, nobody).where("name IS NOT NULL")
+    return rows.groupBy("name").agg(F.min("since").alias("since"))
+
+
+def _interval(frame: DataFrame, clock: Clock) -> Column:
+    """The interval that a row is of or begins in; null where it has no time."""
+    if "interval" in frame.columns:
+        return F.col("interval").cast("int")
+    begins = f"vf DIV {clock.ticks_per_interval}" if "vf" in frame.columns else "NULL"
+    return F.expr(f"CAST({begins} AS INT)")
 
 
 def _natural(column: str) -> tuple[Column, ...]:
     number = F.col(column).try_cast("decimal(38,0)")
-    return F.asc_nulls_last(number), F.asc(column)
+    return F.asc_nulls_last("since"), F.asc_nulls_last(number), F.asc(column)
 
 
-def _numbered(rows: DataFrame, *order: Column) -> DataFrame:
+def _numbered(
+    rows: DataFrame, order: Sequence[Column], columns: Sequence[str], known: Known | None
+) -> DataFrame:
+    """The columns, with an index for each name; those of names that are known stay."""
+    fresh = rows if known is None else rows.join(known.names, "name", "left_anti")
     # One partition sorts the names; they are few beside what refers to them.
-    index = F.row_number().over(Window.orderBy(*order)) - 1
-    return rows.withColumn("index", index)
+    index = F.row_number().over(Window.orderBy(*order)) - 1 + (known.taken if known else 0)
+    numbered = fresh.withColumn("index", index).select(*columns)
+    return numbered if known is None else known.names.select(*columns).unionAll(numbered)
 
 
 def with_peers(frame: DataFrame, indices: Indices, *columns: str) -> DataFrame:

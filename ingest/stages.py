@@ -86,8 +86,8 @@ def _observe(job: Job) -> None:
 
 def _index(job: Job) -> None:
     observed = job.staged("observed")
-    peers = dense.peer_index(observed, _observed(job).peer_key)
-    topics = dense.topic_index(observed)
+    peers = dense.peer_index(observed, job.clock, job.source.peer_key)
+    topics = dense.topic_index(observed, job.clock)
     has_messages = "publications" in observed
     job.commit(
         "index",

@@ -14,7 +14,7 @@ that may touch or overlap; the pipeline makes them dense, maximal and clipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,7 +76,8 @@ class Description:
 class Observed:
     """What was observed, by the source's own names. A table that is null is *unknown*.
 
-    peers          key, reports                        (peers that report; others are added)
+    peers          key, reports, interval              (peers that report, and since when; others
+                                                        are added)
     presence       peer, vf, vt
     links          src, dst, layer, topic?, vf, vt
     subscriptions  peer, topic, vf, vt
@@ -91,8 +92,6 @@ class Observed:
     Where publications are known so are rejections (an empty table where there were none).
     All names are strings; vf, vt, tick, time_us and arrival
     int64, interval and hop int32, first bool. `?` marks what may be null in a row.
-    `peer_key` turns a peer's name in these tables into its key, where the two differ (an
-    encoding that is dear to undo for every row).
     """
 
     peers: DataFrame
@@ -105,7 +104,6 @@ class Observed:
     receptions: DataFrame | None = None
     rejections: DataFrame | None = None
     untold: DataFrame | None = None
-    peer_key: Callable[[Column], Column] | None = None
 
 
 class Source(Protocol):
@@ -115,6 +113,12 @@ class Source(Protocol):
     """The word for `--source`."""
     options: frozenset[str]
     """Names of the SourceOptions that it understands."""
+
+    def peer_key(self, peer: Column) -> Column:
+        """A peer's name in the observed tables → its key. The two differ where the names are
+        an encoding that is dear to undo for every row.
+        """
+        return peer
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """The encoding, if a file of that name whose content begins with `head` is ours.

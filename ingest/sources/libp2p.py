@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources import libp2p_observed as observed
 from ingest.sources import libp2p_presence as presence
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
 from ingest.sources.libp2p_binary import binary_records
 from ingest.sources.libp2p_events import Type, stage
 from ingest.sources.libp2p_json import json_records
@@ -38,7 +38,7 @@ _LOOK_AT = 50
 """Records at the beginning of a file that are looked at to recognise it."""
 
 
-class Libp2p:
+class Libp2p(Source):
     """The source; see ingest.sources.base.Source for its four steps.
 
     Peers go by the base64 of their id in the observed tables, messages by the lower-case
@@ -110,14 +110,12 @@ class Libp2p:
             publications=observed.publications(events),
             receptions=observed.receptions(events),
             rejections=observed.rejections(events),
-            peer_key=peer_key,
         )
 
-
-def peer_key(peer: Column) -> Column:
-    """Base64 of a peer's id → base58btc, as libp2p writes it for people ('12D3KooW…')."""
-    encoded: Column = F.arrow_udf(_base58, "string")(peer)  # type: ignore[attr-defined]
-    return encoded
+    def peer_key(self, peer: Column) -> Column:
+        """Base64 of a peer's id → base58btc, as libp2p writes it for people ('12D3KooW…')."""
+        encoded: Column = F.arrow_udf(_base58, "string")(peer)  # type: ignore[attr-defined]
+        return encoded
 
 
 def _base58(peers: pa.Array) -> pa.Array:

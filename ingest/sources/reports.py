@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ingest.reports import Report, RunHeader, parse
 from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
 from ingest.sources.lines import quarantine, read_lines
 from ingest.sources.reports_schema import REPORT_COLUMNS, read_records
 
@@ -22,7 +22,7 @@ _PLACE = ("file", "position")
 _IS_REPORT = f"(format = '{Report.format}')"
 
 
-class Reports:
+class Reports(Source):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "reports"

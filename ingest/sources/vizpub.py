@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
 from ingest.sources.lines import TEXT_LIMIT
 from ingest.sources.reports import staged_tables
 from ingest.sources.vizpub_files import MERGED, read_nodes, recognised
@@ -24,7 +24,7 @@ _WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
 
 
-class Vizpub:
+class Vizpub(Source):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "vizpub"

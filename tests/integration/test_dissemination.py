@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.dissemination import Arrivals, Messages, chain_hops, measure_messages, with_hops
 from ingest.dense import Indices, message_index, peer_index, topic_index
 from ingest.messages import publications, receptions
-from model.clock import OPEN
+from ingest.sources.reports import Reports
+from model.clock import OPEN, Clock
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
 from model.tables import PUBLICATIONS, RECEPTIONS, REJECTIONS, SUBSCRIPTIONS
@@ -421,7 +422,9 @@ class TestTables:
 
     @pytest.fixture
     def indices(self, observed: dict[str, DataFrame]) -> Indices:
-        return Indices(peer_index(observed, None), topic_index(observed), message_index(observed))
+        clock = Clock(10, 1, 0, 9)
+        peers = peer_index(observed, clock, Reports().peer_key)
+        return Indices(peers, topic_index(observed, clock), message_index(observed))
 
     def test_a_publication_nobody_reported_is_known_by_its_arrivals(
         self, observed: dict[str, DataFrame], indices: Indices

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p_events import Type
 from model.clock import OPEN
 from model.tables import TRAFFIC
@@ -110,7 +111,7 @@ def test_an_empty_control_block_is_no_control_message(as_json: Any, data: Path, 
 
 def test_peers_and_their_keys(as_json: Any, truth: Any) -> None:
     table = as_json.observed.peers
-    keys = table.select("key", as_json.observed.peer_key(F.col("key")).alias("id"), "reports")
+    keys = table.select("key", Libp2p().peer_key(F.col("key")).alias("id"), "reports")
     found = {(row["key"], row["id"], row["reports"]) for row in keys.collect()}
     nodes = truth.recorded["nodes"]
     assert len(found) == 30
