@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
-.PHONY: help demo test check
+.PHONY: help demo test check bench
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,15 @@ check: .venv/ready ## Lint, types, import rules, layout
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/unit/test_layout.py
+
+bench: .venv/ready .bench/ready ## Measure against others on a small input (minutes)
+	@$(BIN)/python -m benchmarks
+
+.bench/ready: benchmarks/requirements.lock
+	@echo "Setting up .bench/env with what vizpub is measured against"
+	@$(BIN)/python -m venv .bench/env
+	@.bench/env/bin/python -m pip install --disable-pip-version-check -q --require-hashes -r $<
+	@touch $@
 
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "vizpub needs Python 3.11, 3.12 or 3.13 with its venv module \

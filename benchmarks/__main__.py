@@ -1,0 +1,52 @@
+"""vizpub measured against others: `python -m benchmarks --size S`, see benchmarks/README.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from benchmarks import results
+from benchmarks.appended import append
+from benchmarks.growth import growth
+from benchmarks.page import write_page
+from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
+from benchmarks.sizes import SIZES
+from model.errors import VizpubError
+
+USUAL: dict[str, Part] = {
+    "kernels": kernels,
+    "spark": spark,
+    "ingest": ingested("none"),
+    "ingest-exact": ingested("exact"),
+    "islands": islands,
+    "igraph": one_by_one("igraph", 10),
+    "networkx": one_by_one("networkx", 2),
+    "raphtory": one_by_one("raphtory", 2),
+}
+MORE: dict[str, Part] = {"growth": growth, "append": append}
+"""Measured where they are asked for: they take as long as all others."""
+
+
+def main() -> None:
+    """Run the parts that are asked for, keep their outcomes, and write the page from all."""
+    parts = {**USUAL, **MORE}
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--size", choices=SIZES, default="S")
+    parser.add_argument("--only", nargs="*", choices=parts, default=list(USUAL), metavar="PART")
+    parser.add_argument("--full", action="store_true", help="others measure every interval")
+    asked = parser.parse_args()
+    bench = Bench(SIZES[asked.size], asked.full)
+    for name in asked.only:
+        begun, load = time.monotonic(), results.load()
+        print(f"{asked.size} {name} …", end=" ", flush=True)
+        results.keep(asked.size, name, parts[name](bench), load)
+        print(f"{time.monotonic() - begun:.0f} s", flush=True)
+    write_page()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except VizpubError as error:
+        sys.exit(f"\n{error}")

@@ -1,0 +1,37 @@
+"""What it costs to ingest a tenth more, against an ingest of everything at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.parts import KEYS, Bench
+from benchmarks.reference import require_same
+from benchmarks.reports import first_interval
+from benchmarks.watched import Json
+from ingest.run import Run
+
+
+def append(bench: Bench) -> Json:
+    """`whole`: everything at once; `begun`: all but the last; `appended`: the last to it."""
+    more = Bench(replace(bench.size, intervals=bench.size.intervals * 11 // 10))
+    files = sorted(more.inputs.reports.iterdir())
+    new = [path for path in files if first_interval(path) >= bench.size.intervals]
+    old = [path for path in files if path not in new]
+    whole, parts = bench.folder("whole"), bench.folder("parts")
+    told = {
+        "whole": bench.program("ingested", whole, "none", "new", *files),
+        "begun": bench.program("ingested", parts, "none", "new", *old),
+        "appended": bench.program("ingested", parts, "none", "append", *new),
+    }
+    _check_same(whole, parts)
+    return told
+
+
+def _check_same(whole: Path, parts: Path) -> None:
+    """Both ways end with the same tables."""
+    ours, theirs = (Run.open(workspace, "benchmark") for workspace in (whole, parts))
+    require_same("appended links", ours.table("links"), theirs.table("links"), "src", "dst", "vf")
+    for name, keys in KEYS.items():
+        both = (run.table(f"metrics/{name}") for run in (ours, theirs))
+        require_same(f"appended metrics/{name}", *both, *keys)

@@ -1,0 +1,70 @@
+"""What the structure stage costs when there are more intervals, or more peers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from analytics.figures.canvas import PALETTE, panels, save, styled
+from benchmarks.parts import Bench
+from benchmarks.sizes import Size
+from benchmarks.watched import Json
+
+AXES = ("intervals", "peers")
+FACTORS = (0.25, 0.5, 1, 2)
+"""Times the size's own number of intervals, and of peers."""
+COSTS = {"seconds": "s", "cpu": "processor s", "tables": "s to the tables", "peak_mb": "peak MB"}
+_DRAWN = ("seconds", "peak_mb")
+
+
+def growth(bench: Bench) -> Json:
+    """The stage without betweenness in Spark's local mode, a session for each size."""
+    points: dict[str, Json] = {}
+    told: Json = {axis: [] for axis in AXES}
+    for axis in AXES:
+        for factor in FACTORS:
+            number = round(getattr(bench.size, axis) * factor)
+            size = replace(bench.size, **{axis: number})
+            if size.key not in points:
+                points[size.key] = _measured(Bench(size))
+            told[axis].append({axis: number, "factor": factor, **points[size.key]})
+    return told
+
+
+def _measured(bench: Bench) -> Json:
+    out = bench.folder("growth")
+    told = bench.program("structure", bench.inputs.versions, bench.size.intervals, out, "structure")
+    stage, tables = told["steps"]["structure"], told["steps"]["metrics tables"]
+    return {
+        "seconds": stage["least"],
+        "cpu": stage["cpu_least"],
+        "tables": tables["least"],
+        "peak_mb": told["peak_mb"],
+    }
+
+
+def exponent(points: Sequence[Json], axis: str, cost: str) -> float:
+    """The b of cost = a · size^b, by least squares on logarithms."""
+    x, y = ([math.log(point[name]) for point in points] for name in (axis, cost))
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def draw(size: Size, told: Json, out: Path) -> None:
+    """Seconds and memory over the factors of each axis, as PNG."""
+    with styled():
+        figure, rows = panels(len(_DRAWN), f"Structure of {size.name} without betweenness")
+        for panel, cost in zip(rows, _DRAWN, strict=True):
+            for axis, colour in zip(AXES, PALETTE, strict=False):
+                points = told[axis]
+                values = [point[cost] for point in points]
+                label = f"{axis}: exponent {exponent(points, axis, cost):.2f}"
+                panel.loglog(FACTORS, values, "o-", color=colour, label=label, base=2)
+            panel.set_ylabel(COSTS[cost])
+            panel.set_xticks(FACTORS, [f"{factor:g}" for factor in FACTORS])
+            panel.legend()
+        rows[-1].set_xlabel(f"times {size.intervals:,} intervals, or {size.peers:,} peers")
+    save(figure, out, "png")

@@ -1,0 +1,43 @@
+"""A whole ingest without Neo4j, stage by stage.
+
+    python -m benchmarks.ingested TOLD.json WORKSPACE BETWEENNESS HOW PATH...
+
+BETWEENNESS is `exact` or `none`, HOW `new` or `append`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.steps import Steps
+from benchmarks.variants import VARIANTS
+from ingest.job import Measuring
+from ingest.pipeline import IngestRequest, ingest
+
+RUN = "benchmark"
+
+
+def main() -> None:
+    """Ingest; a step is a stage, as the progress bar names it."""
+    told, workspace, betweenness, how, *paths = sys.argv[1:]
+    measures = VARIANTS["all" if betweenness == "exact" else "topics"]
+    more: dict[str, Any] = {"append": True} if how == "append" else {}
+    request = IngestRequest(
+        tuple(paths), RUN, Path(workspace), measuring=Measuring(measures=measures), **more
+    )
+    steps = Steps()
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        del done, total, note
+        steps.at(step.partition(" (")[0])
+
+    steps.at("session")
+    outcome = ingest(request, progress)
+    rows = {name: entry.rows for name, entry in outcome.run.manifest.tables.items()}
+    steps.write(Path(told), "pyspark", "pyarrow", rows=rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The inputs of a size, made when they are first asked for and kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.dissemination import subscriptions
+from benchmarks.overlay import ROWS, history, rows
+from benchmarks.reports import FILE_INTERVALS, write_reports
+from benchmarks.sizes import Size
+from model.clock import OPEN
+
+FORMAT = 1
+"""Raised when what is made changes."""
+
+
+def kept(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, filled by `make` if it is not there; never half full."""
+    if not folder.is_dir():
+        unfinished = folder.with_name(f".{folder.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        make(unfinished)
+        unfinished.rename(folder)
+    return folder
+
+
+class Inputs:
+    """Where the inputs of a size are, below `root`."""
+
+    def __init__(self, size: Size, root: Path) -> None:
+        self.size = size
+        self.folder = root / "inputs" / f"{size.key}-f{FORMAT}"
+
+    @property
+    def versions(self) -> Path:
+        """links.parquet, presence.parquet and subscriptions.parquet."""
+        return kept(self.folder / "versions", lambda out: write_versions(self.size, out))
+
+    @property
+    def rows(self) -> Path:
+        """rows.parquet: interval, src, dst."""
+        return kept(self.folder / "rows", lambda out: write_rows(self.size, out)) / "rows.parquet"
+
+    @property
+    def reports(self) -> Path:
+        """Files of reports."""
+        return kept(self.folder / "reports", lambda out: write_reports(self.size, out))
+
+
+def write_versions(size: Size, folder: Path) -> None:
+    """The tables of versions, sorted, as model.tables has them (links without layer, topic)."""
+    links = pa.concat_tables(step.ended for step in history(size))
+    pq.write_table(
+        links.sort_by([("src", "ascending"), ("dst", "ascending"), ("vf", "ascending")]),
+        folder / "links.parquet",
+    )
+    held = dict(zip(("peer", "topic"), subscriptions(size), strict=True))
+    for name, keys in (("presence", {"peer": np.arange(size.peers)}), ("subscriptions", held)):
+        count = len(keys["peer"])
+        spans = {"vf": np.zeros(count, np.int64), "vt": np.full(count, OPEN)}
+        columns = {key: values.astype(np.int32) for key, values in keys.items()}
+        pq.write_table(pa.table({**columns, **spans}), folder / f"{name}.parquet")
+
+
+def write_rows(size: Size, folder: Path) -> None:
+    """Every link of every interval, by interval and then by source and target."""
+    parts = (rows(step) for step in history(size))
+    with pq.ParquetWriter(folder / "rows.parquet", ROWS) as writer:
+        # Engines read row groups of about a million rows best.
+        while some := list(islice(parts, FILE_INTERVALS)):
+            writer.write_table(pa.concat_tables(some).combine_chunks())

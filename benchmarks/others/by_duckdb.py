@@ -1,0 +1,31 @@
+"""DuckDB: rows → versions."""
+
+# mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
+
+import duckdb
+
+from benchmarks.others.islands import run
+
+_ISLANDS = """
+    COPY (
+        SELECT src, dst, min("interval") AS vf, max("interval") + 1 AS vt
+        FROM (
+            SELECT *, "interval" - row_number() OVER (
+                PARTITION BY src, dst ORDER BY "interval"
+            ) AS island
+            FROM read_parquet('{rows}')
+        )
+        GROUP BY src, dst, island
+    ) TO '{made}' (FORMAT parquet)
+"""
+
+
+def islands(rows: str, made: str) -> None:
+    """Within an island, interval and place among the link's rows grow alike."""
+    duckdb.sql(_ISLANDS.format(rows=rows, made=made))
+
+
+if __name__ == "__main__":
+    run("duckdb", islands)

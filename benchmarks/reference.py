@@ -1,0 +1,100 @@
+"""What the kernels measure in some intervals, and whether others measured the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from analytics.blocks import Links, Presence, Subscriptions, measure_block
+from analytics.structure import structure_rows
+from benchmarks.sizes import Size
+from model.errors import CheckFailed
+
+_CLOSE = 1e-9
+_SHOWN = 10
+
+
+class Versions(NamedTuple):
+    """What `measure_block` takes. A link that stays open ends with the run."""
+
+    links: Links
+    presence: Presence
+    subscriptions: Subscriptions
+
+
+class Measured(NamedTuple):
+    """The graph's columns of the metrics tables of these names."""
+
+    peers: pa.Table
+    topics: pa.Table
+    overlay: pa.Table
+
+
+def read_versions(folder: Path, intervals: int) -> Versions:
+    """The versions that `benchmarks.inputs` made."""
+    return Versions(
+        Links(*_columns(folder / "links.parquet", intervals)),
+        Presence(*_columns(folder / "presence.parquet", intervals)),
+        Subscriptions(*_columns(folder / "subscriptions.parquet", intervals)),
+    )
+
+
+def _columns(path: Path, intervals: int) -> list[np.ndarray]:
+    rows = pq.read_table(path)
+    ends = pc.min_element_wise(rows["vt"], intervals)
+    rows = rows.set_column(rows.num_columns - 1, "vt", ends)
+    return [column.cast(pa.int32()).to_numpy() for column in rows.columns]
+
+
+def sample(size: Size, count: int) -> list[int]:
+    """So many intervals from the first to the last, evenly."""
+    return sorted({*np.linspace(0, size.intervals - 1, count).round().astype(int).tolist()})
+
+
+def reference(versions: Versions, intervals: Sequence[int]) -> Measured:
+    """Everything of those intervals, by the kernels."""
+    rows = (structure_rows(measure_block(*versions, at, at)) for at in intervals)
+    return parts_of(pa.concat_tables(rows))
+
+
+def parts_of(structure: pa.Table) -> Measured:
+    """The tables that rows of `analytics.structure` hold."""
+    inner = (
+        pa.Table.from_batches(map(pa.RecordBatch.from_struct_array, lists.chunks))
+        for lists in (pc.list_flatten(structure[name]) for name in ("topics", "overlay"))
+    )
+    return Measured(structure.drop_columns(["topics", "overlay"]), *inner)
+
+
+def rows_of(folder: Path, intervals: Sequence[int]) -> pa.Table:
+    """The rows of those intervals from a folder of Parquet files."""
+    chosen = pc.field("interval").isin(list(intervals))
+    return ds.dataset(folder, format="parquet").to_table(filter=chosen)
+
+
+def require_same(who: str, ours: pa.Table, theirs: pa.Table, *keys: str) -> None:
+    """Both have the same rows, and the same values in each column that both have.
+
+    Raises: CheckFailed naming columns and the first rows that differ.
+    """
+    order = [(key, "ascending") for key in keys]
+    shared = [name for name in ours.column_names if name in theirs.column_names]
+    ours, theirs = ours.select(shared).sort_by(order), theirs.select(shared).sort_by(order)
+    if ours.num_rows != theirs.num_rows:
+        raise CheckFailed(f"{who}: {theirs.num_rows} rows, {ours.num_rows} by the kernels")
+    wrong = [line for name in shared for line in _differences(name, ours, theirs)]
+    if wrong:
+        raise CheckFailed(f"{who} does not agree with the kernels", wrong)
+
+
+def _differences(name: str, ours: pa.Table, theirs: pa.Table) -> list[str]:
+    a, b = (rows[name].cast(pa.float64(), safe=False).to_numpy() for rows in (ours, theirs))
+    rows = np.flatnonzero(~np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True))
+    return [f"{name}, row {row}: {b[row]}, not {a[row]}" for row in rows[:_SHOWN]]

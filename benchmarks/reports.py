@@ -1,0 +1,114 @@
+"""What every peer would have reported: its neighbours, topics, traffic and messages.
+
+NDJSON by the contract of ingest.reports, a file for so many intervals. Lines are put together
+as text, since there are millions of them; a test reads them back with the contract's reader.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.dissemination import (
+    FANOUT,
+    INTERVAL_US,
+    Messages,
+    Receptions,
+    messages,
+    subscriptions,
+)
+from benchmarks.overlay import Step, history
+from benchmarks.sizes import Size
+from ingest.reports import ReportWriter, RunHeader
+
+FILE_INTERVALS = 25
+_BYTES = 100
+"""Of a control message."""
+_FASTEST = 1
+
+Entries = defaultdict[int, list[str]]
+"""Entries of a report, as JSON, by peer."""
+
+
+def write_reports(size: Size, folder: Path) -> None:
+    """A file of reports for each `FILE_INTERVALS` intervals."""
+    header = RunHeader(run="benchmark", interval_us=INTERVAL_US)
+    told = zip(history(size), _events(size), strict=True)
+    heads = _heads(size)
+    for first in range(0, size.intervals, FILE_INTERVALS):
+        path = folder / f"from-{first:05}.ndjson.gz"
+        with ReportWriter(path, header, compression=_FASTEST) as writer:
+            for step, (sent, received) in islice(told, FILE_INTERVALS):
+                for line in _reports(step, heads, sent, received):
+                    writer.write_lines(line.encode())
+
+
+def first_interval(path: Path) -> int:
+    """The first interval that a file of reports tells of."""
+    return int(path.name.partition("-")[2][:5])
+
+
+def _heads(size: Size) -> list[str]:
+    """What is the same in all reports of a peer."""
+    taken: Entries = defaultdict(list)
+    for peer, topic in zip(*subscriptions(size), strict=True):
+        taken[peer].append(f'"{topic}"')
+    return [
+        f'{{"format":"vizpub.report/1","peer":"{peer}","topics":[{",".join(taken[peer])}]'
+        for peer in range(size.peers)
+    ]
+
+
+def _reports(step: Step, heads: Sequence[str], sent: Entries, received: Entries) -> Iterator[str]:
+    """A line per peer."""
+    names = [f'"{peer}"' for peer in range(len(heads))]
+    in_degrees = np.bincount(step.targets.ravel(), minlength=len(heads)).tolist()
+    for peer, row in enumerate(step.targets.tolist()):
+        neighbors = ",".join([names[target] for target in row])
+        told = f'"sent":{_control(len(row))},"received":{_control(in_degrees[peer])}'
+        yield (
+            f'{heads[peer]},"interval":{step.interval},"neighbors":[{neighbors}],'
+            f'"control":{{{told}}},"sent":[{",".join(sent.get(peer, ()))}],'
+            f'"received":[{",".join(received.get(peer, ()))}]}}\n'
+        )
+
+
+def _control(count: int) -> str:
+    return f'{{"messages":{count},"bytes":{_BYTES * count}}}'
+
+
+def _events(size: Size) -> Iterator[tuple[Entries, Entries]]:
+    """What each peer sent and received in each interval."""
+    published, arrivals = messages(size)
+    edges = np.arange(size.intervals + 1) * INTERVAL_US
+    for first, stop in pairwise(np.searchsorted(published.time_us, edges)):
+        sent: Entries = defaultdict(list)
+        received: Entries = defaultdict(list)
+        for message in range(first, stop):
+            _tell(message, published, arrivals, (sent, received))
+        yield sent, received
+
+
+def _tell(
+    message: int, published: Messages, arrivals: Receptions, into: tuple[Entries, Entries]
+) -> None:
+    """Add the entries of a message, down its tree."""
+    sent, received = into
+    topic, publisher, begun = (int(column[message]) for column in published)
+    here = arrivals.message == message
+    peers = [publisher, *arrivals.peer[here].tolist()]
+    times = [begun, *arrivals.time_us[here].tolist()]
+    hops = [0, *arrivals.hop[here].tolist()]
+    about = f'{{"message":"{message:06}","topic":"{topic}","publisher":"{publisher}"'
+    for place, peer in enumerate(peers):
+        known = f'"hops":{hops[place]},"time_us":{times[place]},"bytes":512}}'
+        if place:
+            before = peers[(place - 1) // FANOUT]
+            received[peer].append(f'{about},"from":"{before}",{known}')
+        if to := peers[place * FANOUT + 1 :][:FANOUT]:
+            receivers = ",".join(f'"{peer}"' for peer in to)
+            sent[peer].append(f'{about},"to":[{receivers}],{known}')

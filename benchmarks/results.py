@@ -1,0 +1,65 @@
+"""Outcomes of parts of the benchmark, kept as JSON beside the page that is made from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from benchmarks.watched import ROOT, Json
+
+FOLDER = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "benchmarks" / "RESULTS.md"
+
+Results = Mapping[str, Mapping[str, Json]]
+"""Outcomes by size and part."""
+
+
+def machine() -> Json:
+    """What it was measured on."""
+    return {
+        "processor": _processor(),
+        "processors": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    """Its name, where the system tells."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text("utf-8").splitlines() if told.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or "unknown")
+
+
+def load() -> float:
+    """Processes that wanted a processor, over the last minute."""
+    return round(os.getloadavg()[0], 1)
+
+
+def keep(size: str, part: str, outcome: Json, load_before: float) -> None:
+    """Keep an outcome with its circumstances."""
+    FOLDER.mkdir(exist_ok=True)
+    about = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "load": [load_before, load()],
+        "machine": machine(),
+    }
+    text = json.dumps({**about, **outcome}, indent=1)
+    (FOLDER / f"{size}-{part}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def kept() -> Results:
+    """Everything that was kept."""
+    found: dict[str, dict[str, Json]] = {}
+    for path in sorted(FOLDER.glob("*-*.json")):
+        size, _, part = path.stem.partition("-")
+        found.setdefault(size, {})[part] = json.loads(path.read_text("utf-8"))
+    return found

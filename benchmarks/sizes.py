@@ -1,0 +1,47 @@
+"""How large the inputs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Size:
+    """An overlay's history and what is published on it."""
+
+    name: str
+    peers: int
+    intervals: int
+    links: int
+    """Of each peer, in every interval."""
+    topics: int
+    churn: float = 0.05
+    """Share of the links that are replaced from one interval to the next."""
+    subscriptions: int = 10
+    """Topics of each peer."""
+    seed: int = 1
+
+    @property
+    def messages(self) -> int:
+        """Messages published over the run."""
+        return self.intervals * 8 // 5
+
+    @property
+    def receivers(self) -> int:
+        """Peers that each message reaches."""
+        return self.peers // 2
+
+    @property
+    def key(self) -> str:
+        """Names everything that is made of this size."""
+        return (
+            f"{self.peers}x{self.intervals}x{self.links}-{self.topics}t{self.subscriptions}"
+            f"-c{self.churn:g}-s{self.seed}"
+        )
+
+
+SIZES = {
+    "S": Size("S", peers=200, intervals=50, links=10, topics=20),
+    "M": Size("M", peers=2_000, intervals=100, links=20, topics=100),
+    "L": Size("L", peers=2_000, intervals=1_000, links=20, topics=100),
+}

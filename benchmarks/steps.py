@@ -1,0 +1,69 @@
+"""What a measured program tells of itself: its steps, what they took, and facts. Needs psutil."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+@dataclass
+class Step:
+    """A step that has ended. Times are seconds since 1970, so that they fit a watcher's."""
+
+    name: str
+    begun: float
+    ended: float
+    cpu: float
+    """Seconds of processor, of this process and all that it started."""
+
+
+@dataclass
+class Steps:
+    """Takes the time of steps, one after the other."""
+
+    taken: list[Step] = field(default_factory=list)
+    _cpu_before: float = 0
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """For the length of the block."""
+        begun, cpu = time.time(), cpu_seconds()
+        yield
+        self.taken.append(Step(name, begun, time.time(), cpu_seconds() - cpu))
+
+    def at(self, name: str) -> None:
+        """The step of that name begins or goes on; another that was under way has ended."""
+        now, cpu = time.time(), cpu_seconds()
+        if self.taken:
+            self.taken[-1].ended = now
+            self.taken[-1].cpu = cpu - self._cpu_before
+        if not self.taken or self.taken[-1].name != name:
+            self.taken.append(Step(name, now, now, 0))
+            self._cpu_before = cpu
+
+    def write(self, path: Path, *packages: str, **facts: Any) -> None:
+        """All of it as JSON, with the versions of those packages."""
+        told = {
+            "steps": [asdict(step) for step in self.taken],
+            "versions": {package: version(package) for package in packages},
+            "facts": facts,
+        }
+        path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+def cpu_seconds() -> float:
+    """Seconds of processor so far, of this process and all below it, living or reaped."""
+    me = psutil.Process()
+    total = 0.0
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:4])  # own and reaped children's, user and system
+    return total

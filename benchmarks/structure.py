@@ -1,0 +1,68 @@
+"""The structure stage in Spark's local mode, from versions to Parquet, and on to metrics tables.
+
+python -m benchmarks.structure TOLD.json VERSIONS INTERVALS OUT [VARIANT...]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from analytics.structure import Versions, measure
+from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from benchmarks.steps import Steps
+from benchmarks.variants import TIMES, VARIANTS
+from ingest.session import spark_session
+from model.clock import Clock
+
+
+def _read(spark: SparkSession, folder: Path) -> Versions:
+    tables = {path.stem: spark.read.parquet(str(path)) for path in folder.glob("*.parquet")}
+    return Versions(**tables, peers=tables["presence"].count())
+
+
+def _write(frame: DataFrame, out: Path) -> DataFrame:
+    frame.write.mode("overwrite").parquet(str(out))
+    return frame.sparkSession.read.parquet(str(out))
+
+
+def _write_metrics(structure: DataFrame, versions: Versions, clock: Clock, out: Path) -> None:
+    """Of a run that told of its overlay and subscriptions only."""
+    peers = versions.presence.select("peer", F.col("peer").cast("string").alias("key"))
+    seen = Seen(
+        clock,
+        peers.withColumn("reports", F.lit(True)),
+        structure,
+        versions.subscriptions,
+        traffic=None,
+        publications=None,
+        receptions=None,
+    )
+    rows = _write(peers_table(seen), out / "peers")
+    _write(topics_table(seen, None), out / "topics")
+    rest = Metrics(clock, rows, structure, None, None, None, False, True)
+    _write(overlay_table(rest), out / "overlay")
+
+
+def main() -> None:
+    """Measure the variants, the first of them also while everything is still cold."""
+    told, folder, intervals, out, *chosen = sys.argv[1:]
+    steps, clock = Steps(), Clock(last=int(intervals) - 1)
+    steps.at("session")
+    with spark_session(Path(out) / ".spark") as spark:
+        versions = _read(spark, Path(folder))
+        steps.at("session")
+        for name in chosen or VARIANTS:
+            for _ in range(TIMES[name]):
+                with steps.step(name):
+                    rows = _write(measure(versions, clock, VARIANTS[name]), Path(out) / name)
+        with steps.step("metrics tables"):
+            _write_metrics(rows, versions, clock, Path(out) / "metrics")
+        steps.write(Path(told), "pyspark", "pyarrow", cores=spark.sparkContext.defaultParallelism)
+
+
+if __name__ == "__main__":
+    main()

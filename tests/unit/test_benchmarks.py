@@ -1,0 +1,209 @@
+"""What the benchmarks measure on, and what they make of what they measured."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.dissemination import INTERVAL_US, messages, subscriptions
+from benchmarks.growth import exponent
+from benchmarks.inputs import Inputs
+from benchmarks.others.loop import named_by_smallest
+from benchmarks.page import page, table
+from benchmarks.reference import require_same, sample
+from benchmarks.reports import first_interval
+from benchmarks.sizes import SIZES, Size
+from benchmarks.watched import Program, measure
+from ingest.reports import Report, ReportReader
+from model.clock import OPEN
+from model.errors import CheckFailed
+
+SMALL = Size("XS", peers=30, intervals=40, links=4, topics=6, subscriptions=2)
+
+Row = tuple[int, int, int]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    return Inputs(SMALL, tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def rows(inputs: Inputs) -> set[Row]:
+    """interval, src, dst"""
+    return {tuple(row.values()) for row in pq.read_table(inputs.rows).to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def links(inputs: Inputs) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = pq.read_table(inputs.versions / "links.parquet").to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def reports(inputs: Inputs) -> list[Report]:
+    lines = [line for path in sorted(inputs.reports.iterdir()) for line in ReportReader(path)]
+    assert not any(line.problems for line in lines)
+    return [line.record for line in lines if isinstance(line.record, Report)]
+
+
+class TestOverlay:
+    def test_everybody_has_different_neighbours(self, rows: set[Row]) -> None:
+        assert all(src != dst for _, src, dst in rows)
+        degrees = Counter((interval, src) for interval, src, _ in rows)
+        assert set(degrees.values()) == {SMALL.links}
+        assert len(degrees) == SMALL.intervals * SMALL.peers
+
+    def test_versions_are_the_rows(self, rows: set[Row], links: list[dict[str, int]]) -> None:
+        unrolled = [
+            (interval, link["src"], link["dst"])
+            for link in links
+            for interval in range(link["vf"], min(link["vt"], SMALL.intervals))
+        ]
+        assert len(unrolled) == len(rows)
+        assert set(unrolled) == rows
+
+    def test_versions_are_maximal(self, rows: set[Row], links: list[dict[str, int]]) -> None:
+        for link in links:
+            assert (link["vf"] - 1, link["src"], link["dst"]) not in rows
+            assert (link["vt"], link["src"], link["dst"]) not in rows
+        assert max(link["vt"] for link in links) == OPEN
+
+    def test_so_many_links_are_replaced(self, rows: set[Row]) -> None:
+        sets = [{row[1:] for row in rows if row[0] == at} for at in range(SMALL.intervals)]
+        gone = {len(before - after) for before, after in pairwise(sets)}
+        assert gone == {round(SMALL.peers * SMALL.links * SMALL.churn)}
+
+    def test_a_longer_run_begins_as_a_shorter_one(self, rows: set[Row], tmp_path: Path) -> None:
+        longer = Inputs(replace(SMALL, intervals=50), tmp_path)
+        found = {tuple(row.values()) for row in pq.read_table(longer.rows).to_pylist()}
+        assert {row for row in found if row[0] < SMALL.intervals} == rows
+
+
+class TestDissemination:
+    def test_topics_are_different_and_the_first_is_liked_most(self) -> None:
+        taken = subscriptions(SIZES["M"])
+        assert len(set(zip(*taken, strict=True))) == 2_000 * 10
+        counts = np.bincount(taken.topic, minlength=100)
+        assert counts[0] == counts.max()
+        assert counts[0] > 20 * counts[-1] > 0
+
+    def test_messages_go_down_a_tree(self) -> None:
+        published, arrivals = messages(SMALL)
+        for message, (_, publisher, begun) in enumerate(zip(*published, strict=True)):
+            hops, times = {publisher: 0}, {publisher: begun}
+            here = arrivals.message == message
+            columns = (c[here].tolist() for c in arrivals[1:])
+            for peer, previous, hop, time_us in zip(*columns, strict=True):
+                assert peer not in hops
+                assert hop == hops[previous] + 1
+                assert times[previous] < time_us < (begun // INTERVAL_US + 1) * INTERVAL_US
+                hops[peer], times[peer] = hop, time_us
+            assert len(hops) == SMALL.receivers + 1
+
+
+class TestReports:
+    def test_they_tell_of_the_links(self, reports: list[Report], rows: set[Row]) -> None:
+        told = {
+            (report.interval, int(report.peer), int(neighbor.peer))
+            for report in reports
+            for neighbor in report.neighbors or ()
+        }
+        assert told == rows
+        assert len(reports) == SMALL.intervals * SMALL.peers
+
+    def test_they_tell_of_the_messages(self, reports: list[Report]) -> None:
+        _, arrivals = messages(SMALL)
+        told = {
+            (
+                int(entry.message),
+                int(report.peer),
+                int(entry.from_peer or -1),
+                entry.hops,
+                entry.time_us,
+            )
+            for report in reports
+            for entry in report.received or ()
+        }
+        assert told == set(zip(*(column.tolist() for column in arrivals), strict=True))
+        sent = sum(len(entry.to or ()) for report in reports for entry in report.sent or ())
+        assert sent == len(told)
+
+    def test_files_can_be_told_apart_by_interval(self, inputs: Inputs) -> None:
+        assert sorted(map(first_interval, inputs.reports.iterdir())) == [0, 25]
+
+    def test_the_same_seed_makes_the_same_bytes(self, inputs: Inputs, tmp_path: Path) -> None:
+        again = Inputs(SMALL, tmp_path)
+        for one, other in ((inputs.reports, again.reports), (inputs.versions, again.versions)):
+            assert [p.read_bytes() for p in sorted(one.iterdir())] == [
+                p.read_bytes() for p in sorted(other.iterdir())
+            ]
+
+
+class TestAgreement:
+    OURS = pa.table({"peer": [0, 1], "hops": [1.5, None], "more": [1, 2]})
+
+    def test_order_and_the_last_digit_do_not_matter(self) -> None:
+        theirs = pa.table({"hops": [None, 1.5 + 1e-12], "peer": [1, 0]})
+        require_same("they", self.OURS, theirs, "peer")
+
+    @pytest.mark.parametrize("hops", [[1.5, 0.0], [1.5 + 1e-6, None]])
+    def test_a_difference_is_named(self, hops: list[Any]) -> None:
+        theirs = pa.table({"peer": [0, 1], "hops": pa.array(hops, pa.float64())})
+        with pytest.raises(CheckFailed, match="they does not agree") as raised:
+            require_same("they", self.OURS, theirs, "peer")
+        assert "hops, row" in str(raised.value)
+
+    def test_rows_that_are_missing_are_told(self) -> None:
+        with pytest.raises(CheckFailed, match="1 rows, 2 by the kernels"):
+            require_same("they", self.OURS, self.OURS.slice(1), "peer")
+
+    def test_components_are_named_as_ours(self) -> None:
+        assert named_by_smallest([7, 3, 7, 3, 0]) == [0, 1, 0, 1, 4]
+
+    def test_a_sample_has_both_ends(self) -> None:
+        assert sample(SIZES["S"], 3) == [0, 24, 49]
+        assert sample(replace(SMALL, intervals=2), 5) == [0, 1]
+
+
+class TestResults:
+    def test_a_power_is_found(self) -> None:
+        points = [{"peers": n, "seconds": 3e-5 * n**1.7} for n in (500, 1_000, 2_000)]
+        assert exponent(points, "peers", "seconds") == pytest.approx(1.7)
+
+    def test_a_program_that_fails_is_told_with_its_words(self) -> None:
+        with pytest.raises(CheckFailed, match="no_such_module"):
+            measure(Program("benchmarks.no_such_module", ()))
+
+    def test_a_table_is_markdown(self) -> None:
+        assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+    def test_what_was_measured_in_part_is_extrapolated(self) -> None:
+        step = {"least": 0.5, "mean": 0.6, "cpu_mean": 0.5, "first": 1, "cpu_least": 0.5}
+        about = {"date": "today", "load": [0, 1], "machine": {}, "versions": {"igraph": "1.0"}}
+        about["machine"] = dict.fromkeys(
+            ("processor", "processors", "memory_gb", "system", "python"), "?"
+        )
+        steps = dict.fromkeys(("structure", "topics", "betweenness", "all"), step)
+        none = {**step, "mean": 0, "cpu_mean": 0}
+        kept = {
+            "kernels": {**about, "steps": steps, "peak_mb": 300},
+            "igraph": {
+                **about,
+                "steps": {**steps, "load": none},
+                "facts": {"intervals": 5},
+                "peak_mb": 100,
+            },
+        }
+        text = page({"S": json.loads(json.dumps(kept))})
+        assert "| igraph 1.0, 5 of 50 intervals | ≈ 30 (60×) | – | ≈ 60 (120×) |" in text
+        assert "Spark" not in text
