@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.kernels.adjacency import outgoing, reverse, union
+from analytics.kernels.adjacency import Peers, Rows, outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness
 from analytics.kernels.clustering import clustering
 from analytics.kernels.components import strong_components, weak_components
-from analytics.kernels.distances import distances
+from analytics.kernels.pagerank import pagerank
+from analytics.kernels.path_lengths import path_lengths
 from analytics.kernels.spans import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 from analytics.measures import Measures
-from model.compiled import Floats, Int32s, Int64s, Integers
+from model.compiled import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
 Types = dict[str, type[np.generic]]
@@ -100,11 +101,12 @@ class Snapshot(NamedTuple):
     interval: int
     peers: Int32s
     """Index of each peer present, ascending."""
-    ptr: Int64s
-    idx: Int32s
-    """Outgoing rows, see `analytics.kernels`."""
+    outgoing: Rows
+    incoming: Rows
+    either_way: Rows
+    """See `analytics.kernels`."""
     topic: Int32s
-    subscriber: Int32s
+    subscriber: Peers
     """Subscriptions of those present, by topic and then by peer."""
 
 
@@ -122,10 +124,15 @@ def measure_block(
     either way), clustering (undirected), betweenness (directed, ordered pairs, not normalised)
     with its standard error (0 where exact; both NaN where not asked for), distance_sum and
     reach (hops to, and number of, the other peers it reaches), eccentricity (-1 where it
-    reaches none), component and strong_component (smallest peer of it), subscriptions (topics).
+    reaches none), mean_distance_error (standard error of distance_sum / reach: 0 where exact,
+    NaN where it reaches none, or too few of a sample to tell), component and strong_component
+    (smallest peer of it), pagerank, subscriptions (topics). Where distances are sampled, reach
+    and distance_sum are estimates and eccentricity is at most the true one.
     `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
-    distance_sum and pairs (ordered pairs that are connected) without. Empty if not asked for.
+    distance_sum and pairs (ordered pairs that are connected) without, always exact. Empty if not
+    asked for. `intervals` has the columns of `INTERVAL_TYPES`: path_length_error, the standard
+    error of the mean distance over all connected ordered pairs (0 where exact, NaN without one).
 
     Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
     does not grow with the number of intervals but for what is returned.
@@ -134,8 +141,9 @@ def measure_block(
     for snapshot in _snapshots(links, presence, subscriptions, range(first, last + 1)):
         if not snapshot.peers.size:
             continue
-        peers.append(_measure_peers(snapshot, measures))
-        intervals.append(_measure_interval(peers[-1]))
+        of_peers, of_interval = _measure_overlay(snapshot, measures)
+        peers.append(of_peers)
+        intervals.append(of_interval)
         if measures.topics:
             topics.append(_measure_topics(snapshot))
     return BlockMetrics(
@@ -157,59 +165,59 @@ def _snapshots(
         peers = stays.a[staying]
         rank[:] = -1
         rank[peers] = np.arange(peers.size)
-        rows = outgoing(peers.size, rank, lives.a, lives.b, linked)
+        out = outgoing(peers.size, rank, lives.a, lives.b, linked)
+        turned = reverse(*out)
         subscriber = rank[taken.b[subscribed]]
         here = subscriber >= 0
-        yield Snapshot(interval, peers, *rows, taken.a[subscribed][here], subscriber[here])
+        yield Snapshot(
+            interval,
+            peers,
+            out,
+            turned,
+            union(*out, *turned),
+            taken.a[subscribed][here],
+            subscriber[here].astype(np.uint32),
+        )
 
 
-def _measure_peers(snapshot: Snapshot, measures: Measures) -> Columns:
-    """Rows of `PEER_TYPES` of one interval."""
-    peers, ptr, idx = snapshot.peers, snapshot.ptr, snapshot.idx
-    in_ptr, in_idx = reverse(ptr, idx)
-    both_ptr, both_idx = union(ptr, idx, in_ptr, in_idx)
-    distance_sum, reach, eccentricity = distances(ptr, idx)
-    between, error = _betweenness(snapshot, int(eccentricity.max(initial=0)), measures)
-    return {
+def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, Columns]:
+    """Rows of `PEER_TYPES` and `INTERVAL_TYPES` of one interval."""
+    peers, out = snapshot.peers, snapshot.outgoing
+    rng = np.random.default_rng([measures.seed, snapshot.interval])
+    paths = path_lengths(out, measures.budget, rng)
+    between = error = np.full(peers.size, np.nan)
+    if measures.betweenness:
+        hops = int(paths.eccentricity.max(initial=0))
+        between, error = betweenness(*out, hops, measures.budget, rng)
+    of_peers = {
         "interval": np.full(peers.size, snapshot.interval),
         "peer": peers,
-        "in_degree": np.diff(in_ptr),
-        "out_degree": np.diff(ptr),
-        "degree": np.diff(both_ptr),
-        "clustering": clustering(both_ptr, both_idx),
+        "in_degree": np.diff(snapshot.incoming[0]),
+        "out_degree": np.diff(out[0]),
+        "degree": np.diff(snapshot.either_way[0]),
+        "clustering": clustering(*snapshot.either_way),
         "betweenness": between,
         "betweenness_error": error,
-        "distance_sum": distance_sum,
-        "mean_distance_error": np.where(reach > 0, 0.0, np.nan),
-        "reach": reach,
-        "eccentricity": eccentricity,
-        "component": peers[weak_components(ptr, idx)],
-        "strong_component": peers[strong_components(ptr, idx)],
-        "pagerank": np.full(peers.size, np.nan),
+        "distance_sum": paths.distance_sum,
+        "mean_distance_error": paths.mean_error,
+        "reach": paths.reach,
+        "eccentricity": paths.eccentricity,
+        "component": peers[weak_components(*out)],
+        "strong_component": peers[strong_components(*out)],
+        "pagerank": pagerank(out[0], *snapshot.incoming),
         "subscriptions": np.bincount(snapshot.subscriber, minlength=peers.size),
     }
-
-
-def _measure_interval(peers: Columns) -> Columns:
-    """A row of `INTERVAL_TYPES`, from those of its peers."""
-    error = 0.0 if peers["reach"].any() else np.nan
-    return {"interval": peers["interval"][:1], "path_length_error": np.array([error])}
-
-
-def _betweenness(snapshot: Snapshot, hops: int, measures: Measures) -> tuple[Floats, Floats]:
-    """Betweenness and its standard error, NaN where not asked for."""
-    if not measures.betweenness:
-        unknown = np.full(snapshot.peers.size, np.nan)
-        return unknown, unknown
-    rng = np.random.default_rng([measures.seed, snapshot.interval])
-    return betweenness(snapshot.ptr, snapshot.idx, hops, measures.budget, rng)
+    return of_peers, {
+        "interval": np.array([snapshot.interval]),
+        "path_length_error": np.array([paths.path_length_error]),
+    }
 
 
 def _measure_topics(snapshot: Snapshot) -> Columns:
     """Rows of `TOPIC_TYPES` of one interval."""
-    topics, begins = np.unique(snapshot.topic, return_index=True)
-    bounds = np.append(begins, snapshot.topic.size)
-    measured = topic_measures(snapshot.ptr, snapshot.idx, bounds, snapshot.subscriber)
+    begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
+    topics, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
+    measured = topic_measures(*snapshot.outgoing, *snapshot.either_way, bounds, snapshot.subscriber)
     return {
         "interval": np.full(topics.size, snapshot.interval),
         "topic": topics,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from analytics.kernels.adjacency import reverse
+from analytics.kernels.adjacency import Peers, reverse, row
 from model.compiled import Floats, Int32s, Int64s, compiled
 
 _LANES = 32
@@ -19,9 +19,9 @@ _SHALLOW = 10
 """Hops up to which lanes are faster, measured on random overlays and on rings of neighbours."""
 
 
-@compiled("(int64[::1], int32[::1], int32, int32[::1], int32[::1], float64[::1])")
+@compiled("(int64[::1], uint32[::1], uint32, int32[::1], uint32[::1], float64[::1])")
 def _count_paths(
-    ptr: Int64s, idx: Int32s, source: int, hops: Int32s, order: Int32s, paths: Floats
+    ptr: Int64s, idx: Peers, source: int, hops: Int32s, order: Peers, paths: Floats
 ) -> int:
     """Breadth-first from the source: hops, shortest paths, and who was reached in which order."""
     hops[:], paths[:] = -1, 0
@@ -30,7 +30,7 @@ def _count_paths(
     while done < reached:
         v = order[done]
         done += 1
-        for k in range(ptr[v], ptr[v + 1]):
+        for k in row(ptr, v):
             w = idx[k]
             if hops[w] < 0:
                 hops[w] = hops[v] + 1
@@ -41,19 +41,19 @@ def _count_paths(
     return reached
 
 
-@compiled("(int64[::1], int32[::1], int32[::1])")
-def _one_by_one(ptr: Int64s, idx: Int32s, sources: Int32s) -> Floats:
+@compiled("(int64[::1], uint32[::1], uint32[::1])")
+def _one_by_one(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
     """`dependencies` of one source after the other. O(sources · (n + links))."""
     n = ptr.size - 1
     sums = np.zeros((2, n))
-    hops, order = np.empty(n, np.int32), np.empty(n, np.int32)
+    hops, order = np.empty(n, np.int32), np.empty(n, np.uint32)
     paths, dependency = np.empty(n), np.empty(n)
     for source in sources:
         reached = _count_paths(ptr, idx, source, hops, order, paths)
         for i in range(reached - 1, 0, -1):
             v = order[i]
             share = 0.0
-            for k in range(ptr[v], ptr[v + 1]):
+            for k in row(ptr, v):
                 if hops[idx[k]] == hops[v] + 1:
                     share += (1 + dependency[idx[k]]) / paths[idx[k]]
             dependency[v] = share * paths[v]
@@ -63,7 +63,7 @@ def _one_by_one(ptr: Int64s, idx: Int32s, sources: Int32s) -> Floats:
 
 
 @njit(inline="always")
-def _add_rows(rows: Floats, which: Int32s, total: Floats) -> None:
+def _add_rows(rows: Floats, which: Peers, total: Floats) -> None:
     """Set `total` to the sum of those rows, four at a time: it is the kernel's inmost loop."""
     total[:] = 0
     fours = which.size // 4 * 4
@@ -77,22 +77,25 @@ def _add_rows(rows: Floats, which: Int32s, total: Floats) -> None:
             total[lane] += a[lane]
 
 
-_LANED = "(int64[::1], int32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
+_LANED = "(int64[::1], uint32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
 # Of 32 sources at once, one row of lanes per peer: hops int32[n, lanes], and in one array
 # float64[5, n, lanes] the paths, two rooms to work in, and the sum and sum of squares so far.
 
 
 @compiled(_LANED)
 def _count_paths_in_lanes(
-    in_ptr: Int64s, in_idx: Int32s, depth: int, hops: Int32s, lanes: Floats
-) -> None:
-    """Fill in hops and paths, which (and `front`) hold the sources only, -1 and 0 elsewhere.
+    in_ptr: Int64s, in_idx: Peers, left: int, hops: Int32s, lanes: Floats
+) -> int:
+    """Fill in hops and paths, which (and `front`) hold the sources only, -1 and 0 elsewhere;
+    the largest distance found.
 
     Each hop, everyone pulls the paths of the peers that were reached in the hop before (`front`,
-    0 elsewhere) from those who link to it.
+    0 elsewhere) from those who link to it. `left`: how often somebody can be reached at most.
     """
     paths, front, wave = lanes[0], lanes[1], lanes[2]
-    for hop in range(1, depth + 1):
+    hop, gained = 0, 1
+    while left > 0 and gained > 0:
+        hop, gained = hop + 1, 0
         for v in range(paths.shape[0]):
             row, mine, at = wave[v], paths[v], hops[v]
             _add_rows(front, in_idx[in_ptr[v] : in_ptr[v + 1]], row)
@@ -101,11 +104,14 @@ def _count_paths_in_lanes(
                 row[lane] = row[lane] if is_reached else 0.0
                 mine[lane] += row[lane]
                 at[lane] = hop if is_reached else at[lane]
+                gained += is_reached
+        left -= gained
         front, wave = wave, front
+    return hop if gained else hop - 1
 
 
 @compiled(_LANED)
-def _depend(ptr: Int64s, idx: Int32s, depth: int, hops: Int32s, lanes: Floats) -> None:
+def _depend(ptr: Int64s, idx: Peers, depth: int, hops: Int32s, lanes: Floats) -> None:
     """Add the dependencies of all lanes to the sums, from the farthest hop inwards.
 
     Everyone pulls, from those it links to, what each of their shortest paths carries: the
@@ -127,8 +133,8 @@ def _depend(ptr: Int64s, idx: Int32s, depth: int, hops: Int32s, lanes: Floats) -
         carried, inner = inner, carried
 
 
-@compiled("(int64[::1], int32[::1], int32[::1], int64)")
-def _in_lanes(ptr: Int64s, idx: Int32s, sources: Int32s, depth: int) -> Floats:
+@compiled("(int64[::1], uint32[::1], uint32[::1])")
+def _in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
     """`dependencies` by 32 sources at once, a sum per lane: float64[2, n, lanes].
 
     O(hops · sources · (n + links)), in vector instructions.
@@ -136,35 +142,39 @@ def _in_lanes(ptr: Int64s, idx: Int32s, sources: Int32s, depth: int) -> Floats:
     n = ptr.size - 1
     hops, lanes = np.empty((n, _LANES), np.int32), np.zeros((5, n, _LANES))
     in_ptr, in_idx = reverse(ptr, idx)
+    linked = in_ptr[1:] > in_ptr[:-1]
     for first in range(0, sources.size, _LANES):
         hops[:], lanes[:2] = -1, 0
-        for lane in range(min(_LANES, sources.size - first)):
-            hops[sources[first + lane], lane] = 0
-            lanes[:2, sources[first + lane], lane] = 1
-        _count_paths_in_lanes(in_ptr, in_idx, depth, hops, lanes)
+        taken = sources[first : first + _LANES]
+        for lane in range(taken.size):
+            hops[taken[lane], lane] = 0
+            lanes[:2, taken[lane], lane] = 1
+        # Who has links in can be reached, but for the source itself.
+        left = taken.size * linked.sum() - linked[taken].sum()
+        depth = _count_paths_in_lanes(in_ptr, in_idx, left, hops, lanes)
         _depend(ptr, idx, depth, hops, lanes)
     return lanes[3:]
 
 
-def dependencies(ptr: Int64s, idx: Int32s, sources: Int32s, hops: int) -> Floats:
+def dependencies(ptr: Int64s, idx: Peers, sources: Peers, hops: int) -> Floats:
     """Sum and sum of squares, over `sources`, of how much each source depends on each peer.
 
-    `ptr`, `idx`: outgoing rows; `hops`: the largest distance, or more; returns float64[2, n].
+    `ptr`, `idx`: outgoing rows; `hops`: about the largest distance; returns float64[2, n].
     The dependency of s on v is the share of the shortest paths from s through v, summed over
     their targets; over all sources it adds up to betweenness by ordered pairs, not normalised.
     """
     if hops <= _SHALLOW:
-        sums: Floats = _in_lanes(ptr, idx, sources, hops).sum(axis=2)
+        sums: Floats = _in_lanes(ptr, idx, sources).sum(axis=2)
         return sums
     return _one_by_one(ptr, idx, sources)
 
 
 def betweenness(
-    ptr: Int64s, idx: Int32s, hops: int, budget: float, rng: np.random.Generator
+    ptr: Int64s, idx: Peers, hops: int, budget: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """`(betweenness, its standard error)`, float64[n] each; the error is 0 where it is exact.
 
-    `ptr`, `idx`: outgoing rows; `hops`: the largest distance, or more. Exact while
+    `ptr`, `idx`: outgoing rows; `hops`: about the largest distance. Exact while
     n · (n + links) is within `budget`. Beyond it, as many sources as the budget allows (at
     least 2) are drawn by `rng` without replacement and stand for all; the standard error is that
     of a total under such sampling. Brandes and Pich, Centrality estimation in large networks, 2007.
@@ -172,8 +182,8 @@ def betweenness(
     n, work = ptr.size - 1, ptr.size - 1 + idx.size
     k = n if n * work <= budget else max(2, int(budget // work))
     if k >= n:
-        return dependencies(ptr, idx, np.arange(n, dtype=np.int32), hops)[0], np.zeros(n)
-    sources = rng.choice(n, k, replace=False).astype(np.int32)
+        return dependencies(ptr, idx, np.arange(n, dtype=np.uint32), hops)[0], np.zeros(n)
+    sources = rng.choice(n, k, replace=False).astype(np.uint32)
     total, squares = dependencies(ptr, idx, sources, hops)
     variance = np.maximum(squares - total**2 / k, 0) / (k - 1)
     return total * (n / k), n * np.sqrt(variance / k * (1 - k / n))

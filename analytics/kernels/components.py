@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from analytics.kernels.adjacency import Peers, row
 from model.compiled import Int32s, Int64s, compiled
 
 
-@compiled("(int32[::1], int32)")
-def _root(parent: Int32s, v: int) -> int:
+@compiled("(uint32[::1], uint32)")
+def _root(parent: Peers, v: int) -> int:
     """The top of v's tree, halving the path on the way."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
@@ -16,27 +17,30 @@ def _root(parent: Int32s, v: int) -> int:
     return v
 
 
-@compiled("(int64[::1], int32[::1])")
-def weak_components(ptr: Int64s, idx: Int32s) -> Int32s:
-    """The smallest peer of each peer's weak component, int32[n], by union-find.
+@compiled("(int64[::1], uint32[::1])")
+def weak_components(ptr: Int64s, idx: Peers) -> Peers:
+    """The smallest peer of each peer's weak component, uint32[n], by union-find.
 
     `ptr`, `idx`: outgoing rows (or either way). The smaller root always becomes the root of
     both, so that a root is the smallest of its tree; with path halving O(links · log n).
     Tarjan and van Leeuwen, Worst-case analysis of set union algorithms, 1984.
     """
     n = ptr.size - 1
-    parent = np.arange(n).astype(np.int32)
+    parent, trees = np.arange(n).astype(np.uint32), n
     for v in range(n):
-        for k in range(ptr[v], ptr[v + 1]):
+        if trees == 1:
+            break
+        for k in row(ptr, v):
             a, b = _root(parent, v), _root(parent, idx[k])
+            trees -= a != b
             parent[max(a, b)] = min(a, b)
     for v in range(n):
         parent[v] = _root(parent, v)
     return parent
 
 
-@compiled("(int32[::1], int32[::1], int64, int32)")
-def _pop_component(stack: Int32s, component: Int32s, top: int, v: int) -> int:
+@compiled("(uint32[::1], int32[::1], int64, uint32)")
+def _pop_component(stack: Peers, component: Int32s, top: int, v: int) -> int:
     """Take the stack down to v, name what comes off by its smallest; the stack's new height."""
     bottom = top - 1
     while stack[bottom] != v:
@@ -45,8 +49,8 @@ def _pop_component(stack: Int32s, component: Int32s, top: int, v: int) -> int:
     return bottom
 
 
-@compiled("(int64[::1], int32[::1])")
-def strong_components(ptr: Int64s, idx: Int32s) -> Int32s:
+@compiled("(int64[::1], uint32[::1])")
+def strong_components(ptr: Int64s, idx: Peers) -> Int32s:
     """The smallest peer of each peer's strong component, int32[n]. O(n + links).
 
     `ptr`, `idx`: outgoing rows. Tarjan, Depth-first search and linear graph algorithms, 1972,
@@ -57,7 +61,7 @@ def strong_components(ptr: Int64s, idx: Int32s) -> Int32s:
     order = np.full(n, -1, np.int32)
     low = np.empty(n, np.int32)
     following = ptr[:-1].copy()
-    path, stack = np.empty(n, np.int32), np.empty(n, np.int32)
+    path, stack = np.empty(n, np.uint32), np.empty(n, np.uint32)
     depth, top, found = 0, 0, 0
     for start in range(n):
         if order[start] >= 0:

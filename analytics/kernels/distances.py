@@ -1,82 +1,171 @@
-"""Distances from every peer to every peer it reaches, by bit-parallel breadth-first search."""
+"""Distances from every peer to every peer it reaches, by bit-parallel breadth-first search.
+
+Each peer has a row of bits, one per target, that grows hop by hop by the rows of its neighbours;
+what a row gains in hop h lies h hops away. After Then et al., The More the Merrier: Efficient
+Multi-Source Graph Traversal, VLDB 2014, with the targets as lanes.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from analytics.kernels.adjacency import neighbour_bits
+from analytics.kernels.adjacency import Peers, Rows, neighbour_bits
+from analytics.kernels.words import BLOCK, join
 from model.compiled import Int32s, Int64s, Words, compiled, population
 
 Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to whom it reaches, how many these are, the largest of them."""
 
-_DISTANCES = "Tuple((int64[::1], int32[::1], int32[::1]))"
-
 _BAND = 64
 """Words of a row: 4,096 targets at once, so that two rows per peer stay small for any n."""
 
+_EARLY = 8
+"""Neighbours after which to look whether a row is full already."""
 
-@compiled("(int64, uint64[:, ::1])")
-def _add_own_bits(first: int, within: Words) -> Int64s:
-    """Let each peer of the band reach itself; how many of the band it is known to reach by that."""
-    n, width = within.shape
-    known = np.zeros(n, np.int64)
-    for v in range(64 * first, min(n, 64 * (first + width))):
-        within[v, v // 64 - first] |= np.uint64(1) << np.uint64(v % 64)
-        known[v] = 1
-    return known
+# Of each peer, in int32[3, n]: how many targets of the band its row has, how many it can come
+# to have, and the hop in which it last grew.
+_KNOWN, _MOST, _GROWN = 0, 1, 2
 
 
-@compiled(f"(int64[::1], int32[::1], int64, uint64[:, ::1], {_DISTANCES})")
-def _widen(ptr: Int64s, idx: Int32s, first: int, within: Words, found: Distances) -> None:
-    """Add to `found` the distances to the targets of one band, from the rows within one hop."""
-    distance_sum, reach, eccentricity = found
-    n, width = within.shape
-    targets = min(n - 64 * first, 64 * width)
-    known = _add_own_bits(first, within)
-    wider = within.copy()
-    hops, growing = 1, True
-    while growing:
-        growing = False
+@compiled("(int64[::1], uint32[::1], int32[::1], int64, int64, int32[:, ::1])")
+def _first_hop(
+    ptr: Int64s, idx: Peers, lane: Int32s, first: int, width: int, state: Int32s
+) -> tuple[Words, Int32s]:
+    """Rows of one band of lanes, as wide as one hop and with the peers themselves, and how many
+    others each has. `ptr`, `idx`: rows of the lanes next to each peer; `lane`: its own or -1."""
+    n = ptr.size - 1
+    known, most = state[_KNOWN], state[_MOST]
+    within, anybody = neighbour_bits(ptr, idx, first, width), np.zeros((1, width), np.uint64)
+    gained = np.zeros(n, np.int32)
+    everybody = np.arange(n).astype(np.uint32)
+    # Nobody else reaches a target without links to it.
+    reachable = 0
+    for block in range(0, width, BLOCK):
+        reachable += join(within, everybody, anybody, anybody, (0, n, 0, block))
         for v in range(n):
-            row, mine, bits = wider[v], within[v], 0
-            for word in range(width):
-                row[word] = mine[word]
-            if known[v] == targets:
-                continue
-            # The rows given are already one hop wide.
-            if hops > 1:
-                for k in range(ptr[v], ptr[v + 1]):
-                    nearer = within[idx[k]]
-                    for word in range(width):
-                        row[word] |= nearer[word]
-            for word in range(width):
-                bits += population(row[word])
-            if bits > known[v]:
-                distance_sum[v] += hops * (bits - known[v])
-                reach[v] += bits - known[v]
-                eccentricity[v] = max(eccentricity[v], hops)
-                known[v], growing = bits, True
-        within, wider = wider, within
-        hops += 1
+            gained[v] += join(within, everybody, within, within, (0, 0, v, block))
+    for v in range(n):
+        known[v], most[v] = gained[v], reachable
+        bit = lane[v] - 64 * first
+        if 0 <= bit < 64 * width:
+            own = np.uint64(1) << np.uint64(bit & 63)
+            within[v, bit >> 6] |= own
+            known[v] += 1
+            most[v] += anybody[0, bit >> 6] & own == 0
+    state[_GROWN] = 1
+    return within, gained
 
 
-@compiled("(int64[::1], int32[::1])")
-def distances(ptr: Int64s, idx: Int32s) -> Distances:
+@njit(inline="always")
+def _is_near_growth(ptr: Int64s, idx: Peers, v: int, grown: Int32s, hops: int) -> bool:
+    """Whether a neighbour's row grew in the hop before (or meanwhile)."""
+    k, end = ptr[v], ptr[v + 1]
+    while k < end and grown[idx[k]] < hops - 1:
+        k += 1
+    return bool(k < end)
+
+
+@compiled("(int64[::1], uint32[::1], int64, uint64[:, ::1], uint64[:, ::1], int32[:, ::1])")
+def _widen(
+    ptr: Int64s, idx: Peers, hops: int, within: Words, wider: Words, state: Int32s
+) -> Int32s:
+    """Fill `wider` with the rows within `hops` hops, from those within one less, and add what
+    each peer gains to `known`. The arrays agree on rows that did not grow in the hop before."""
+    known, most, grown = state[_KNOWN], state[_MOST], state[_GROWN]
+    gained, width = np.zeros(known.size, np.int32), within.shape[1]
+    for v in range(known.size):
+        if grown[v] == hops - 1:
+            for block in range(0, width, BLOCK):
+                join(within, idx, within, wider, (0, 0, v, block))
+        # A short row is joined in the time it takes to ask.
+        if known[v] == most[v] or (width > BLOCK and not _is_near_growth(ptr, idx, v, grown, hops)):
+            continue
+        bits, k, end = 0, ptr[v], ptr[v + 1]
+        step = _EARLY if 4 * known[v] > most[v] else end - k
+        while bits < most[v] and k < end:
+            bits = 0
+            for block in range(0, width, BLOCK):
+                bits += join(within, idx, wider, wider, (k, min(k + step, end), v, block))
+            k += step
+        if bits > known[v]:
+            gained[v] = bits - known[v]
+            known[v], grown[v] = bits, hops
+    return gained
+
+
+@compiled("(int32[::1], int64, int64[:, ::1], int32[::1], int32[::1])")
+def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity: Int32s) -> bool:
+    """Add what was gained in one hop; whether that is anything."""
+    growing = False
+    for v in range(gained.size):
+        if gained[v] > 0:
+            sums[0, v] += hops * gained[v]
+            sums[1, v] += hops * hops * gained[v]
+            reach[v] += gained[v]
+            eccentricity[v] = max(eccentricity[v], hops)
+            growing = True
+    return growing
+
+
+@compiled("(uint64[:, ::1], int64, int64, int64[:, ::1])")
+def _enter_by_word(rows: Words, first: int, hops: int, groups: Int64s) -> None:
+    """Add, to the distance sum of each word of lanes, what was gained in one hop, and set how
+    many it has by now."""
+    width = min(rows.shape[1], groups.shape[1] - first)
+    bits = np.zeros(width, np.int64)
+    for v in range(rows.shape[0]):
+        for word in range(width):
+            bits[word] += population(rows[v, word])
+    for word in range(width):
+        groups[0, first + word] += hops * (bits[word] - groups[1, first + word])
+        groups[1, first + word] = bits[word]
+
+
+_ROWS = "int64[::1], uint32[::1]"
+
+
+@compiled(f"({_ROWS}, Tuple(({_ROWS})), int32[::1], int64, int64[:, ::1])")
+def search(
+    ptr: Int64s, idx: Peers, lanes: Rows, lane: Int32s, targets: int, groups: Int64s
+) -> tuple[Int64s, Int32s, Int32s]:
+    """`(sums int64[2, n], reach int32[n], eccentricity int32[n])` of each peer.
+
+    `ptr`, `idx`: rows along which to go; `lane`: the number, below `targets`, of each peer that
+    is a target, -1 of all others; `lanes`: the same rows with these numbers, of targets only.
+    Sums are of the distances to the targets reached and of their squares. A peer does not count
+    as reached by itself; eccentricity is -1 where it reaches none. `groups` is empty, or
+    int64[2, words] of zeros above how many lanes each word of 64 has; it comes to hold the sum of
+    the distances to the targets of each word, and how often they are reached, by themselves too.
+
+    O(diameter · links · targets / 64) word operations, 1 KiB per peer.
+    """
+    n, words = ptr.size - 1, (targets + 63) // 64
+    sums, reach = np.zeros((2, n), np.int64), np.zeros(n, np.int32)
+    eccentricity, state = np.full(n, -1, np.int32), np.empty((3, n), np.int32)
+    for first in range(0, words, _BAND):
+        width = min(_BAND, (words - first + BLOCK - 1) // BLOCK * BLOCK)
+        within, gained = _first_hop(*lanes, lane, first, width, state)
+        wider, hops = np.empty_like(within), 1
+        if groups.size:
+            _enter_by_word(within, first, hops, groups)
+        while _enter(gained, hops, sums, reach, eccentricity):
+            hops += 1
+            gained = _widen(ptr, idx, hops, within, wider, state)
+            within, wider = wider, within
+            if groups.size:
+                _enter_by_word(within, first, hops, groups)
+    return sums, reach, eccentricity
+
+
+@compiled(f"({_ROWS})")
+def distances(ptr: Int64s, idx: Peers) -> Distances:
     """`(distance_sum int64, reach int32, eccentricity int32)` of each peer along the rows given.
 
     `ptr`, `idx`: outgoing rows for directed distances, rows either way for undirected ones. A
     peer does not count as reached by itself; eccentricity is -1 where it reaches none.
-
-    Each peer has a row of bits, one per target, that grows hop by hop by the rows of its
-    neighbours; what a row gains in hop h lies h hops away. O(diameter · links · n / 64) word
-    operations, 1 KiB per peer. After Then et al., The More the Merrier: Efficient Multi-Source
-    Graph Traversal, VLDB 2014, with the targets as lanes.
     """
     n = ptr.size - 1
-    found = np.zeros(n, np.int64), np.zeros(n, np.int32), np.full(n, -1, np.int32)
-    words = (n + 63) // 64
-    for first in range(0, words, _BAND):
-        within = neighbour_bits(ptr, idx, first, min(_BAND, words - first))
-        _widen(ptr, idx, first, within, found)
-    return found
+    everybody, ungrouped = np.arange(n).astype(np.int32), np.empty((2, 0), np.int64)
+    sums, reach, eccentricity = search(ptr, idx, (ptr, idx), everybody, n, ungrouped)
+    return sums[0], reach, eccentricity

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness, dependencies
-from analytics.kernels.clustering import clustering
+from analytics.kernels.clustering import clustering, corners_by_bits, corners_by_links
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
+from analytics.kernels.pagerank import pagerank
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 from model.compiled import compiled, population
 
@@ -30,7 +31,7 @@ Overlay = Any
 def rows_of(graph: Overlay) -> Rows:
     neighbours = [sorted(set(graph.successors(v)) - {v}) for v in range(graph.number_of_nodes())]
     ptr = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
-    return ptr, np.array([w for row in neighbours for w in row], dtype=np.int32)
+    return ptr, np.array([w for row in neighbours for w in row], dtype=np.uint32)
 
 
 def either_way(rows: Rows) -> Rows:
@@ -131,17 +132,28 @@ def check_components(graph: Overlay) -> None:
 
 
 def check_clustering(graph: Overlay) -> None:
-    expected: Any = nx.clustering(graph.to_undirected())
-    measured = clustering(*either_way(rows_of(graph)))
-    np.testing.assert_allclose(measured, [expected[v] for v in sorted(graph)], rtol=1e-12)
+    """By bits and by links, whichever of them is chosen."""
+    expected: Any = nx.triangles(graph.to_undirected())
+    rows = either_way(rows_of(graph))
+    for corners_by in (corners_by_bits, corners_by_links):
+        assert corners_by(*rows).tolist() == [2 * expected[v] for v in sorted(graph)]
+    local: Any = nx.clustering(graph.to_undirected())
+    np.testing.assert_allclose(clustering(*rows), [local[v] for v in sorted(graph)], rtol=1e-12)
+
+
+def check_pagerank(graph: Overlay) -> None:
+    rows = rows_of(graph)
+    expected = nx.pagerank(graph, alpha=0.85, tol=1e-14, max_iter=1000)
+    measured = pagerank(rows[0], *reverse(*rows))
+    np.testing.assert_allclose(measured, [expected[v] for v in sorted(graph)], rtol=0, atol=1e-9)
+    assert measured.sum() == pytest.approx(min(1, measured.size), abs=1e-12)
 
 
 def check_betweenness(graph: Overlay) -> None:
-    """Told its true depth, and told that it is deep, which takes one source at a time."""
+    """In lanes, and one source at a time, whatever its true depth is."""
     expected = nx.betweenness_centrality(graph, normalized=False)
-    rows, sources = rows_of(graph), np.arange(graph.number_of_nodes(), dtype=np.int32)
-    depth = int(distances(*rows)[2].max(initial=0))
-    for hops in (depth, max(depth, DEEP)):
+    rows, sources = rows_of(graph), np.arange(graph.number_of_nodes(), dtype=np.uint32)
+    for hops in (SHALLOW, DEEP):
         measured, _ = dependencies(*rows, sources, hops)
         np.testing.assert_allclose(
             measured, [expected[v] for v in sorted(graph)], rtol=1e-9, atol=1e-9
@@ -172,6 +184,10 @@ def test_betweenness_is_that_of_networkx(graph: Overlay) -> None:
     check_betweenness(graph)
 
 
+def test_pagerank_is_that_of_networkx(graph: Overlay) -> None:
+    check_pagerank(graph)
+
+
 @st.composite
 def overlays(draw: st.DrawFn) -> Overlay:
     n = draw(st.integers(1, 12))
@@ -188,6 +204,7 @@ def test_any_small_overlay(graph: Overlay) -> None:
     check_components(graph)
     check_clustering(graph)
     check_betweenness(graph)
+    check_pagerank(graph)
 
 
 def test_more_peers_than_one_band_of_words_holds() -> None:
@@ -199,8 +216,11 @@ def test_more_peers_than_one_band_of_words_holds() -> None:
         shuffle.size, *(pair for c in range(copies) for pair in shuffle[links + 100 * c].tolist())
     )
     rows, base_rows = rows_of(many), rows_of(base)
-    measured: list[Any] = [*distances(*rows), clustering(*either_way(rows))]
-    expected: list[Any] = [*distances(*base_rows), clustering(*either_way(base_rows))]
+    measured, expected = (
+        [*distances(*directed), corners_by_bits(*undirected), corners_by_links(*undirected)]
+        for directed in (rows, base_rows)
+        for undirected in [either_way(directed)]
+    )
     for of_many, of_one in zip(measured, expected, strict=True):
         np.testing.assert_array_equal(of_many[shuffle], np.tile(of_one, copies))
 
@@ -215,14 +235,14 @@ def test_outgoing_leaves_out_self_links_and_the_absent() -> None:
 
 
 def test_induced_links_are_those_of_the_subgraph() -> None:
-    graph, members = random_overlay(40, 6, seed=13), np.arange(3, 40, 4, dtype=np.int32)
+    graph, members = random_overlay(40, 6, seed=13), np.arange(3, 40, 4, dtype=np.uint32)
     place = np.full(40, -1, np.int32)
+    place[members] = np.arange(members.size)
     inner = graph.subgraph(members.tolist())
     expected = [
         np.searchsorted(members, sorted(inner.successors(v))).tolist() for v in members.tolist()
     ]
     assert neighbours(induced(*rows_of(graph), members, place)) == expected
-    assert (place == -1).all()
 
 
 def undirected_figures(graph: Overlay) -> dict[str, int]:
@@ -248,8 +268,9 @@ def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> N
     rng = np.random.default_rng(15)
     groups = [np.sort(rng.choice(150, size, replace=False)) for size in (0, 1, 2, 9, 70, 150)]
     bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
-    subscribers = np.concatenate(groups).astype(np.int32)
-    measured = topic_measures(*rows_of(graph), bounds, subscribers)
+    subscribers = np.concatenate(groups).astype(np.uint32)
+    rows = rows_of(graph)
+    measured = topic_measures(*rows, *either_way(rows), bounds, subscribers)
     for group, row in zip(groups, measured, strict=True):
         expected = undirected_figures(graph.subgraph(group.tolist()).copy())
         assert dict(zip(TOPIC_COLUMNS, row.tolist(), strict=True)) == expected

@@ -1,0 +1,45 @@
+"""PageRank of the directed overlay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analytics.kernels.adjacency import Peers, row
+from model.compiled import Floats, Int64s, compiled
+
+_DAMPING = 0.85
+_CHANGE = 1e-10
+_ROUNDS = 200
+"""Enough for any overlay: the change shrinks at least by the damping in each round."""
+
+
+@compiled("(int64[::1], int64[::1], uint32[::1])")
+def pagerank(ptr: Int64s, in_ptr: Int64s, in_idx: Peers) -> Floats:
+    """Where a walk along the links is to be found, float64[n] of sum 1.
+
+    `ptr`: of outgoing rows; `in_ptr`, `in_idx`: incoming rows. With probability 0.85 the walk takes
+    one of the links out, else, or where there is none, it goes to any peer. Power iteration until
+    the ranks change by less than 1e-10 together, so that they are off by less than 6e-10. Page,
+    Brin, Motwani and Winograd, The PageRank citation ranking, 1999. O(n + links) per round.
+    """
+    n = ptr.size - 1
+    rank, carried = np.full(n, 1 / max(n, 1)), np.zeros(n)
+    for _ in range(_ROUNDS):
+        idle = 0.0
+        for v in range(n):
+            links = ptr[v + 1] - ptr[v]
+            if links > 0:
+                carried[v] = _DAMPING * rank[v] / links
+            else:
+                idle += rank[v]
+        anywhere = (1 - _DAMPING + _DAMPING * idle) / n if n else 0.0
+        change = 0.0
+        for v in range(n):
+            told = anywhere
+            for k in row(in_ptr, v):
+                told += carried[in_idx[k]]
+            change += abs(told - rank[v])
+            rank[v] = told
+        if change < _CHANGE:
+            break
+    return rank

@@ -1,0 +1,122 @@
+"""Sampled distances against the exact ones: unbiased, and as far off as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from analytics.kernels.adjacency import Rows
+from analytics.kernels.path_lengths import PathLengths, path_lengths, sampled_path_lengths
+
+PEERS = 400
+DRAWS = 600
+
+
+def rows_of(graph: Any) -> Rows:
+    rows = [sorted(graph.successors(v)) for v in range(graph.number_of_nodes())]
+    ptr = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return ptr, np.array([w for row in rows for w in row], dtype=np.uint32)
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    """Two thirds of the peers in one random overlay, a ring of the others, links from it."""
+    graph: Any = nx.gnp_random_graph(300, 0.009, seed=1, directed=True)
+    nx.add_cycle(graph, range(300, PEERS))
+    graph.add_edges_from((v, v - 300) for v in range(300, PEERS, 7))
+    return rows_of(graph)
+
+
+@pytest.fixture(scope="module")
+def exact(rows: Rows) -> PathLengths:
+    return path_lengths(rows, 2e10, np.random.default_rng(0))
+
+
+def path_length(lengths: PathLengths) -> float:
+    return float(lengths.distance_sum.sum() / lengths.reach.sum())
+
+
+@pytest.fixture(scope="module")
+def draws(rows: Rows) -> list[PathLengths]:
+    rng = np.random.default_rng(2)
+    samples = (rng.choice(PEERS, 192, replace=False).astype(np.uint32) for _ in range(DRAWS))
+    return [sampled_path_lengths(rows, sample) for sample in samples]
+
+
+def test_all_peers_as_targets_give_the_exact_figures(rows: Rows, exact: PathLengths) -> None:
+    everybody = np.random.default_rng(3).permutation(PEERS).astype(np.uint32)
+    for mine, theirs in zip(sampled_path_lengths(rows, everybody), exact, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert exact.path_length_error == 0
+
+
+def test_reach_is_unbiased(exact: PathLengths, draws: list[PathLengths]) -> None:
+    reach = np.array([draw.reach for draw in draws])
+    off = abs(reach.mean(axis=0) - exact.reach)
+    np.testing.assert_array_less(off, 4.5 * reach.std(axis=0) / DRAWS**0.5 + 0.1)
+
+
+def test_mean_distances_are_unbiased_and_know_their_error(
+    exact: PathLengths, draws: list[PathLengths]
+) -> None:
+    often = exact.reach > 40
+    means = np.array([draw.distance_sum[often] / draw.reach[often] for draw in draws])
+    errors = np.array([draw.mean_error[often] for draw in draws])
+    truth = exact.distance_sum[often] / exact.reach[often]
+    spread = means.std(axis=0)
+    np.testing.assert_array_less(abs(means.mean(axis=0) - truth), 5 * spread / DRAWS**0.5 + 0.01)
+    np.testing.assert_allclose((errors**2).mean(axis=0) ** 0.5, spread, rtol=0.15)
+    covered = abs(means - truth) <= 1.96 * errors
+    assert covered.mean() == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_path_length_is_unbiased_and_knows_its_error(
+    exact: PathLengths, draws: list[PathLengths]
+) -> None:
+    estimates = np.array([path_length(draw) for draw in draws])
+    errors = np.array([draw.path_length_error for draw in draws])
+    truth, spread = path_length(exact), estimates.std()
+    assert estimates.mean() == pytest.approx(truth, abs=5 * spread / DRAWS**0.5 + 0.005 * truth)
+    # Three random groups: the error is right on the whole, and Student's t with 2 degrees covers.
+    assert (errors**2).mean() ** 0.5 == pytest.approx(spread, rel=0.15)
+    assert np.mean(abs(estimates - truth) <= 4.303 * errors) == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_largest_distance_seen_is_no_larger_than_the_true_one(
+    exact: PathLengths, draws: list[PathLengths]
+) -> None:
+    assert all((draw.eccentricity <= exact.eccentricity).all() for draw in draws)
+
+
+def test_beyond_the_budget_as_many_words_of_targets_are_drawn_as_it_allows() -> None:
+    rows = rows_of(nx.gnp_random_graph(1_000, 0.005, seed=4, directed=True))
+    work = 1_000 + rows[1].size
+    exact = path_lengths(rows, 1_000 * work / 64, np.random.default_rng(5))
+    assert np.nanmax(exact.mean_error) == 0
+
+    first, second = (path_lengths(rows, 10 * work, np.random.default_rng(6)) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+    targets = np.random.default_rng(6).choice(1_000, 640, replace=False).astype(np.uint32)
+    np.testing.assert_array_equal(first.reach, sampled_path_lengths(rows, targets).reach)
+    least = path_lengths(rows, 0, np.random.default_rng(6))
+    assert np.nanmean(least.mean_error) > np.nanmean(first.mean_error) > 0
+    assert abs(path_length(first) - path_length(exact)) < 4 * first.path_length_error
+
+
+def test_the_error_is_unknown_where_too_few_targets_are_reached() -> None:
+    ptr, idx = np.array([0, 1, 3, 3, 3]), np.array([1, 2, 3], np.uint32)
+    lengths = sampled_path_lengths((ptr, idx), np.array([2, 1], np.uint32))
+    assert lengths.reach.tolist() == [3, 3, 0, 0]
+    assert lengths.distance_sum.tolist() == [4, 3, 0, 0]
+    assert np.isnan(lengths.mean_error).tolist() == [False, True, True, True]
+
+
+def test_nobody_and_peers_without_links_have_no_path_length() -> None:
+    for n in (0, 1, 3):
+        lengths = path_lengths((np.zeros(n + 1, np.int64), np.empty(0, np.uint32)), 2e10, Any)
+        assert np.isnan(lengths.mean_error).all()
+        assert np.isnan(lengths.path_length_error)
