@@ -17,8 +17,9 @@ from model.errors import VizpubError
 USUAL: dict[str, Part] = {
     "kernels": kernels,
     "spark": spark,
-    "ingest": ingested("none"),
-    "ingest-exact": ingested("exact"),
+    "ingest": ingested("ingest", "none"),
+    "ingest-exact": ingested("ingest-exact", "exact"),
+    "ingest-parquet": ingested("ingest-parquet", "none", columns=True),
     "islands": islands,
     "igraph": one_by_one("igraph", 10),
     "networkx": one_by_one("networkx", 2),

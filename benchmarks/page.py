@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks import results
+from benchmarks.growth import AXES, COSTS, draw, exponent
 from benchmarks.results import Results
-from benchmarks.sizes import SIZES
+from benchmarks.sizes import SIZES, Size
 from benchmarks.variants import VARIANTS
 from benchmarks.watched import Json
 
@@ -22,7 +23,7 @@ _OURS = {
     "kernels": "kernels alone, a process per processor: the limit",
     "spark": "vizpub, Spark in local mode, versions to Parquet",
 }
-_OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory (no path metrics)"}
+_OTHERS = {"igraph": "igraph", "networkx": "networkx", "raphtory": "Raphtory"}
 _INGESTS = {
     "ingest": "NDJSON, no betweenness",
     "ingest-exact": "NDJSON, exact betweenness",
@@ -38,8 +39,12 @@ Part = Mapping[str, Json]
 
 
 def write_page() -> None:
-    """Write RESULTS.md."""
-    results.PAGE.write_text(page(results.kept()), encoding="utf-8")
+    """Write RESULTS.md, and the figures that it shows."""
+    kept = results.kept()
+    results.PAGE.write_text(page(kept), encoding="utf-8")
+    for name, size in SIZES.items():
+        if told := kept.get(name, {}).get("growth"):
+            draw(size, told, results.PAGE.with_name(growth_figure(name)))
 
 
 def page(kept: Results) -> str:
@@ -49,15 +54,17 @@ def page(kept: Results) -> str:
         if parts := kept.get(name):
             title = f"{size.peers:,} peers × {size.intervals:,} intervals × {size.links} links"
             sections.append(f"## {name}: {title}\n")
-            sections += [part for part in _sections(parts, size.intervals) if part]
+            sections += [text for text in _sections(parts, size) if text]
     return "\n".join(sections)
 
 
-def _sections(parts: Part, intervals: int) -> list[str]:
+def _sections(parts: Part, size: Size) -> list[str]:
     return [
-        _structure(parts, intervals),
+        _structure(parts, size.intervals),
         _islands(parts),
         _ingest(parts),
+        _append(parts, size.intervals),
+        _growth(parts, size),
         _circumstances(parts),
     ]
 
@@ -82,8 +89,8 @@ def against(value: float, limit: float | None, before: str = "") -> str:
 def _structure(parts: Part, intervals: int) -> str:
     """Metrics of every interval."""
     limit = {name: _least(parts, "kernels", name) for name in VARIANTS}
-    header = ["who", "structure, s", "+ topics", "+ betweenness", "+ both"]
-    header += ["processor, s", "+ betweenness", "peak MB"]
+    header = ["who", "structure, s", "+ topics, s", "+ betweenness, s", "+ both, s"]
+    header += ["structure, processor s", "+ betweenness, processor s", "peak MB"]
     rows = [
         [
             label,
@@ -121,7 +128,7 @@ def _one_by_one(
 
     both = ("structure", "betweenness")
     return [
-        f"{label} {version}, {taken} of {intervals:,} intervals",
+        f"{label} {version}, {taken:,} of {intervals:,} intervals",
         against(over_all("mean", "structure"), limit["structure"], before),
         "–",
         against(over_all("mean", *both), limit["betweenness"], before),
@@ -183,6 +190,53 @@ def _stage_cells(parts: Part, shown: Iterable[str], stage: str) -> list[str]:
         kinds = ("mean", "cpu_mean", "peak_mb")
         cells += [number(step[kind]) for kind in kinds] if step else ["–"] * len(kinds)
     return cells
+
+
+def _append(parts: Part, intervals: int) -> str:
+    """A tenth more intervals."""
+    if "append" not in parts:
+        return ""
+    told = parts["append"]
+    more, every = intervals // 10, intervals + intervals // 10
+    labels = {
+        "whole": f"{every:,} intervals at once",
+        "begun": f"the first {intervals:,}",
+        "appended": f"{more:,} appended to them",
+    }
+    whole = _stages_took(told["whole"], "mean")
+    rows = [
+        [
+            label,
+            against(_stages_took(told[name], "mean"), whole),
+            number(_stages_took(told[name], "cpu_mean")),
+            number(told[name]["peak_mb"]),
+        ]
+        for name, label in labels.items()
+    ]
+    header = ["ingest without betweenness, after the session has started", "s"]
+    return "### Appending\n\n" + table([*header, "processor, s", "peak MB"], rows)
+
+
+def _stages_took(told: Json, kind: str) -> float:
+    return float(sum(step[kind] for name, step in told["steps"].items() if name != "session"))
+
+
+def _growth(parts: Part, size: Size) -> str:
+    """Cost against size, with exponents."""
+    if "growth" not in parts:
+        return ""
+    told, text = parts["growth"], f"### Growth\n\n![growth]({growth_figure(size.name)})\n"
+    for axis in AXES:
+        points = told[axis]
+        rows = [[f"{p[axis]:,}", *(number(p[cost]) for cost in COSTS)] for p in points]
+        exponents = (f"**{exponent(points, axis, cost):.2f}**" for cost in COSTS)
+        text += "\n" + table([axis, *COSTS.values()], [*rows, ["**exponent**", *exponents]])
+    return text
+
+
+def growth_figure(name: str) -> str:
+    """The file beside the page that shows how costs grow."""
+    return f"growth-{name}.png"
 
 
 def _circumstances(parts: Part) -> str:

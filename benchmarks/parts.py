@@ -125,7 +125,7 @@ def islands(bench: Bench) -> Json:
     told: Json = {}
     for name in ("polars", "duckdb"):
         told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
-    told["vizpub"] = bench.program("coalesced", out / "vizpub", rows, 1)
+    told["vizpub"] = bench.program("coalesced", out / "vizpub", rows, 2)
     ours = pq.read_table(bench.inputs.versions / "links.parquet")
     ends = pc.min_element_wise(ours["vt"], bench.size.intervals)
     ours = ours.set_column(3, "vt", ends)
@@ -135,12 +135,13 @@ def islands(bench: Bench) -> Json:
     return told
 
 
-def ingested(betweenness: str) -> Part:
-    """A whole ingest from NDJSON."""
+def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
+    """A whole ingest, from NDJSON or from `columns`."""
 
     def run(bench: Bench) -> Json:
-        workspace = bench.folder(f"ingest-{betweenness}")
-        told = bench.program("ingested", workspace, betweenness, "new", bench.inputs.reports)
+        workspace = bench.folder(name)
+        reports = bench.inputs.columns if columns else bench.inputs.reports
+        told = bench.program("ingested", workspace, betweenness, "new", reports)
         check_run(bench, workspace)
         return told
 

@@ -26,8 +26,8 @@ from benchmarks.sizes import Size
 from ingest.reports import ReportWriter, RunHeader
 
 FILE_INTERVALS = 25
-_BYTES = 100
-"""Of a control message."""
+CONTROL_BYTES, MESSAGE_BYTES = 100, 512
+HEADER = RunHeader(run="benchmark", interval_us=INTERVAL_US)
 _FASTEST = 1
 
 Entries = defaultdict[int, list[str]]
@@ -36,12 +36,11 @@ Entries = defaultdict[int, list[str]]
 
 def write_reports(size: Size, folder: Path) -> None:
     """A file of reports for each `FILE_INTERVALS` intervals."""
-    header = RunHeader(run="benchmark", interval_us=INTERVAL_US)
     told = zip(history(size), _events(size), strict=True)
     heads = _heads(size)
     for first in range(0, size.intervals, FILE_INTERVALS):
         path = folder / f"from-{first:05}.ndjson.gz"
-        with ReportWriter(path, header, compression=_FASTEST) as writer:
+        with ReportWriter(path, HEADER, compression=_FASTEST) as writer:
             for step, (sent, received) in islice(told, FILE_INTERVALS):
                 for line in _reports(step, heads, sent, received):
                     writer.write_lines(line.encode())
@@ -78,7 +77,7 @@ def _reports(step: Step, heads: Sequence[str], sent: Entries, received: Entries)
 
 
 def _control(count: int) -> str:
-    return f'{{"messages":{count},"bytes":{_BYTES * count}}}'
+    return f'{{"messages":{count},"bytes":{CONTROL_BYTES * count}}}'
 
 
 def _events(size: Size) -> Iterator[tuple[Entries, Entries]]:
@@ -105,7 +104,7 @@ def _tell(
     hops = [0, *arrivals.hop[here].tolist()]
     about = f'{{"message":"{message:06}","topic":"{topic}","publisher":"{publisher}"'
     for place, peer in enumerate(peers):
-        known = f'"hops":{hops[place]},"time_us":{times[place]},"bytes":512}}'
+        known = f'"hops":{hops[place]},"time_us":{times[place]},"bytes":{MESSAGE_BYTES}}}'
         if place:
             before = peers[(place - 1) // FANOUT]
             received[peer].append(f'{about},"from":"{before}",{known}')

@@ -22,6 +22,9 @@ ROOT = Path(__file__).parents[1]
 _EVERY = 0.1
 """Seconds between two looks."""
 
+_LINES, _WIDTH = 20, 300
+"""So much is shown of what a program said that failed."""
+
 Json = dict[str, Any]
 
 
@@ -62,6 +65,11 @@ def measure(program: Program) -> Json:
                 f"{program.module} failed", said.read_text("utf-8").splitlines()[-30:]
             )
         return _with_memory(json.loads(told.read_text("utf-8")), memory)
+
+
+def _last_words(said: Path) -> list[str]:
+    """Spark says what it means at the end, and much at length before."""
+    return [line[:_WIDTH] for line in said.read_text("utf-8", "replace").splitlines()[-_LINES:]]
 
 
 def _watch(process: psutil.Popen) -> list[tuple[float, float]]:
