@@ -109,7 +109,13 @@ def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFram
     )
 
 
-ENGINES: Mapping[str, Engine] = {"kernels": by_kernels}
+def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+    from analytics.by_graphframes import by_graphframes  # which takes its words from here
+
+    return by_graphframes(versions, clock, measures)
+
+
+ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
 """What kernels measure whichever the engine is."""
@@ -169,15 +175,16 @@ def _block_measurer(
     first, last = clock.first, clock.last
 
     def measure_one(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-        _cache_kernels()
+        cache_kernels()
         begin = first + key[0].as_py() * size
         return _measured(rows, range(begin, min(begin + size, last + 1)), measures)
 
     return measure_one
 
 
-def _cache_kernels() -> None:
-    # Compiled once per machine, not once per worker process; beside the code may be read-only.
+def cache_kernels() -> None:
+    """Have kernels compiled once per machine, not once per worker process."""
+    # Beside the code may be read-only.
     from platformdirs import user_cache_path
 
     cache = os.environ.get("VIZPUB_CACHE") or str(user_cache_path("vizpub"))

@@ -1,0 +1,216 @@
+"""The engine `graphframes`: the overlays of many intervals as one graph, measured by GraphFrames.
+
+GraphFrames computes degrees, weak and strong components, triangles (and so clustering), PageRank
+and, by a motif, the links within each topic, over the whole cluster at once. It has no distances
+but from a few landmarks and no betweenness: what follows shortest paths is measured from the
+graph's edges by the kernels, an interval per task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from analytics.frames import join_all
+from analytics.interval_graphs import (
+    STORAGE,
+    kept_meanwhile,
+    load_graphframes,
+    peer_of,
+    topic_links,
+    undirected,
+    union_graph,
+)
+from analytics.largest import largest_interval
+from analytics.measures import Measures
+from analytics.structure import STRUCTURE_SCHEMA, Versions, cache_kernels, structure_rows
+from model.clock import Clock
+
+if TYPE_CHECKING:
+    from graphframes import GraphFrame
+
+    from analytics.blocks import BlockMetrics
+
+_ROWS_PER_GRAPH = 4_000_000
+"""Vertices and edges of one graph: its algorithms hold several copies of them in memory."""
+
+_DAMPING = 0.85
+_RANK_TOLERANCE = 1e-9
+"""Of a rank that is 1 on average; what is left of it grows by 1 / (1 - damping)."""
+_UNBOUNDED = 2**31 - 2
+"""Iterations: both kinds of components end by themselves."""
+
+_LINK, _TOPIC = 0, 1
+_BY_GRAPHFRAMES = (
+    "in_degree", "out_degree", "degree", "clustering", "component", "strong_component", "pagerank",
+)  # fmt: skip
+
+
+def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+    """The engine `graphframes`; see the module. Unlike `kernels` it runs at once.
+
+    One graph for as many intervals as memory allows, so the number of Spark jobs grows with
+    the size of all intervals together, not with their number. What was measured is kept by
+    the executors (in the session's checkpoint directory, if it has one) until it is written.
+
+    Raises: ArtifactsMissing, UseError where GraphFrames cannot be had.
+    """
+    load_graphframes(versions.presence.sparkSession)
+    size = max(1, _ROWS_PER_GRAPH // max(1, sum(largest_interval(versions, clock))))
+    firsts = range(clock.first, clock.last + 1, size)
+    windows = [replace(clock, first=i, last=min(i + size - 1, clock.last)) for i in firsts]
+    parts = [_measured_at_once(versions, window, measures) for window in windows]
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _measured_at_once(versions: Versions, window: Clock, measures: Measures) -> DataFrame:
+    spark = versions.presence.sparkSession
+    with kept_meanwhile(spark) as keep:
+        graph = union_graph(versions, window).persist(STORAGE)
+        keep(graph.vertices)
+        keep(graph.edges)
+        peers = _peers(graph, keep).groupBy("interval")
+        others = _links_and_topics(graph, measures).groupBy("interval")
+        rows = peers.cogroup(others).applyInArrow(
+            _interval_measurer(measures), from_arrow_schema(STRUCTURE_SCHEMA)
+        )
+        return rows.localCheckpoint() if _is_local(spark) else rows.checkpoint()
+
+
+def _is_local(spark: SparkSession) -> bool:
+    """Whether what is kept stays with the executors: where no directory is set for it."""
+    return spark.sparkContext.getCheckpointDir() is None
+
+
+def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """interval, peer, topics and the columns `_BY_GRAPHFRAMES`; pagerank is not yet normalised."""
+    from graphframes import GraphFrame
+
+    directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
+    pairs = undirected(graph)
+    keep(pairs.edges.persist(STORAGE))
+    measured = join_all(
+        [
+            graph.vertices,
+            _counts(directed.inDegrees, "in_degree"),
+            _counts(directed.outDegrees, "out_degree"),
+            _counts(pairs.degrees, "degree"),
+            keep(_triangles(pairs)).select("id", F.col("count").alias("triangles")),
+            keep(_components(pairs)).select("id", peer_of("component").alias("component")),
+            keep(_strong_components(directed)).select(
+                "id", peer_of("component").alias("strong_component")
+            ),
+            _ranks(directed).select("id", "pagerank"),
+        ],
+        ["id"],
+        "left",
+    ).fillna(0, ["in_degree", "out_degree", "degree"])
+    clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
+    return measured.withColumn("clustering", clustering).select(
+        "interval", "peer", "topics", *_BY_GRAPHFRAMES
+    )
+
+
+def _counts(degrees: DataFrame, name: str) -> DataFrame:
+    """GraphFrames' degrees (id, and one count) by a name of ours."""
+    return degrees.toDF("id", name).withColumn(name, F.col(name).cast("int"))
+
+
+def _triangles(pairs: GraphFrame) -> DataFrame:
+    counted: DataFrame = pairs.triangleCount(
+        storage_level=STORAGE, algorithm="exact", lg_nom_entries=12
+    )
+    return counted
+
+
+def _components(pairs: GraphFrame) -> DataFrame:
+    """Named by their smallest vertex, as integers that are labels and components at once."""
+    found: DataFrame = pairs.connectedComponents(
+        algorithm="graphx",
+        checkpointInterval=2,
+        broadcastThreshold=-1,
+        useLabelsAsComponents=True,
+        use_local_checkpoints=_is_local(pairs.vertices.sparkSession),
+        max_iter=_UNBOUNDED,
+        storage_level=STORAGE,
+    )
+    return found
+
+
+def _strong_components(directed: GraphFrame) -> DataFrame:
+    """Named by their smallest vertex."""
+    found: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
+    return found
+
+
+def _ranks(directed: GraphFrame) -> DataFrame:
+    """Ranks that solve r = (1 - d) + d · (what comes in), for each interval by itself.
+
+    What a peer without links out has is given to nobody. Given to all alike, as usual, it adds
+    the same to the right side of every peer of the interval, so the ranks keep their ratios:
+    divided by their sum they are the usual ones.
+    """
+    ranked: DataFrame = directed.pageRank(
+        resetProbability=1 - _DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
+    ).vertices
+    return ranked
+
+
+def _links_and_topics(graph: GraphFrame, measures: Measures) -> DataFrame:
+    """Rows (interval, kind, a, b): a link's peers, or a topic and how many links it has."""
+
+    def rows(frame: DataFrame, kind: int) -> DataFrame:
+        return frame.toDF("interval", "a", "b").withColumn("kind", F.lit(kind))
+
+    links = rows(graph.edges.select("interval", peer_of("src"), peer_of("dst")), _LINK)
+    return links.unionAll(rows(topic_links(graph), _TOPIC)) if measures.topics else links
+
+
+def _interval_measurer(
+    measures: Measures,
+) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
+    def measure_one(key: tuple[Any, ...], peers: pa.Table, others: pa.Table) -> pa.Table:
+        cache_kernels()
+        return structure_rows(_measured(key[0].as_py(), peers.sort_by("peer"), others, measures))
+
+    return measure_one
+
+
+def _measured(interval: int, peers: pa.Table, others: pa.Table, measures: Measures) -> BlockMetrics:
+    """An interval with what GraphFrames found of it in place of what kernels would."""
+    import numpy as np
+
+    from analytics.blocks import Links, Presence, Subscriptions, measure_block
+
+    def lived(*columns: Any) -> tuple[Any, ...]:
+        start = np.full(len(columns[0]), interval)
+        return (*columns, start, start + 1)
+
+    present = peers["peer"].to_numpy()
+    topics = peers["topics"].combine_chunks()
+    links, of_topics = (others.filter(pc.equal(others["kind"], kind)) for kind in (_LINK, _TOPIC))
+    measured = measure_block(
+        Links(*lived(links["a"].to_numpy(), links["b"].to_numpy())),
+        Presence(*lived(present)),
+        Subscriptions(
+            *lived(present[pc.list_parent_indices(topics).to_numpy()], topics.flatten().to_numpy())
+        ),
+        interval,
+        interval,
+        measures,
+    )
+    measured.peers.update({name: peers[name].to_numpy() for name in _BY_GRAPHFRAMES})
+    measured.peers["pagerank"] = measured.peers["pagerank"] / measured.peers["pagerank"].sum()
+    if measures.topics:
+        place = np.searchsorted(measured.topics["topic"], of_topics["a"].to_numpy())
+        measured.topics["topic_links"][:] = 0
+        measured.topics["topic_links"][place] = of_topics["b"].to_numpy()
+    return measured

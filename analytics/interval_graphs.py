@@ -1,0 +1,153 @@
+"""The overlays of several intervals as one GraphFrame, their disjoint union.
+
+A peer of an interval is the vertex `interval << 32 | peer`, so that no link leads from one
+interval into another and an algorithm that is run once has done every interval. GraphFrames'
+classes run in Spark's JVM; `load_graphframes` puts them there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from py4j.java_gateway import JavaPackage
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from analytics.intervals import per_interval
+from model.artifacts import graphframes_jars
+from model.clock import Clock
+
+if TYPE_CHECKING:
+    from graphframes import GraphFrame
+
+    from analytics.structure import Versions
+
+STORAGE = StorageLevel.MEMORY_AND_DISK_DESER
+"""Of everything that is kept while a graph is measured."""
+
+_PEER_BITS = 32
+_PEER_MASK = 2**_PEER_BITS - 1
+
+
+def load_graphframes(spark: SparkSession) -> None:
+    """Put GraphFrames' classes into the session, unless it was started with them.
+
+    Raises: ArtifactsMissing, UseError (see `model.artifacts.graphframes_jars`).
+    """
+    if _is_loaded(spark):
+        return
+    for jar in graphframes_jars():
+        # A session that runs takes jars by this statement alone: for itself and its executors.
+        spark.sql(f"ADD JAR '{jar.as_uri()}'")
+
+
+def _is_loaded(spark: SparkSession) -> bool:
+    jvm = spark._jvm
+    # What the JVM has no class for, py4j takes for a package.
+    return jvm is not None and not isinstance(jvm.org.graphframes.GraphFramePythonAPI, JavaPackage)
+
+
+def vertex(peer: str) -> Column:
+    """The vertex of the peer in that column, in the interval of the column `interval`."""
+    return F.shiftleft(F.col("interval").cast("long"), _PEER_BITS).bitwiseOR(F.col(peer))
+
+
+def interval_of(vertex: str) -> Column:
+    """The interval (int32) of the vertex in that column."""
+    return F.shiftright(vertex, _PEER_BITS).cast("int")
+
+
+def peer_of(vertex: str) -> Column:
+    """The peer (int32) of the vertex in that column."""
+    return F.col(vertex).bitwiseAND(F.lit(_PEER_MASK)).cast("int")
+
+
+def union_graph(versions: Versions, window: Clock) -> GraphFrame:
+    """The overlays of the window's intervals.
+
+    Vertices: id (int64), interval, peer, topics (the ones it subscribes to, ascending, maybe
+    none). Edges: src, dst (int64), interval; distinct, of two peers that are both present.
+
+        id           interval  peer  topics        src          dst          interval
+        12884901889  3         1     [0, 2]        12884901889  12884901890  3
+        12884901890  3         2     []
+    """
+    from graphframes import GraphFrame
+
+    peers = per_interval(versions.presence, window).select("interval", "peer").distinct()
+    topics = (
+        per_interval(versions.subscriptions, window)
+        .groupBy("interval", "peer")
+        .agg(F.array_sort(F.collect_set("topic")).alias("topics"))
+    )
+    vertices = peers.join(topics, ["interval", "peer"], "left").select(
+        vertex("peer").alias("id"),
+        "interval",
+        "peer",
+        F.coalesce("topics", F.array().cast("array<int>")).alias("topics"),
+    )
+    links = per_interval(versions.links.where("src <> dst"), window)
+    for end in ("src", "dst"):
+        links = links.join(peers.withColumnRenamed("peer", end), ["interval", end], "left_semi")
+    edges = links.select(vertex("src").alias("src"), vertex("dst").alias("dst"), "interval")
+    return GraphFrame(vertices, edges.distinct())
+
+
+def undirected(graph: GraphFrame) -> GraphFrame:
+    """The same vertices (id alone), and each pair that is linked either way once, src < dst."""
+    from graphframes import GraphFrame
+
+    pairs = graph.edges.select(F.least("src", "dst").alias("src"), F.greatest("src", "dst"))
+    return GraphFrame(graph.vertices.select("id"), pairs.toDF("src", "dst").distinct())
+
+
+def motifs_by_topic(graph: GraphFrame, motif: str = "(a)-[e]->(b)") -> DataFrame:
+    """The places where the motif is found among the subscribers of one topic.
+
+    A row per place and topic: the motif's columns (of a vertex id, interval, peer and topics;
+    of an edge src, dst and interval) and `topic`.
+    """
+    named = dict.fromkeys(re.findall(r"\((\w+)\)", motif))
+    shared = reduce(F.array_intersect, [F.col(f"{name}.topics") for name in named])
+    found: DataFrame = graph.find(motif)
+    return found.withColumn("topic", F.explode(shared))
+
+
+def topic_links(graph: GraphFrame) -> DataFrame:
+    """Links whose two ends subscribe to the topic: interval, topic, topic_links (int64).
+
+    A topic without such links has no row.
+    """
+    return (
+        motifs_by_topic(graph)
+        .groupBy(F.col("e.interval").alias("interval"), "topic")
+        .agg(F.count("*").alias("topic_links"))
+    )
+
+
+@contextmanager
+def kept_meanwhile(spark: SparkSession) -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Gives a function that notes a persisted frame; at the end lets go of all that were noted.
+
+    And of the graphs that GraphFrames' algorithms passed through and keep without a name.
+    """
+    persisted = spark.sparkContext._jsc.getPersistentRDDs
+    before, frames = set(persisted()), list[DataFrame]()
+
+    def keep(frame: DataFrame) -> DataFrame:
+        frames.append(frame)
+        return frame
+
+    try:
+        yield keep
+    finally:
+        for frame in frames:
+            frame.unpersist()
+        for number, rdd in dict(persisted()).items():
+            if number not in before and rdd.name() in ("VertexRDD", "EdgeRDD"):
+                rdd.unpersist(False)

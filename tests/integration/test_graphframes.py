@@ -1,0 +1,205 @@
+"""The engine `graphframes` against `kernels` and networkx, wherever GraphFrames' jars are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+from random import Random
+from typing import Any
+
+import networkx as nx
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics import by_graphframes
+from analytics.interval_graphs import load_graphframes, motifs_by_topic, union_graph
+from analytics.largest import largest_interval
+from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
+from model.artifacts import missing
+from model.clock import OPEN, Clock
+
+pytestmark = [pytest.mark.spark, pytest.mark.graphframes]
+
+PEERS = 25
+CLOCK = Clock(ticks_per_interval=1, first=3, last=10)
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One interval: peers of any number, one-way links, and subscriptions."""
+
+    peers: set[int]
+    links: set[tuple[int, int]]
+    subscriptions: set[tuple[int, int]]
+
+    @property
+    def graph(self) -> nx.DiGraph[int]:
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        graph.add_nodes_from(sorted(self.peers))
+        graph.add_edges_from((a, b) for a, b in self.links if a != b and {a, b} <= self.peers)
+        return graph
+
+    def subscribers(self, topic: int) -> set[int]:
+        return {p for p, t in self.subscriptions if t == topic} & self.peers
+
+
+def _drawn(rng: Random, n: int, links: int) -> Overlay:
+    """Some links have an end that is not there, some subscribers are not there either."""
+    peers = set(rng.sample(range(PEERS), n))
+    known = [*peers, *rng.sample(range(PEERS), 2)]
+    pairs = {(rng.choice(known), rng.choice(known)) for _ in range(links)}
+    return Overlay(peers, pairs, {(rng.choice(known), rng.randrange(3)) for _ in range(n)})
+
+
+def _drawn_overlays() -> list[Overlay]:
+    rng = Random(11)
+    sizes = [(20, 60), (0, 0), (1, 1), (2, 2), (3, 5), (20, 18), (18, 200)]
+    ring = Overlay(set(range(9)), {*pairwise(range(9)), (8, 0), (4, 3)}, {(p, 0) for p in range(9)})
+    return [*(_drawn(rng, *size) for size in sizes), ring]
+
+
+OVERLAYS = _drawn_overlays()
+
+
+def _frame(spark: SparkSession, rows: Iterator[tuple[int, ...]], *names: str) -> DataFrame:
+    """The rows, which end with the interval they are alive in, as spans."""
+    types = [(name, pa.int32()) for name in names] + [("vf", pa.int64()), ("vt", pa.int64())]
+    records = [dict(zip([*names, "vf", "vt"], (*row, row[-1] + 1), strict=True)) for row in rows]
+    return spark.createDataFrame(pa.Table.from_pylist(records, pa.schema(types)))
+
+
+@pytest.fixture(scope="module")
+def versions(spark: SparkSession) -> Versions:
+    """A span per interval, and one that is open and overlaps what it repeats."""
+    overlays = list(enumerate(OVERLAYS, CLOCK.first))
+    late = {p for p in OVERLAYS[-1].peers if p < 4}
+    stays = [(p, i) for i, o in overlays for p in o.peers]
+    links = [(*pair, i) for i, o in overlays for pair in o.links]
+    taken = [(*pair, i) for i, o in overlays for pair in o.subscriptions]
+    presence = _frame(spark, iter(stays), "peer")
+    opened = spark.createDataFrame(
+        [(p, CLOCK.last, OPEN) for p in late], "peer int, vf long, vt long"
+    )
+    return Versions(
+        presence.unionAll(opened),
+        _frame(spark, iter(links * 2), "src", "dst"),  # as of two layers
+        _frame(spark, iter(taken), "peer", "topic"),
+        peers=PEERS,
+    )
+
+
+@pytest.fixture(scope="module")
+def graphframes(spark: SparkSession) -> Iterator[None]:
+    """Skips where the classes cannot be loaded; nothing is fetched for a test."""
+    if not os.environ.get("VIZPUB_GRAPHFRAMES_JARS") and missing("graphframes"):
+        pytest.skip(
+            "GraphFrames' jars are not here; VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar names some"
+        )
+    load_graphframes(spark)
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", 1)  # hundreds of small jobs
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", usual or "")
+
+
+def _sorted_rows(frame: DataFrame) -> Rows:
+    return sorted(frame.toArrow().to_pylist(), key=lambda row: (row["interval"], row["peer"]))
+
+
+@pytest.fixture(scope="module")
+def rows(graphframes: None, versions: Versions) -> Rows:
+    """What the engine says, in two graphs rather than one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_graphframes, "_ROWS_PER_GRAPH", 5 * sum(largest_interval(versions, CLOCK)))
+        return _sorted_rows(measure(versions, CLOCK, engine="graphframes"))
+
+
+def _flat(value: Any) -> Iterator[float]:
+    """The numbers of a row in order, those in lists of topics and intervals too; NaN for null."""
+    if isinstance(value, dict):
+        value = [value[name] for name in sorted(value)]
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield nan if value is None else value
+
+
+def test_it_says_what_kernels_say(versions: Versions, rows: Rows) -> None:
+    expected = _sorted_rows(measure(versions, CLOCK, engine="kernels"))
+    assert [list(row) for row in rows[:1]] == [STRUCTURE_SCHEMA.names]
+    assert len(rows) == len(expected) == sum(len(o.peers) for o in OVERLAYS)
+    for mine, theirs in zip(rows, expected, strict=True):
+        found, meant = (list(_flat({**row, "pagerank": None})) for row in (mine, theirs))
+        assert found == pytest.approx(meant, rel=1e-7, nan_ok=True), mine
+
+
+def test_it_says_what_networkx_says(rows: Rows) -> None:
+    for interval, overlay in enumerate(OVERLAYS, CLOCK.first):
+        found = {row["peer"]: row for row in rows if row["interval"] == interval}
+        graph = overlay.graph
+        plain = graph.to_undirected()
+        ranks = nx.pagerank(graph, alpha=0.85, tol=1e-14, max_iter=1000) if found else {}
+        expected: dict[str, Any] = {
+            "in_degree": dict(graph.in_degree()),
+            "out_degree": dict(graph.out_degree()),
+            "degree": dict(plain.degree()),
+            "clustering": nx.clustering(plain),
+            "component": _named(nx.weakly_connected_components(graph)),
+            "strong_component": _named(nx.strongly_connected_components(graph)),
+            "pagerank": ranks,
+        }
+        for name, values in expected.items():
+            assert {p: row[name] for p, row in found.items()} == pytest.approx(values, rel=1e-7)
+
+
+def _named(components: Iterator[set[int]]) -> dict[int, int]:
+    return {peer: min(component) for component in components for peer in component}
+
+
+def test_links_of_topics_are_counted(rows: Rows) -> None:
+    found = {
+        (topic["interval"], topic["topic"]): topic["topic_links"]
+        for row in rows
+        for topic in row["topics"] or ()
+    }
+    assert found == {
+        (interval, topic): overlay.graph.subgraph(overlay.subscribers(topic)).number_of_edges()
+        for interval, overlay in enumerate(OVERLAYS, CLOCK.first)
+        for topic in range(3)
+        if overlay.subscribers(topic)
+    }
+
+
+@pytest.mark.usefixtures("graphframes")
+def test_a_motif_is_found_among_the_subscribers_of_a_topic(versions: Versions) -> None:
+    graph = union_graph(versions, CLOCK)
+    rows = motifs_by_topic(graph, "(a)-[e]->(b); (b)-[f]->(c)").where("a.id <> c.id")
+    found = sorted(
+        (row.a.interval, row.topic, row.a.peer, row.b.peer, row.c.peer) for row in rows.collect()
+    )
+    assert found == sorted(
+        (interval, topic, a, b, c)
+        for interval, overlay in enumerate(OVERLAYS, CLOCK.first)
+        for topic in range(3)
+        for inner in [overlay.graph.subgraph(overlay.subscribers(topic))]
+        for a, b in inner.edges
+        for c in inner.successors(b)
+        if a != c
+    )
+
+
+@pytest.mark.usefixtures("graphframes")
+def test_it_keeps_nothing_but_its_result(spark: SparkSession, versions: Versions) -> None:
+    def persisted() -> set[int]:
+        return set(spark.sparkContext._jsc.getPersistentRDDs())
+
+    before = persisted()
+    measured = measure(versions, Clock(1, first=6, last=7), engine="graphframes")
+    assert len(persisted() - before) == 1
+    assert measured.count() == sum(len(o.peers) for o in OVERLAYS[3:5])
