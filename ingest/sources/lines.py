@@ -84,6 +84,20 @@ def quarantine(refused: DataFrame, all_lines: DataFrame) -> DataFrame:
     )
 
 
+def numbered(refused: DataFrame) -> DataFrame:
+    """The quarantine rows of refused records whose place in their file is known: `position.row`,
+    0 for what is of the file as a whole. `file` is a path.
+    """
+    from pyspark.sql import functions as F
+
+    return refused.select(
+        "file",
+        F.greatest(F.col("position.row"), F.lit(1)).alias("line"),
+        "reason",
+        F.substring(F.make_valid_utf8("text"), 1, TEXT_LIMIT).alias("text"),
+    )
+
+
 def _blocks(all_lines: DataFrame) -> DataFrame:
     """file, block, its first row, and the lines before it in the file."""
     from pyspark.sql import Window

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -12,7 +14,8 @@ from ingest.reports import Report, RunHeader, parse
 from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
 from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
-from ingest.sources.lines import quarantine, read_lines
+from ingest.sources.lines import numbered, quarantine, read_lines
+from ingest.sources.reports_parquet import ENCODING, is_reports, of_rows, read_rows
 from ingest.sources.reports_schema import REPORT_COLUMNS, read_records
 
 _LOOK_AT = 50
@@ -29,8 +32,11 @@ class Reports(Source):
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'ndjson', where one of the first lines is a record of the contract."""
-        del path
+        """'ndjson', where one of the first lines is a record of the contract; 'parquet', where
+        there are the columns peer and interval.
+        """
+        if is_reports(path, head):
+            return ENCODING
         records = (parse(line)[0] for line in head.split(b"\n")[:_LOOK_AT])
         formats = (record.get("format") for record in records if isinstance(record, dict))
         return "ndjson" if any(str(name).startswith("vizpub.") for name in formats) else None
@@ -41,10 +47,13 @@ class Reports(Source):
         """`reports` (run, REPORT_COLUMNS; one per peer and interval), `headers` (run headers and
         ends: run, HEADER_COLUMNS), `counts` (what, name, records) and `quarantine`.
         """
-        lines = read_lines(spark, files)
-        tables = staged_tables(read_records(lines), lines, options.only)
+        inputs = list(_inputs(spark, files))
+        records = reduce(DataFrame.unionByName, (given.records for given in inputs))
+        texts = reduce(DataFrame.unionByName, (given.texts for given in inputs))
+        tables = staged_tables(records, texts, options.only)
         refused = tables.pop("refused")
-        return {**tables, "quarantine": quarantine(refused, lines)}
+        refusals = (given.quarantined(refused) for given in inputs)
+        return {**tables, "quarantine": reduce(DataFrame.unionByName, refusals)}
 
     def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
         """One tick per interval.
@@ -62,23 +71,52 @@ class Reports(Source):
         return observed.observe(staged, description, options)
 
 
+@dataclass(frozen=True)
+class _Input:
+    """The files of one encoding."""
+
+    records: DataFrame
+    texts: DataFrame
+    """file, position, text of every record."""
+    quarantined: Callable[[DataFrame], DataFrame]
+    """Refused records → rows of the quarantine; those of other files are left out."""
+
+
+def _inputs(spark: SparkSession, files: Sequence[InputFile]) -> Iterator[_Input]:
+    if rows := [file for file in files if file.encoding == ENCODING]:
+        yield _Input(*read_rows(spark, rows), lambda refused: numbered(of_rows(refused)))
+    if others := [file for file in files if file.encoding != ENCODING]:
+        lines = read_lines(spark, others)
+        texts = lines.select(*_PLACE, "text")
+        yield _Input(read_records(lines), texts, lambda refused: quarantine(refused, lines))
+
+
 def staged_tables(records: DataFrame, texts: DataFrame, only: str | None) -> dict[str, DataFrame]:
     """Records as `read_records` gives them → `reports`, `headers`, `counts` and `refused`.
 
     `texts` has the text of every record by file and position, `only` names the run to take;
-    `refused` has file, position, text and reason.
+    `refused` has file, position, text and reason. Runs small jobs: what hardly any input has
+    (several reports of one interval, records without a run, refused ones) costs others nothing.
     """
     # Every staged table is made from the records, and reading them is the dear part.
-    records = records.persist()
-    sound = _with_run(records.where("reason IS NULL"))
+    records = records.persist(StorageLevel.DISK_ONLY)
+    sound, refused = records.where("reason IS NULL"), records.where("reason IS NOT NULL")
+    found = records.agg(
+        F.count_if(F.expr("reason IS NULL AND run IS NULL")).alias("nameless"),
+        F.count("reason").alias("refused"),
+    ).first()
+    assert found is not None  # an aggregate has one row
+    if found["nameless"]:
+        sound = _with_run(sound)
     every = sound.where(_IS_REPORT)
     chosen = every if only is None else every.where(F.col("run") == only)
-    lost = _lost(chosen).persist()
+    lost = _rare(_lost(chosen))
+    conflicting = lost.where("what = 'conflicting_records'")
     return {
         "reports": chosen.join(lost, list(_PLACE), "left_anti").select("run", *REPORT_COLUMNS),
         "headers": sound.where(f"NOT {_IS_REPORT}").select("run", "header.*"),
         "counts": _counts(sound, lost, records),
-        "refused": _refused(records, lost, texts),
+        "refused": _refused(refused if found["refused"] else refused.limit(0), conflicting, texts),
     }
 
 
@@ -103,17 +141,20 @@ def _lost(reports: DataFrame) -> DataFrame:
     """file, position and what became of reports that give way to another of their interval.
 
     `superseded_records`: the other has a greater `seq`; `repeated_records`: it says the same;
-    `conflicting_records`: it came first. Only reports that share their peer and interval are moved.
+    `conflicting_records`: it came first. Only reports that may share their peer and interval
+    are moved; a small job tells which these are.
     """
     key = [F.coalesce(name, F.lit("")).alias(name) if name == "run" else name for name in _KEY]
+    hashed = reports.withColumn("hash", F.xxhash64(*key))
+    times = hashed.groupBy("hash").agg(F.count(F.lit(1)).alias("times"))
+    shared = _rare(times.where("times > 1").select("hash"))
     # As JSON, which has what is absent, empty or of another field differ; a hash alone skips nulls.
     says = F.xxhash64(F.to_json(F.struct(*REPORT_COLUMNS)))
-    slim = reports.select(
+    slim = hashed.join(shared, "hash", "left_semi").select(
         *_PLACE, *key, F.coalesce("seq", F.lit(-1)).alias("seq"), says.alias("says")
     )
-    shared = slim.groupBy(*_KEY).agg(F.count(F.lit(1)).alias("times")).where("times > 1")
     best_first = Window.partitionBy(*_KEY).orderBy(F.desc("seq"), *_PLACE)
-    ranked = slim.join(shared, list(_KEY), "left_semi").select(
+    ranked = slim.select(
         *_PLACE,
         F.row_number().over(best_first).alias("rank"),
         (F.col("seq") < F.first("seq").over(best_first)).alias("older"),
@@ -123,6 +164,14 @@ def _lost(reports: DataFrame) -> DataFrame:
     return ranked.where("rank > 1").select(
         *_PLACE, what.otherwise("conflicting_records").alias("what")
     )
+
+
+def _rare(rows: DataFrame) -> DataFrame:
+    """The rows, looked for at once, as there are hardly ever any. Spark then knows how few they
+    are, and what is joined with none costs nothing.
+    """
+    rows = rows.persist()
+    return rows if rows.count() else rows.limit(0)
 
 
 def _counts(sound: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
@@ -141,10 +190,10 @@ def _counts(sound: DataFrame, lost: DataFrame, records: DataFrame) -> DataFrame:
     return every.groupBy("what", "name").agg(F.sum("n").alias("records"))
 
 
-def _refused(records: DataFrame, lost: DataFrame, all_texts: DataFrame) -> DataFrame:
+def _refused(unsound: DataFrame, conflicting: DataFrame, all_texts: DataFrame) -> DataFrame:
     """file, position, text and reason of what goes to the quarantine."""
     columns: tuple[str | Column, ...] = (*_PLACE, "text")
-    unsound = records.where("reason IS NOT NULL").select(*columns, "reason")
-    conflicting = lost.where("what = 'conflicting_records'").select(*_PLACE)
     texts = all_texts.join(conflicting, list(_PLACE), "left_semi").select(*columns)
-    return unsound.unionByName(texts.withColumn("reason", F.lit("conflicting report")))
+    return unsound.select(*columns, "reason").unionByName(
+        texts.withColumn("reason", F.lit("conflicting report"))
+    )

@@ -6,16 +6,25 @@ neighbour that stays for a thousand intervals is two rows and not a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.reports_facts import lacking
+from ingest.sources.reports_items import neighbor_parts, role_items, role_parts, topic_parts
 from ingest.sources.reports_traffic import traffic, traffic_known
 from ingest.versions import lives
 from model.clock import OPEN
+
+Parts = Callable[[Column], dict[str, Column]]
+_STATES: dict[str, tuple[Callable[[str], Column], Parts]] = {
+    "neighbors": (F.col, neighbor_parts),
+    "topics": (F.col, topic_parts),
+    "roles": (role_items, role_parts),
+}
+"""The lists of a report's state: as items, and what an item says."""
 
 
 def observe(
@@ -25,22 +34,25 @@ def observe(
     reports = staged["reports"]
     unknown = set(description.unknown)
     last = description.clock.last
-    steps = _steps(reports, options.gap_tolerance)
     peers = reports.select(F.col("peer").alias("key")).distinct()
-    told = {name: name not in unknown for name in ("neighbors", "topics", "roles")}
+    held = {
+        name: _lives(_told(reports, name, description, options), last, parts)
+        for name, (_, parts) in _STATES.items()
+        if name not in unknown
+    }
     counted = traffic_known().keys() - unknown
     arrivals = {"sent", "received"} - unknown
     return Observed(
         peers=peers.withColumn("reports", F.lit(True)),
-        presence=_presence(steps, last),
-        links=_links(steps, last, peers, options) if told["neighbors"] else None,
-        subscriptions=_lives(steps, "topics", last, "item AS topic") if told["topics"] else None,
-        roles=_lives(steps, "roles", last, "item.role", "item.topic") if told["roles"] else None,
+        presence=_presence(_steps(reports, options.gap_tolerance), last),
+        links=_links(held["neighbors"], peers, options) if "neighbors" in held else None,
+        subscriptions=held.get("topics"),
+        roles=held.get("roles"),
         traffic=traffic(staged, options.only) if counted else None,
         publications=_publications(reports) if arrivals else None,
         receptions=_receptions(reports) if "received" in arrivals else None,
         rejections=_rejections(reports) if arrivals else None,
-        untold=_untold(steps, description, options),
+        untold=_untold(reports, description, options),
     )
 
 
@@ -89,37 +101,89 @@ def _end(last: int) -> Column:
     return F.when(F.col("interval") == last, F.lit(OPEN)).otherwise(after)
 
 
-def _links(steps: DataFrame, last: int, peers: DataFrame, options: SourceOptions) -> DataFrame:
-    columns = ("item.peer AS dst", "item.layer", "item.topic")
-    links = _lives(steps, "neighbors", last, *columns).withColumnRenamed("peer", "src")
+def _links(lives_of_links: DataFrame, peers: DataFrame, options: SourceOptions) -> DataFrame:
+    links = lives_of_links.withColumnRenamed("peer", "src")
     if not options.reporters_only:
         return links
     reporters = peers.withColumnRenamed("key", "dst")
     return links.join(reporters, "dst", "left_semi").select(*links.columns)
 
 
-def _lives(steps: DataFrame, state: str, last: int, *columns: str) -> DataFrame:
-    """peer, the columns of the items of a state, vf, vt. Takes what `_steps` gives."""
-    kept = _kept(steps, state)
-    before, after = F.lag("state").over(_by_time()), F.lead("state").over(_by_time())
-    nothing = F.array_except("state", "state")
-    goes_on = F.lead("joined").over(_by_time())
-    opened = F.when(F.col("joined"), F.array_except("state", F.coalesce(before, nothing)))
-    closed = F.when(goes_on, F.array_except("state", after)).otherwise(
-        F.when(goes_on.isNull() & (F.col("interval") == last), nothing).otherwise(F.col("state"))
-    )
-    turns = kept.select(
-        "peer",
-        "interval",
-        opened.otherwise(F.col("state")).alias("opened"),
-        closed.alias("closed"),
-    )
-    # A state that is unknown is null, and so are its changes: no row.
-    changes = turns.select("peer", F.inline(F.concat(_changes("opened", 0), _changes("closed", 1))))
-    return lives(changes, ["peer", "item"]).selectExpr("peer", *columns, "vf", "vt")
+def _told(
+    reports: DataFrame, name: str, description: Description, options: SourceOptions
+) -> DataFrame:
+    """peer, interval, joined, state: the items as reported, or as last reported in this stay.
+
+    Null where that is unknown, and for a peer that left.
+    """
+    items, _ = _STATES[name]
+    state = F.when(~F.col("left"), items(name)).alias("state")
+    steps = _steps(reports.select("peer", "interval", "left", state), options.gap_tolerance)
+    return _kept(steps) if lacking(name) in description.notes else steps
 
 
-def _untold(steps: DataFrame, description: Description, options: SourceOptions) -> DataFrame | None:
+def _kept(steps: DataFrame) -> DataFrame:
+    """The steps, but a state that is unknown is the one before it in the same stay."""
+    stay = F.count_if(~F.col("joined")).over(_by_time())
+    told = F.when(F.col("state").isNotNull(), F.struct("stay", "state"))
+    latest = F.last("told", ignorenulls=True).over(_by_time())
+    is_held = ~F.col("left") & (F.col("latest.stay") == F.col("stay"))
+    return (
+        steps.withColumn("stay", stay)
+        .withColumn("told", told)
+        .withColumn("latest", latest)
+        .withColumn("state", F.when(is_held, F.col("latest.state")))
+        .drop("stay", "told", "latest")
+    )
+
+
+def _lives(told: DataFrame, last: int, parts: Parts) -> DataFrame:
+    """peer, the parts of an item, vf, vt. Takes what `_told` gives.
+
+    A report tells what is new in it, and what ended with the one before it; the last one of
+    a peer also when its own items end.
+    """
+    turns = told.withColumns(
+        {
+            "before": F.lag("state").over(_by_time()),
+            "over": F.lag("interval").over(_by_time()) + 1,
+            "is_last": F.lead("interval").over(_by_time()).isNull(),
+        }
+    )
+    on, at = F.col("joined"), F.col("interval")
+    is_over = F.col("is_last") & (at != last)
+    changes = (
+        _changes(_new("state", F.when(on, F.col("before"))), at, opens=True),
+        _changes(_new("before", F.when(on, F.col("state"))), F.col("over"), opens=False),
+        _changes(F.when(is_over, F.col("state")), at + 1, opens=False),
+    )
+    items = turns.select("peer", F.inline(F.concat(*changes)))
+    named = [part.alias(name) for name, part in parts(F.col("item")).items()]
+    return lives(items, ["peer", "item"]).select("peer", *named, "vf", "vt")
+
+
+def _new(items: str, known: Column) -> Column:
+    """The items that are not among the known ones; all, where those are null."""
+    return F.coalesce(F.array_except(items, known), F.col(items))
+
+
+def _changes(items: Column, tick: Column, *, opens: bool) -> Column:
+    """A change per item, none where they are null; in one tick, ends come first."""
+
+    def change(item: Column) -> Column:
+        return F.struct(
+            item.alias("item"),
+            tick.cast("bigint").alias("tick"),
+            F.lit(int(opens)).alias("order"),
+            F.lit(opens).alias("opens"),
+        )
+
+    return F.transform(F.coalesce(items, F.array().cast("array<string>")), change)
+
+
+def _untold(
+    reports: DataFrame, description: Description, options: SourceOptions
+) -> DataFrame | None:
     """peer, interval, receptions, subscriptions: what is left open there, but told elsewhere.
 
     A missing report that is bridged leaves open what arrived, and what the one before it does.
@@ -130,8 +194,14 @@ def _untold(steps: DataFrame, description: Description, options: SourceOptions) 
     if complete and not (known and options.gap_tolerance):
         return None
     arrivals = F.lit("received" in known)
-    silent = steps.withColumn("silent", arrivals & F.col("received").isNull())
-    told = _kept(silent, "topics", "bridges", "silent")
+    narrow = reports.select(
+        "peer",
+        "interval",
+        "left",
+        (arrivals & F.col("received").isNull()).alias("silent"),
+        F.when(~F.col("left"), F.col("topics")).alias("state"),
+    )
+    told = _kept(_steps(narrow, options.gap_tolerance))
     until = F.when(F.lead("bridges").over(_by_time()), F.lead("interval").over(_by_time()) - 1)
     covered = F.sequence(F.col("interval"), F.coalesce(until, F.col("interval")))
     never = F.lit("topics" in known) & F.col("state").isNull() & ~F.col("left")
@@ -147,41 +217,6 @@ def _untold(steps: DataFrame, description: Description, options: SourceOptions) 
             "subscriptions",
         )
         .where("receptions OR subscriptions")
-    )
-
-
-def _kept(steps: DataFrame, state: str, *more: str) -> DataFrame:
-    """peer, interval, joined, left, more; state: as reported, or as last reported in this stay."""
-    stay = F.count_if(~F.col("joined")).over(_by_time())
-    told = F.when(~F.col("left") & F.col(state).isNotNull(), F.struct("stay", state))
-    latest = F.last("told", ignorenulls=True).over(_by_time())
-    return (
-        steps.select("peer", "interval", "joined", "left", *more, state, stay.alias("stay"))
-        .withColumn("told", told)
-        .withColumn("latest", latest)
-        .select(
-            "peer",
-            "interval",
-            "joined",
-            "left",
-            *more,
-            F.when(
-                ~F.col("left") & (F.col("latest.stay") == F.col("stay")), F.col(f"latest.{state}")
-            ).alias("state"),
-        )
-    )
-
-
-def _changes(items: str, later: int) -> Column:
-    """What opens does so at the interval, what closes after it; none where unknown."""
-    return F.transform(
-        items,
-        lambda item: F.struct(
-            item.alias("item"),
-            (F.col("interval") + later).cast("bigint").alias("tick"),
-            F.lit(1 - later).alias("order"),
-            F.lit(not later).alias("opens"),
-        ),
     )
 
 

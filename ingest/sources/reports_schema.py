@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ingest.report_fields import PLAIN_REPORT
-from ingest.report_records import OVERLAY, Report
+from ingest.report_fields import PLAIN_REPORT, REPORT
 from ingest.reports import parse, unknown_fields
+from ingest.sources.reports_items import neighbor_item
 from model.columns import TRAFFIC_COLUMNS
 
 HEADER_COLUMNS = (
@@ -26,29 +26,41 @@ _COUNTERS = f"struct<sent: {_WAY}, received: {_WAY}>"
 _COPY = (
     "message: string, topic: string, publisher: string, hops: int, time_us: bigint, bytes: bigint"
 )
+_ROLES = "roles array<struct<role: string, topic: string>>"
+_EVENTS = (
+    f"sent array<struct<{_COPY}, to: array<string>>>, "
+    f"received array<struct<{_COPY}, `from`: string>>"
+)
 _LINE = (
     "format string, run string, peer string, interval int, seq bigint, left boolean, "
-    "neighbors array<string>, topics array<string>, "
-    "roles array<struct<role: string, topic: string>>, "
-    f"control {_COUNTERS}, publication {_COUNTERS}, duplicates bigint, "
-    f"sent array<struct<{_COPY}, to: array<string>>>, "
-    f"received array<struct<{_COPY}, `from`: string>>, "
+    f"neighbors array<string>, topics array<string>, {_ROLES}, "
+    f"control {_COUNTERS}, publication {_COUNTERS}, duplicates bigint, {_EVENTS}, "
     f"{HEADER_COLUMNS}, corrupt string"
 )
+RECORD = (
+    "unknown_fields array<string>, format string, run string, "
+    f"peer string, interval int, seq bigint, left boolean, "
+    f"neighbors array<string>, topics array<string>, {_ROLES}, "
+    f"{', '.join(f'{name} bigint' for name in TRAFFIC_COLUMNS)}, duplicates bigint, {_EVENTS}"
+)
+"""What `read_records` gives beside file, position, reason, text and header."""
+
+_NEIGHBOR = "peer string, layer string, topic string"
 _JUDGEMENT = "reason string, unknown array<string>"
 _CANNOT_BE_READ = "cannot be read"
-_STATE = ("neighbors", "topics", "roles")
-_EVENTS = ("sent", "received")
 
 REPORT_COLUMNS = (
     "peer",
     "interval",
     "seq",
     "left",
-    *_STATE,
+    "neighbors",
+    "topics",
+    "roles",
     *TRAFFIC_COLUMNS,
     "duplicates",
-    *_EVENTS,
+    "sent",
+    "received",
 )
 """Columns of the staged table `reports`, beside run."""
 
@@ -62,17 +74,19 @@ def read_records(lines: DataFrame) -> DataFrame:
     unknown_fields    names of fields that the contract does not know, null = none
     format, run       of the record
     header            struct of HEADER_COLUMNS
-    and REPORT_COLUMNS: neighbors array<struct<peer, layer, topic>>, counters flat
+    and REPORT_COLUMNS: neighbors as items (ingest.sources.reports_items), counters flat
     """
-    parsed = lines.where(F.col("text").rlike(r"\S")).withColumn("line", _parsed(F.col("text")))
-    judged = parsed.withColumn("judgement", _judged(F.col("text"), F.col("line")))
-    reason = F.coalesce(F.col("judgement.reason"), _unread(F.col("line")))
-    return judged.withColumn("reason", reason).select(
+    text, line, judgement = F.col("text"), F.col("line"), F.col("judgement")
+    # Judged before it is parsed: what stands beside the text waits for Python in a queue.
+    judged = lines.where(_is_not_blank(text)).withColumn("judgement", _judged(text))
+    reason = F.coalesce(judgement["reason"], _lacking(line, judgement), _unread(line))
+    parsed = judged.withColumn("line", _parsed(text)).withColumn("reason", reason)
+    return parsed.select(
         "file",
         "position",
         "reason",
-        F.when(F.col("reason").isNotNull(), F.col("text")).alias("text"),
-        F.col("judgement.unknown").alias("unknown_fields"),
+        F.when(F.col("reason").isNotNull(), text).alias("text"),
+        judgement["unknown"].alias("unknown_fields"),
         "line.format",
         "line.run",
         _header(),
@@ -80,20 +94,18 @@ def read_records(lines: DataFrame) -> DataFrame:
     )
 
 
+def _is_not_blank(text: Column) -> Column:
+    return text.startswith("{") | text.rlike(r"\S")
+
+
 def _parsed(text: Column) -> Column:
     return F.from_json(text, _LINE, {"columnNameOfCorruptRecord": "corrupt"})
 
 
-def _judged(text: Column, line: Column) -> Column:
+def _judged(text: Column) -> Column:
     """The judgement of lines that are not plain; null for the others."""
-    plain = (
-        F.is_valid_utf8(text)
-        & text.rlike(rf"\A{PLAIN_REPORT}\z")
-        & (line["format"] == Report.format)
-        & line["peer"].isNotNull()
-        & line["interval"].isNotNull()
-    )
-    doubtful = F.when(~F.coalesce(plain, F.lit(False)), text.cast("binary"))
+    plain = F.is_valid_utf8(text) & text.rlike(rf"\A{PLAIN_REPORT}\z")
+    doubtful = F.when(~plain, text.cast("binary"))
     judgement: Column = F.arrow_udf(_judge, _JUDGEMENT)(doubtful)  # type: ignore[attr-defined]
     return judgement
 
@@ -109,6 +121,17 @@ def _judge_line(text: bytes) -> dict[str, object]:
     if wrong:
         return {"reason": "; ".join(wrong), "unknown": None}
     return {"reason": None, "unknown": unknown_fields(value) or None}
+
+
+def _lacking(line: Column, judgement: Column) -> Column:
+    """In the words of the contract, the required fields that a plain line lacks, if any."""
+    format_, *others = REPORT.required
+    lacking = F.concat_ws(
+        "; ", *(F.when(line[name].isNull(), F.lit(f"no '{name}'")) for name in others)
+    )
+    return F.when(judgement.isNotNull(), F.lit(None)).otherwise(
+        F.when(line[format_].isNull(), F.lit(f"no '{format_}'")).when(lacking != "", lacking)
+    )
 
 
 def _unread(line: Column) -> Column:
@@ -137,21 +160,18 @@ def _counter(name: str) -> Column:
 
 
 def _neighbors(entries: Column) -> Column:
-    """Strings and objects (as JSON) → structs of peer, layer and topic."""
+    """Strings and objects (as JSON) → items."""
 
-    def spelled_out(entry: Column) -> Column:
-        alone = F.named_struct(
-            F.lit("peer"),
-            entry,
-            F.lit("layer"),
-            F.lit(None).cast("string"),
-            F.lit("topic"),
-            F.lit(None).cast("string"),
-        )
-        more = F.from_json(entry, "peer string, layer string, topic string")
-        return F.when(entry.startswith("{") & more["peer"].isNotNull(), more).otherwise(alone)
+    def is_object(entry: Column) -> Column:
+        return entry.startswith("{")
 
-    def with_layer(entry: Column) -> Column:
-        return entry.withField("layer", F.coalesce(entry["layer"], F.lit(OVERLAY)))
+    def said(entry: Column) -> Column:
+        return F.when(is_object(entry), F.from_json(entry, _NEIGHBOR))
 
-    return F.transform(F.transform(entries, spelled_out), with_layer)
+    def item(entry: Column, said: Column) -> Column:
+        spelled_out = neighbor_item(said["peer"], said["layer"], said["topic"])
+        return F.when(said["peer"].isNull(), entry).otherwise(spelled_out)
+
+    # In two steps, as Spark would read an object once for each of its fields.
+    items = F.zip_with(entries, F.transform(entries, said), item)
+    return F.when(F.exists(entries, is_object), items).otherwise(entries)

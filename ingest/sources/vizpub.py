@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
 from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
-from ingest.sources.lines import TEXT_LIMIT
+from ingest.sources.lines import numbered
 from ingest.sources.reports import staged_tables
 from ingest.sources.vizpub_files import MERGED, read_nodes, recognised
 from ingest.sources.vizpub_nodes import BYTES, COUNTERS, node_records
@@ -48,7 +48,7 @@ class Vizpub(Source):
         return {
             **tables,
             "reports": _without_unset(tables["reports"]),
-            "quarantine": _quarantine(refused),
+            "quarantine": numbered(refused),
         }
 
     def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
@@ -89,13 +89,3 @@ def _without_unset(reports: DataFrame) -> DataFrame:
     told = {name: F.when(F.col(f"largest_{name}") > 0, F.col(name)) for name in COUNTERS}
     beside = reports.crossJoin(F.broadcast(largest))
     return beside.withColumns(told).select(*reports.columns)
-
-
-def _quarantine(refused: DataFrame) -> DataFrame:
-    """The quarantine rows; a `line` is the number of the node in its file."""
-    return refused.select(
-        "file",
-        F.greatest(F.col("position.row"), F.lit(1)).alias("line"),
-        "reason",
-        F.substring(F.make_valid_utf8("text"), 1, TEXT_LIMIT).alias("text"),
-    )

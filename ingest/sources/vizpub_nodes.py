@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ingest.report_fields import INT32, Array, Key, Kind, Object, Whole
-from ingest.report_records import OVERLAY, Report, RunHeader
+from ingest.report_records import Report, RunHeader
 from ingest.sources.base import DUPLICATES_OF_MESSAGE
 from ingest.sources.lines import INVALID_UTF8
 from ingest.sources.reports_schema import HEADER_COLUMNS, REPORT_COLUMNS
@@ -185,14 +185,13 @@ def _copies(way: str, far_end: str) -> str:
     )
 
 
-_NEIGHBOR = f"named_struct('peer', peer, 'layer', '{OVERLAY}', 'topic', CAST(NULL AS STRING))"
 # VizPub's sets and maps come in any order; sorted, what says the same is the same.
 _REPORT = {
     **dict.fromkeys(REPORT_COLUMNS, "CAST(NULL AS BIGINT)"),
     "peer": "node.id",
     "interval": "interval",
     "left": "false",
-    "neighbors": f"transform(array_sort(node.neighbors), peer -> {_NEIGHBOR})",
+    "neighbors": "array_sort(node.neighbors)",
     "topics": "array_sort(node.topics)",
     "roles": "CAST(NULL AS ARRAY<STRUCT<role: STRING, topic: STRING>>)",
     **{name: f"node.{theirs}" for name, theirs in COUNTERS.items()},

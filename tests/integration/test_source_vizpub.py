@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ingest.inventory import inventory
-from ingest.job import Job
+from ingest.job import Job, Measuring
 from ingest.manifest import Manifest
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, Observed, SourceOptions
@@ -72,7 +72,7 @@ def ingest(spark: SparkSession, workspace: Path, path: Path) -> StoredRun:
     found, options = inventory(spark, [str(path)], SOURCES), SourceOptions()
     with writing(workspace, "run") as writer:
         writer.begin(Manifest("run", found.source, (), {}))
-        job = Job(spark, writer, tuple(found.files), options, None)
+        job = Job(spark, writer, tuple(found.files), options, Measuring())
         for step in STAGES:
             step.run(job)
         return StoredRun(writer.directory, job.manifest)

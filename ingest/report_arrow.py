@@ -1,0 +1,206 @@
+"""Reports as columns: the grammar of a report, asked of Arrow arrays instead of JSON values.
+
+Whole columns are looked over at once. Only rows that look doubtful are judged one by one, by
+the grammar itself, so that a reason reads the same whatever a report came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.report_fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
+from ingest.report_records import Report
+
+Mask = npt.NDArray[np.bool_]
+
+_CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
+
+
+class UnfitType(Exception):
+    """A column cannot be what the grammar wants, whatever its values are."""
+
+
+def wanted(kind: Kind) -> str:
+    """What a column of the kind may be, in words."""
+    match kind:
+        case Array(item):
+            return f"list<{wanted(item)}>"
+        case Object(fields):
+            return f"struct<{', '.join(f'{n}: {wanted(k)}' for n, k in fields.items())}>"
+        case KeyOr(more):
+            return f"{wanted(Key())} or {wanted(more)}"
+        case Whole():
+            return "integer"
+        case Flag():
+            return "bool"
+        case _:
+            return "string or integer"
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The type that a column of the kind gets; the shorter one where there are two."""
+    match kind:
+        case Array(item):
+            return pa.list_(arrow_type(item))
+        case Object(fields):
+            return pa.struct([(name, arrow_type(inner)) for name, inner in fields.items()])
+        case Whole(most):
+            return pa.int32() if most <= INT32 else pa.int64()
+        case Flag():
+            return pa.bool_()
+        case _:
+            return pa.string()
+
+
+def shaped(values: pa.Array, kind: Kind) -> pa.Array:
+    """The values in the grammar's types, whole numbers of 64 bits; what a struct lacks is null.
+
+    Raises: UnfitType; ArrowInvalid for text that is not UTF-8.
+    """
+    found = values.type
+    if pa.types.is_dictionary(found):
+        return shaped(values.dictionary_decode(), kind)
+    if pa.types.is_null(found):
+        return pa.nulls(len(values), arrow_type(kind))
+    match kind:
+        case KeyOr(more):
+            shape = shaped(values, more if pa.types.is_struct(found) else Key())
+        case Array(item) if _is_list(found):
+            shape = relisted(values, shaped(values.flatten(), item))
+        case Object(fields) if pa.types.is_struct(found):
+            shape = _restructured(values, fields)
+        case Whole() if pa.types.is_integer(found):
+            shape = values.cast(pa.int64(), safe=False)
+        case Flag() if pa.types.is_boolean(found):
+            shape = values
+        case Key() | OneOf() if pa.types.is_integer(found):
+            shape = values.cast(pa.string())
+        case Key() | OneOf() if _is_text(found):
+            # By way of bytes, as only that way looks whether they are UTF-8.
+            shape = values.cast(pa.binary()).cast(pa.string())
+        case _:
+            raise UnfitType(str(found))
+    return shape
+
+
+def _is_list(found: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(found) for is_kind in kinds)
+
+
+def _is_text(found: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(found) for is_kind in kinds)
+
+
+def relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
+    """The same lists of other items."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
+
+
+def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
+    parts = dict(zip((f.name for f in structs.type), structs.flatten(), strict=True))
+    absent = pa.nulls(len(structs))
+    children = [shaped(parts.get(name, absent), kind) for name, kind in fields.items()]
+    return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())
+
+
+def doubtful(values: pa.Array, kind: Kind) -> Mask:
+    """Which of the values, `shaped`, the grammar may refuse; never one too few. Null is absent."""
+    match kind:
+        case KeyOr(more):
+            found = doubtful(values, more if pa.types.is_struct(values.type) else Key())
+        case Array(item):
+            found = _any_item_doubtful(values, item)
+        case Object(fields, required):
+            found = _any_field_doubtful(values, fields, required)
+        case Whole(most, least):
+            found = _mask(pc.or_(pc.less(values, least), pc.greater(values, most)))
+        case OneOf(words):
+            found = _mask(pc.and_(values.is_valid(), pc.invert(pc.is_in(values, pa.array(words)))))
+        case Key():
+            found = _unfit_names(values)
+        case _:
+            found = np.zeros(len(values), bool)
+    return found
+
+
+def _any_item_doubtful(lists: pa.Array, item: Kind) -> Mask:
+    flat = lists.flatten()
+    wrong = doubtful(flat, item) | _mask(flat.is_null())
+    found = np.zeros(len(lists), bool)
+    found[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
+    return found
+
+
+def _any_field_doubtful(
+    structs: pa.Array, fields: Mapping[str, Kind], required: tuple[str, ...]
+) -> Mask:
+    parts = dict(zip(fields, structs.flatten(), strict=True))
+    found = np.zeros(len(structs), bool)
+    for name, kind in fields.items():
+        found |= doubtful(parts[name], kind)
+    for name in required:
+        found |= _mask(pc.and_(parts[name].is_null(), structs.is_valid()))
+    return found
+
+
+def _unfit_names(names: pa.Array) -> Mask:
+    """Names come again and again, so each is looked at once."""
+    encoded = names.dictionary_encode()
+    empty = pc.equal(pc.binary_length(encoded.dictionary), 0)
+    unfit = pc.or_(empty, pc.match_substring_regex(encoded.dictionary, _CONTROL))
+    if not pc.any(unfit).as_py():
+        return np.zeros(len(names), bool)
+    return _mask(unfit.take(encoded.indices))
+
+
+def _mask(values: pa.Array) -> Mask:
+    """Null is no."""
+    found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[str]]]:
+    """The rows as structs of REPORT, and what is wrong with those that are refused, by row.
+
+    A batch without a column `format` holds reports. Raises: UnfitType, ArrowInvalid.
+    """
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns.setdefault("format", pa.repeat(Report.format, len(batch)))
+    rows = shaped(pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT)
+    suspected = np.flatnonzero(doubtful(rows, REPORT))
+    judged = zip(suspected.tolist(), rows.take(pa.array(suspected)).to_pylist(), strict=True)
+    wrong = {row: list(dict.fromkeys(REPORT.problems(value, ""))) for row, value in judged}
+    return rows, {row: problems for row, problems in wrong.items() if problems}
+
+
+def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:
+    """Columns that no report can have: name, type, and what it may be."""
+    for field in schema:
+        if kind := REPORT.fields.get(field.name):
+            try:
+                shaped(pa.nulls(0, field.type), kind)
+            except UnfitType:
+                yield field.name, str(field.type), wanted(kind)
+
+
+def unknown_columns(schema: pa.Schema) -> list[str]:
+    """Names that the contract does not know, as 'sent[].colour'."""
+    outline = {field.name: _outline(field.type) for field in schema}
+    return list(dict.fromkeys(REPORT.unknown(outline, "")))
+
+
+def _outline(found: pa.DataType) -> Any:
+    """A JSON value with all fields of a type."""
+    if pa.types.is_struct(found):
+        return {field.name: _outline(field.type) for field in found}
+    return [_outline(found.value_type)] if _is_list(found) else None
