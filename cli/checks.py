@@ -139,10 +139,19 @@ def _compiler(java: Java | VizpubError) -> Check:
 
 
 def _graphframes() -> Check:
-    given = os.environ.get("VIZPUB_GRAPHFRAMES_JARS", "")
-    there = all(Path(jar).is_file() for jar in given.split(",")) if given else False
-    get = "set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar"
-    return _optional("GraphFrames", given if there else None, "for very large overlays", get)
+    """Of the jars alone: whether they load is known when Spark runs."""
+    part, given = "GraphFrames", os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
+    locked = jar_set("graphframes")
+    get = f"set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar to those of {', '.join(locked.roots)}"
+    if given:
+        absent = [name for name in given.split(",") if not Path(name).expanduser().is_file()]
+        found = f"no file: {', '.join(absent)}" if absent else given
+        return Check(part, "missing" if absent else "ok", found, get, optional=True)
+    if absent_jars := missing("graphframes"):
+        found = f"{len(absent_jars)} of {len(locked.files)} jars are not cached"
+        get = f"vizpub ingest --engine graphframes; if that cannot fetch them, {get}"
+        return Check(part, "on first use", found, get, optional=True)
+    return Check(part, "ok", f"{locked.version}, for very large overlays", optional=True)
 
 
 def _browser() -> Check:

@@ -83,7 +83,24 @@ def test_optional_parts_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(tmp_path / "none.jar"))
     graphframes = found(tmp_path)["GraphFrames"]
     assert graphframes.state == "missing"
+    assert graphframes.found == f"no file: {tmp_path / 'none.jar'}"
     assert not graphframes.fails
     (jar := tmp_path / "some.jar").touch()
     monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(jar))
+    assert found(tmp_path)["GraphFrames"].state == "ok"
+
+
+def test_the_jars_of_graphframes_are_looked_for_where_they_are_fetched_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VIZPUB_GRAPHFRAMES_JARS", raising=False)
+    monkeypatch.delenv("VIZPUB_JARS", raising=False)
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
+    graphframes = found(tmp_path)["GraphFrames"]
+    assert (graphframes.state, graphframes.fails) == ("on first use", False)
+    assert "--engine graphframes" in graphframes.get
+    assert "VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar" in graphframes.get
+    (tmp_path / "cache" / "jars").mkdir(parents=True)
+    for artifact in read_lock()["graphframes"].files:
+        (tmp_path / "cache" / "jars" / artifact.file_name).touch()
     assert found(tmp_path)["GraphFrames"].state == "ok"
