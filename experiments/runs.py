@@ -226,9 +226,11 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
         return
     from ingest.sweep import spread
 
+    folders = [Folder(run.folder.path.absolute()) for run in runs]  # wherever executors work
+    plans = [run.plan for run in runs]
     spread(
         simulate_quietly,
-        [(run.plan, run.folder, again) for run, again in zip(runs, anew, strict=True)],
+        list(zip(plans, folders, anew, strict=True)),
         step="simulate",
         scratch=making.scratch,
         master=making.master,

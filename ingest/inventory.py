@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from glob import glob, has_magic
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -48,7 +49,7 @@ class Inventory:
 def inventory(
     spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], source_name: str = AUTO
 ) -> Inventory:
-    """Look at every file of the paths: files, folders (with all below them), globs, file: URIs.
+    """Look at every file of the paths: files, folders (with all below them), globs, URIs.
 
     Raises: UnknownName for a source there is not; InputError for a path that is not there,
     a folder without files, a named file or a whole input that no source recognises, an input
@@ -58,7 +59,9 @@ def inventory(
     given = {path: expand(path) for path in paths}
     looked_at = _look(spark, sorted({file for files in given.values() for file in files}), sources)
     source = _tell_source(looked_at, source_name, sources)
-    named = {found[0] for path, found in given.items() if len(found) == 1 and not _is_folder(path)}
+    named = {
+        min(found) for path, found in given.items() if len(found) == 1 and not _is_folder(path)
+    }
     files, skipped = _sort_out(looked_at, source, named)
     _check_taken(paths, named, files, skipped)
     by_path = {file.path: file for file in files}
@@ -83,27 +86,47 @@ def check_options(source: Source, options: SourceOptions) -> None:
             raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
 
 
-def expand(path: str) -> list[str]:
-    """The files a path stands for, absolute. Raises: InputError where there are none."""
+def expand(path: str) -> dict[str, int]:
+    """The files a path stands for, by absolute path or URI, with their sizes.
+
+    Raises: InputError where there are none, or where no file system knows the path.
+    """
     filesystem, inside = _located(path)
     info = filesystem.get_file_info(inside)
-    matches = sorted(glob(inside, recursive=True)) if has_magic(inside) else []
-    if info.type == fs.FileType.NotFound and matches:
-        return [file for match in matches for file in expand(match)]
     if info.type == fs.FileType.NotFound:
-        raise InputError(f"no such path: {path}", f"give files, folders or globs, {_EXAMPLE}")
-    if info.type == fs.FileType.File:
-        return [inside]
-    below = filesystem.get_file_info(fs.FileSelector(inside, recursive=True))
-    files = [entry.path for entry in below if entry.type == fs.FileType.File]
-    if not files:
+        matches = sorted(glob(inside, recursive=True)) if has_magic(inside) else []
+        if not matches:
+            raise InputError(f"no such path: {path}", f"give files, folders or globs, {_EXAMPLE}")
+        return {file: size for match in matches for file, size in expand(match).items()}
+    found = [info]
+    if info.type != fs.FileType.File:
+        below = filesystem.get_file_info(fs.FileSelector(inside, recursive=True))
+        found = [entry for entry in below if entry.type == fs.FileType.File]
+    if not found:
         raise InputError(f"{path} is a folder without files", f"give one with traces, {_EXAMPLE}")
-    return files
+    return {_named(path, filesystem, entry.path): entry.size for entry in found}
 
 
 def _located(path: str) -> tuple[fs.FileSystem, str]:
-    filesystem, inside = fs.FileSystem.from_uri(path if "://" in path else os.path.abspath(path))
-    return filesystem, inside
+    """The file system of a path or URI, and the path in it. Raises: InputError."""
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
+            path if "://" in path else os.path.abspath(path)
+        )
+        return found
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"no such path: {path}", str(error)) from error
+
+
+def _named(path: str, filesystem: fs.FileSystem, inside: str) -> str:
+    """How every machine finds a file that was found from `path`: without credentials."""
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return inside
+    given = urlsplit(path)
+    # What stores objects has the bucket in the path; what stores files is named before it.
+    place = given.netloc if inside.startswith("/") else ""
+    options = f"?{given.query}" if given.query else ""
+    return f"{given.scheme}://{place}{quote(inside)}{options}"
 
 
 def _look(spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]) -> list[Row]:
@@ -136,7 +159,8 @@ def _look_at_schema() -> pa.Schema:
 def _look_at(path: str, sources: Sequence[Source]) -> dict[str, object]:
     """One file: `unfit` says why no source is asked, `recognised` who said what it is."""
     try:
-        with fs.LocalFileSystem().open_input_stream(path, compression=None) as stream:
+        filesystem, inside = _located(path)
+        with filesystem.open_input_stream(inside, compression=None) as stream:
             hashed = _Hashed(stream)
             content = Content(hashed)
             head = _read_through(content)
@@ -170,8 +194,9 @@ def _unfit(path: str, hashed: _Hashed) -> str | None:
     if hashed.size == 0:
         return "empty"
     # Spark goes by the name, so a wrong one would make gibberish of the content.
+    name = path.partition("?")[0] if "://" in path else path
     for kind, (magic, suffixes) in _COMPRESSED.items():
-        packed, named = hashed.start.startswith(magic), path.endswith(suffixes)
+        packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
         if packed and not named:
             return f"{kind} content, but a name without {suffixes[0]}: rename it"
         if named and not packed:

@@ -90,7 +90,7 @@ class Job:
         if name not in self.manifest.tables:
             return None
         directory = self.writer.directory / self.manifest.tables[name].directory
-        return self.spark.read.parquet(str(directory))
+        return self.spark.read.parquet(_location(directory))
 
     def known(self, name: str) -> DataFrame:
         """A committed table that is there in any case."""
@@ -117,5 +117,10 @@ class Job:
         if not name.startswith("staged/"):
             meant = table(name)
             frame = conform(frame, meant).sortWithinPartitions(*meant.key)
-        frame.write.parquet(str(directory))
+        frame.write.parquet(_location(directory))
         return directory
+
+
+def _location(directory: Path) -> str:
+    # Hadoop's configuration may say that a path without a scheme is elsewhere.
+    return f"file://{directory.absolute()}"

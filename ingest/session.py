@@ -1,9 +1,10 @@
 """The one place that starts a SparkSession.
 
 Everything comes from configuration and environment, so `spark-submit`, a standalone
-cluster and a laptop run the same code; what is set here are defaults for the laptop, and
-each gives way to what the user configured. Only the driver's own JVM is started as said here
-(its memory by VIZPUB_SPARK_MEMORY), unless spark-submit started it.
+cluster and a laptop run the same code; what is set here are defaults, and each gives way to
+what the user configured. Only the driver's own JVM is started as said here (its memory by
+VIZPUB_SPARK_MEMORY), unless spark-submit started it. Executors on other machines are sent our
+packages, and are told nothing of this one's Java, Python and addresses.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ingest.cluster import check_shared, cores, is_local, shipped
 from model.errors import DiskFull, SparkFailed
 from model.java import find_java, spark_java_home
 
@@ -25,9 +27,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_SPACE = os.strerror(ENOSPC)
+_STOPPED = "methods on a stopped SparkContext"
 _LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_PER_CORE = 2
+"""Partitions of a shuffle: many small ones cost a small run more than anything else."""
+_LOCATORS = (
+    "model.compiled.PackedLocator",
+    *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
+)
+"""Where numba on an executor looks for what it compiled: before its own places, ours."""
 
 
 @contextmanager
@@ -36,25 +47,43 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session for the length of the block; `scratch` holds its temporary files.
 
-    `quick` trades peak speed for a quick start. Raises: JavaMissing.
+    `quick` trades peak speed for a quick start. Raises: JavaMissing, UseError where executors on
+    other machines do not see the scratch, and so the workspace it lies in, as it is seen here.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    _prepare_environment()
+    master = master or os.environ.get("SPARK_MASTER")
+    _prepare_environment(master)
     # What the JVM itself is started with; under spark-submit it runs already.
     start = SparkConf(loadDefaults=False).setAll(list(_of_the_jvm(quick).items()))
     SparkContext._ensure_initialized(conf=start)
     conf = SparkConf()  # from here on it knows what the user configured
-    if master or os.environ.get("SPARK_MASTER"):
-        conf.setMaster(master or os.environ["SPARK_MASTER"])
+    if master:
+        conf.setMaster(master)
     for key, value in _defaults(conf, scratch).items():
         conf.setIfMissing(key, value)
+    _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
-        yield spark
+        with _fitted(spark, conf, scratch):
+            yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path) -> Iterator[None]:
+    """The session as its executors need it, wherever they are."""
+    if is_local(spark.sparkContext.master):
+        yield
+        return
+    with shipped(spark.sparkContext, scratch):
+        tasks = cores(spark.sparkContext)
+        check_shared(spark.sparkContext, scratch, tasks)
+        if not conf.contains(_PARTITIONS):
+            spark.conf.set(_PARTITIONS, str(_PER_CORE * tasks))
+        yield
 
 
 @contextmanager
@@ -68,20 +97,34 @@ def failures_told(workspace: Path) -> Iterator[None]:
     except (Py4JError, PySparkException) as error:
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
-        causes = re.findall(r"^Caused by: (.+)", str(error), re.MULTILINE)
-        raise SparkFailed((causes or str(error).splitlines() or ["no message"])[-1]) from error
+        raise SparkFailed(_cause(str(error))) from error
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(workspace)) from error
         raise
 
 
-def _prepare_environment() -> None:
-    # Workers would otherwise take whatever `python3` comes first on PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def _cause(text: str) -> str:
+    """The line of a failure that says why."""
+    if _STOPPED in text:
+        return "its master does not answer, or has given the application up"
+    causes = re.findall(r"^(?:Caused by)?: (.+)", text, re.MULTILINE)
+    return str((causes or text.splitlines() or ["no message"])[-1])
+
+
+def _prepare_environment(master: str | None) -> None:
+    # A configuration of the user's may name a cluster, too.
+    configured = "SPARK_CONF_DIR" in os.environ or "SPARK_HOME" in os.environ
+    if is_local(master) and not (master is None and configured):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["JAVA_HOME"] = str(spark_java_home(find_java()))
+
+
+def _choose_python(conf: SparkConf) -> None:
+    """Which Python executors start: on this machine our own, not the first `python3` on PATH."""
+    own = sys.executable if is_local(conf.get("spark.master")) else "python3"
+    os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)
 
 
 def _of_the_jvm(quick: bool) -> dict[str, str]:
@@ -95,8 +138,8 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
 
 def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
     """What holds where the user said nothing."""
-    cores = os.cpu_count() or 2
-    master = conf.get("spark.master", None) or f"local[{cores}]"
+    here = os.cpu_count() or 2
+    master = conf.get("spark.master", None) or f"local[{here}]"
     defaults = {
         "spark.app.name": "vizpub",
         "spark.master": master,
@@ -105,14 +148,13 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.log.structuredLogging.enabled": "false",
     }
-    if master.startswith("local"):
-        scratch.mkdir(parents=True, exist_ok=True)
-        defaults |= {
-            # Many small partitions cost a small run more than anything else.
-            "spark.sql.shuffle.partitions": str(2 * cores),
-            "spark.local.dir": str(scratch),
-            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-        }
-    return defaults
+    if not is_local(master):
+        return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(_LOCATORS)}
+    scratch.mkdir(parents=True, exist_ok=True)
+    return defaults | {
+        _PARTITIONS: str(_PER_CORE * here),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }

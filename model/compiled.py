@@ -1,15 +1,23 @@
-"""How operations on arrays are compiled, and the words of their signatures."""
+"""How operations on arrays are compiled, where what was compiled is kept, and the words of their
+signatures.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from numba import config, njit
 from numba.core import types
+from numba.core.caching import _CacheLocator
 from numba.extending import intrinsic
+
+from model.artifacts import cache_path
 
 Integers = npt.NDArray[np.integer[Any]]
 Int32s = npt.NDArray[np.int32]
@@ -19,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 """Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""
+
+_PACKED = re.compile(r".*/(vizpub-[0-9a-f]+)\.zip/(.+)")
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -42,6 +52,45 @@ def compiled(*signature: Any) -> Callable[[Operation], Operation]:
             return cast(Operation, njit(told, **_OPTIONS)(function))
 
     return compile_one
+
+
+class PackedLocator(_CacheLocator):
+    """Where numba keeps what it compiled from our packages in one file, as executors get them
+    (ingest.shipping): in the user's cache, by the file's name, which tells its content.
+
+    Every session has that file in other directories. numba's own locators go by the path, and so
+    would compile everything anew for each. NUMBA_CACHE_LOCATOR_CLASSES names this one.
+    """
+
+    def __init__(self, function: Callable[..., Any], content: str, module: str) -> None:
+        self._content = content
+        self._line = function.__code__.co_firstlineno
+        self._folder = cache_path() / "numba" / content / Path(module).parent
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> PackedLocator | None:
+        """Null for a function of another origin, or where nothing can be written."""
+        found = _PACKED.fullmatch(py_file.replace(os.sep, "/"))
+        if found is None:
+            return None
+        locator = cls(py_func, *found.groups())
+        try:
+            locator.ensure_cache_path()  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return locator
+
+    def get_cache_path(self) -> str:
+        """Where it is kept."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """What would make it out of date: never, here."""
+        return self._content
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name in a module apart."""
+        return str(self._line)
 
 
 def _population(typing_context: Any, word: Any) -> Any:

@@ -113,10 +113,13 @@ def _blocks(all_lines: DataFrame) -> DataFrame:
 
 
 def _spark_reads(file: InputFile) -> bool:
-    """Hadoop hides names with these beginnings, cannot open a colon, and lacks zstandard."""
+    """Hadoop hides names with these beginnings, cannot open a colon, lacks zstandard, and
+    knows few of the file systems that Arrow does.
+    """
     name = PurePosixPath(file.path).name
     return (
         file.damage is None
+        and "://" not in file.path
         and not name.startswith(("_", "."))
         and not (":" in name or name.endswith((".zst", ".zstd")))
     )
@@ -125,7 +128,8 @@ def _spark_reads(file: InputFile) -> bool:
 def _read_in_spark(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    plain = [re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
+    # Hadoop's configuration may say that a path without a scheme is elsewhere.
+    plain = ["file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
     return spark.read.text(plain, lineSep="\n").select(
         F.col("_metadata.file_path").alias("file"),
         F.struct(

@@ -1,0 +1,51 @@
+"""Our packages as one file, for executors whose Python does not have them."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+PACKAGES = (
+    *("model", "cypher", "graphstore", "analytics", "ingest"),
+    *("simulators", "experiments", "cli"),
+)
+_LEFT_OUT = (".pyc", ".nbi", ".nbc")
+"""What Python and numba make from sources, for the machine they run on."""
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def pack(folder: Path) -> Path:
+    """Zip the packages as they are installed, with all their files, into the folder.
+
+    The same files always give the same bytes. The name tells the content,
+    `vizpub-<digest>.zip`: by it a machine knows what it has compiled already.
+    """
+    contents = dict(sorted(_contents()))
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    packed = folder / f"vizpub-{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in contents.items():
+            entry = zipfile.ZipInfo(name, _LONG_AGO)
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return packed
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    """Path below the packages' parent, and content, of every file."""
+    for package in PACKAGES:
+        yield from _below(files(package), package)
+
+
+def _below(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _below(entry, f"{path}/{entry.name}")
+        elif not entry.name.endswith(_LEFT_OUT):
+            yield f"{path}/{entry.name}", entry.read_bytes()

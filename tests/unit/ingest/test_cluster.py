@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ingest.cluster import _answer, _faults, is_local
+
+SEEN_BY_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+
+
+@pytest.mark.parametrize("master", [None, "local", "local[4]", "local[*]", "local[2,3]"])
+def test_what_runs_in_this_process(master: str | None) -> None:
+    assert is_local(master)
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://localhost:7077", "local-cluster[2,1,1024]", "yarn", "k8s://https://local"]
+)
+def test_what_runs_elsewhere(master: str) -> None:
+    assert not is_local(master)
+
+
+def faults(probe: Path, answers: list[tuple[str, str]]) -> list[str]:
+    return [fault.partition(": ")[2] for fault in _faults(probe, answers)]
+
+
+def test_a_folder_that_both_sides_see_has_no_fault(tmp_path: Path) -> None:
+    probe = tmp_path / "probe"
+    probe.touch()
+    assert faults(probe, [_answer(str(probe), task) for task in range(3)]) == []
+
+
+def test_a_folder_that_an_executor_lacks_is_a_fault(tmp_path: Path) -> None:
+    probe = tmp_path / "elsewhere" / "probe"
+    assert faults(probe, [_answer(str(probe), 0)]) == ["No such file or directory"]
+
+
+def test_a_folder_of_that_name_on_another_disk_is_a_fault(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        (folder / "probe").touch()
+    answer = _answer(str(there / "probe"), 0)
+    assert faults(here / "probe", [answer]) == ["what it writes is not seen here"]
+
+
+@SEEN_BY_ROOT
+def test_a_folder_that_an_executor_may_not_write_is_a_fault(tmp_path: Path) -> None:
+    probe = tmp_path / "probe"
+    probe.touch()
+    tmp_path.chmod(0o500)
+    assert faults(probe, [_answer(str(probe), 0)]) == ["Permission denied"]

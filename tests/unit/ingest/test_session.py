@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+from errno import ENOSPC
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ingest.session import failures_told
+from model.errors import DiskFull, SparkFailed
+
+UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
+: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
+This stopped SparkContext was created at:
+
+java.base/java.lang.Thread.run(Thread.java:840)
+"""
+OF_JAVA = """An error occurred while calling o42.parquet.
+: org.apache.spark.SparkException: Job aborted.
+\tat org.apache.spark.Some.method(Some.scala:1)
+{cause}\t... 24 more
+"""
+
+
+def told(error: Exception) -> str:
+    with pytest.raises(SparkFailed) as caught, failures_told(Path("there")):
+        raise error
+    return caught.value.cause
+
+
+def test_a_master_that_does_not_answer_is_told() -> None:
+    assert told(Py4JError(UNANSWERED)).startswith("its master does not answer")
+
+
+def test_the_last_cause_is_told() -> None:
+    cause = "Caused by: java.io.IOException: first\nCaused by: java.io.IOException: second\n"
+    assert told(Py4JError(OF_JAVA.format(cause=cause))) == "java.io.IOException: second"
+
+
+def test_without_a_cause_the_failure_itself_is_told() -> None:
+    assert told(Py4JError(OF_JAVA.format(cause=""))).endswith("SparkException: Job aborted.")
+
+
+def test_what_python_raised_in_a_task_is_told() -> None:
+    assert told(PySparkException("Traceback …\n  File x\nValueError: no")) == "ValueError: no"
+
+
+def test_a_full_disk_is_told() -> None:
+    with pytest.raises(DiskFull), failures_told(Path("there")):
+        raise Py4JError(f"Caused by: java.io.IOException: {os.strerror(ENOSPC)}")

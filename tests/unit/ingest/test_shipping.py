@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from ingest import shipping
+from ingest.shipping import PACKAGES, pack
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pack(tmp_path_factory.mktemp("packed"))
+
+
+def test_the_packages_are_those_of_the_wheel() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert list(PACKAGES) == project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+def test_all_that_is_read_at_run_time_is_in_it(packed: Path) -> None:
+    names = set(ZipFile(packed).namelist())
+    for pattern in ("*.py", "*.cypher", "*.toml", "*.lock", "*.properties"):
+        for package in PACKAGES:
+            for path in (ROOT / package).rglob(pattern):
+                assert str(path.relative_to(ROOT)) in names
+
+
+def test_what_is_made_from_sources_is_not(packed: Path) -> None:
+    endings = {Path(name).suffix for name in ZipFile(packed).namelist()}
+    assert not endings & {".pyc", ".nbi", ".nbc"}
+
+
+def test_the_same_files_give_the_same_bytes(packed: Path, tmp_path: Path) -> None:
+    again = pack(tmp_path)
+    assert again.name == packed.name
+    assert again.read_bytes() == packed.read_bytes()
+
+
+def test_the_name_tells_the_content(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipping, "PACKAGES", PACKAGES[:-1])
+    assert pack(tmp_path).name != packed.name
+
+
+def test_it_is_imported_as_it_is(packed: Path, tmp_path: Path) -> None:
+    code = "import ingest.reports, model.tables; print(ingest.reports.__file__)"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(packed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told.strip() == str(packed / "ingest" / "reports.py")

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+KERNEL = """
+from model.compiled import compiled
+
+@compiled("int64(int64)")
+def twice(x):
+    return {factor} * x
+"""
+CALL = """
+from kernels.twice import twice
+print(twice(21), sum(twice.stats.cache_hits.values()))
+"""
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Imports the kernel as an executor does: from a zip in a directory that is new each time."""
+
+    def call(name: str, factor: int = 2, cache: Path = tmp_path / "cache") -> str:
+        folder = tmp_path / f"executor-{len(list(tmp_path.glob('executor-*')))}"
+        folder.mkdir()
+        with ZipFile(folder / name, "w") as archive:
+            archive.writestr("kernels/__init__.py", "")
+            archive.writestr("kernels/twice.py", KERNEL.format(factor=factor))
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{folder / name}{os.pathsep}{ROOT}",
+            "NUMBA_CACHE_LOCATOR_CLASSES": "model.compiled.PackedLocator,UserProvidedCacheLocator",
+            "VIZPUB_CACHE": str(cache),
+        }
+        return subprocess.run(
+            [sys.executable, "-c", CALL],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    return call
+
+
+def test_what_was_compiled_is_found_from_another_directory(run: Run) -> None:
+    assert run("vizpub-0a1b.zip") == "42 0"
+    assert run("vizpub-0a1b.zip") == "42 1"
+
+
+def test_other_code_is_compiled_anew(run: Run) -> None:
+    assert run("vizpub-0a1b.zip") == "42 0"
+    assert run("vizpub-2c3d.zip", factor=3) == "63 0"
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_each_time(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert run("vizpub-0a1b.zip", cache=tmp_path / "file") == "42 0"
+
+
+def test_another_archive_is_none_of_ours(run: Run, tmp_path: Path) -> None:
+    assert run("others.zip") == "42 0"
+    assert not (tmp_path / "cache").exists()
