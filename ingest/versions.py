@@ -8,6 +8,7 @@ changes and not with the number of intervals.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -45,16 +46,16 @@ def coalesce(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
     a  3  5    →    a  0  5
     a  9  10        a  9  10
     """
-    by_start = Window.partitionBy(*keys).orderBy("vf", "vt")
-    reached = F.max("vt").over(by_start.rowsBetween(Window.unboundedPreceding, -1))
-    starts = F.when(reached.isNull() | (F.col("vf") > reached), 1).otherwise(0)
-    return (
-        spans.withColumn("starts", starts)
-        .withColumn("island", F.sum("starts").over(by_start))
-        .groupBy(*keys, "island")
-        .agg(F.min("vf").alias("vf"), F.max("vt").alias("vt"))
-        .drop("island")
+    alike = Window.partitionBy(*keys)
+    by_start = alike.orderBy("vf", "vt")
+    earlier = by_start.rowsBetween(Window.unboundedPreceding, -1)
+    starts = (
+        spans.withColumns({"reached": F.max("vt").over(earlier), "top": F.max("vt").over(alike)})
+        .where("reached IS NULL OR vf > reached")
+        # What was reached before the next one starts is the end of this one.
+        .withColumn("vt", F.coalesce(F.lead("reached").over(by_start), "top"))
     )
+    return starts.select(*keys, "vf", "vt")
 
 
 def clip(spans: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
@@ -62,14 +63,18 @@ def clip(spans: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
 
     `presence` holds peer, vf, vt, disjoint per peer. Same columns as `spans`.
     """
-    stay = presence.select(
-        F.col("peer").alias(peer), F.col("vf").alias("from"), F.col("vt").alias("to")
-    )
+    stay = _stays(presence, peer)
     return (
         spans.join(stay, peer)
         .where("vf < to AND from < vt")
         .withColumns({"vf": F.greatest("vf", "from"), "vt": F.least("vt", "to")})
         .select(*spans.columns)
+    )
+
+
+def _stays(presence: DataFrame, peer: str) -> DataFrame:
+    return presence.select(
+        F.col("peer").alias(peer), F.col("vf").alias("from"), F.col("vt").alias("to")
     )
 
 
@@ -86,6 +91,22 @@ def without(spans: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFra
     start = F.when(F.col("whole"), F.col("vf")).otherwise(F.col("vt"))
     gaps = marked.select(*keys, start.alias("vf"), F.least(end, next_one).alias("vt"))
     return gaps.where("vf < vt")
+
+
+def outside(spans: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
+    """The parts of the spans in which one of the peers named by the columns is not present.
+
+    What `without` gives for the spans and what `clip` leaves of them; but only spans that some
+    stay does not cover, which are few, are moved. Same columns as `spans`.
+    """
+    torn, rest = spans.limit(0), spans
+    for peer in peers:
+        stay = _stays(presence, "there")
+        covers = [rest[peer] == stay["there"], stay["from"] <= rest["vf"], rest["vt"] <= stay["to"]]
+        torn = torn.unionAll(rest.join(stay, covers, "left_anti"))
+        rest = rest.join(stay, covers, "left_semi")
+    kept = reduce(lambda pieces, peer: clip(pieces, presence, peer), peers, torn)
+    return without(torn, kept, [name for name in spans.columns if name not in ("vf", "vt")])
 
 
 def close_at(spans: DataFrame, end: int) -> DataFrame:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ingest.versions import clip, close_at, coalesce, lives, without
+from ingest.versions import clip, close_at, coalesce, lives, outside, without
 from model.clock import OPEN
 
 pytestmark = pytest.mark.spark
@@ -227,6 +227,14 @@ def test_all_is_left_where_nothing_was_kept(
     clipped: tuple[DataFrame, DataFrame], links: Spans
 ) -> None:
     assert collected(without(clipped[0], clipped[0].limit(0), LINK), LINK) == links
+
+
+def test_what_is_outside_presence_is_what_was_clipped_off(
+    clipped: tuple[DataFrame, DataFrame], presence: DataFrame
+) -> None:
+    found = collected(outside(clipped[0], presence, "src", "dst"), LINK)
+    assert found == collected(without(*clipped, LINK), LINK)
+    assert found
 
 
 def test_subscriptions_are_clipped_to_their_peer(
