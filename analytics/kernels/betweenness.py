@@ -15,8 +15,9 @@ from analytics.kernels.adjacency import Peers, reverse, row
 from model.compiled import Floats, Int32s, Int64s, compiled
 
 _LANES = 32
-_SHALLOW = 10
-"""Hops up to which lanes are faster, measured on random overlays and on rings of neighbours."""
+_SHALLOW, _FEW = 10, 16_384
+"""Hops up to which lanes are faster, measured on random overlays and on rings of neighbours, and
+peers whose lanes a processor still has near by: of more, lanes are faster up to half the hops."""
 
 
 @compiled("(int64[::1], uint32[::1], uint32, int32[::1], uint32[::1], float64[::1])")
@@ -163,7 +164,7 @@ def dependencies(ptr: Int64s, idx: Peers, sources: Peers, hops: int) -> Floats:
     The dependency of s on v is the share of the shortest paths from s through v, summed over
     their targets; over all sources it adds up to betweenness by ordered pairs, not normalised.
     """
-    if hops <= _SHALLOW:
+    if hops <= (_SHALLOW if ptr.size <= _FEW else _SHALLOW // 2):
         sums: Floats = _in_lanes(ptr, idx, sources).sum(axis=2)
         return sums
     return _one_by_one(ptr, idx, sources)

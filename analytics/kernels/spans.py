@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.compiled import Int32s, Integers, compiled
+from model.compiled import Int32s, Int64s, Integers, compiled
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Spans:
         No span may start before the window. One interval follows from the one before: who enters
         is merged in, who has left is passed over. O(alive + entering) per interval.
         """
-        order = np.argsort(self.start, kind="stable").astype(np.int32)
+        places = np.arange(self.start.size, dtype=np.int32)
+        order = _ordered(self.start - window.start, places).astype(np.int32)
         bounds = np.searchsorted(self.start[order], np.arange(window.start, window.stop + 1))
         alive = np.empty(0, np.int32)
         for interval, begin, end in zip(window, bounds[:-1], bounds[1:], strict=True):
@@ -44,8 +45,22 @@ def clipped_spans(
     start = np.maximum(lives[0], window.start)
     stop = np.minimum(lives[1], window.stop)
     inside = np.flatnonzero(start < stop)
-    order = inside[np.lexsort((start[inside], pairs[1][inside], pairs[0][inside]))]
+    order = inside[_ordered(pairs[0][inside], pairs[1][inside], start[inside] - window.start)]
     return Spans(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
+
+
+def _ordered(*columns: Integers) -> Int64s:
+    """The order by the first column, then the second and so on; none has negative numbers.
+
+    As one number each, if they fit: that is sorted ten times as fast.
+    """
+    widths = [int(column.max(initial=0)).bit_length() for column in columns]
+    if sum(widths) > 63:
+        return np.lexsort(columns[::-1])
+    key = np.zeros(columns[0].size, np.int64)
+    for column, width in zip(columns, widths, strict=True):
+        key = (key << width) | column
+    return np.argsort(key)
 
 
 @compiled("(int32[::1], int32[::1], int32[::1], int32[::1])")
@@ -66,15 +81,15 @@ def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ..
 def _advance(alive: Int32s, entering: Int32s, stop: Int32s, interval: int) -> Int32s:
     """Both ascending lists as one, without the spans that have stopped by this interval."""
     merged = np.empty(alive.size + entering.size, np.int32)
-    i, j, count = 0, 0, 0
-    while i < alive.size or j < entering.size:
-        if j == entering.size or (i < alive.size and alive[i] < entering[j]):
-            span = alive[i]
-            i += 1
-        else:
-            span = entering[j]
-            j += 1
-        if stop[span] > interval:
-            merged[count] = span
-            count += 1
+    i, j, count = np.uint64(0), np.uint64(0), 0
+    while i < alive.size and j < entering.size:
+        stays = alive[i] < entering[j]
+        merged[np.uint64(count)] = span = alive[i] if stays else entering[j]
+        i += np.uint64(stays)
+        j += np.uint64(not stays)
+        count += stop[np.uint32(span)] > interval
+    for rest in (alive[i:], entering[j:]):
+        for span in rest:
+            merged[np.uint64(count)] = span
+            count += stop[np.uint32(span)] > interval
     return merged[:count]
