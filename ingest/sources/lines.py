@@ -29,6 +29,8 @@ TEXT_LIMIT = 1024
 
 _READ_IN_PYTHON = "file string, row bigint, text binary, cut boolean"
 _BATCH = 4096
+_LARGE = 2**23
+"""Bytes of a packed file whose lines are worth moving to where there is time for them."""
 
 
 def read_lines(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
@@ -42,7 +44,7 @@ def read_lines(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
         file:/data/17.ndjson      (0, 0)  {"format": "vizpub.report/1", "peer": …   false
         file:/data/18.ndjson.gz   (0, 1)  {"format": "vizpub.report/1", "pe         true
     """
-    whole = [file.path for file in files if _spark_reads(file)]
+    whole = [file for file in files if _spark_reads(file)]
     others = [file.path for file in files if not _spark_reads(file)]
     if not others:
         return _read_in_spark(spark, whole)
@@ -125,12 +127,12 @@ def _spark_reads(file: InputFile) -> bool:
     )
 
 
-def _read_in_spark(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+def _read_in_spark(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
     from pyspark.sql import functions as F
 
     # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    plain = ["file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path) for path in paths]
-    return spark.read.text(plain, lineSep="\n").select(
+    plain = ["file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", file.path) for file in files]
+    found = spark.read.text(plain, lineSep="\n").select(
         F.col("_metadata.file_path").alias("file"),
         F.struct(
             F.col("_metadata.file_block_start").alias("block"),
@@ -139,6 +141,14 @@ def _read_in_spark(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         F.col("value").alias("text"),
         F.lit(False).alias("cut"),
     )
+    tasks = spark.sparkContext.defaultParallelism
+    # A packed file is read by one task; what is done with its lines need not be.
+    return found.repartition(tasks, "position.row") if _is_spread_badly(files, tasks) else found
+
+
+def _is_spread_badly(files: Sequence[InputFile], tasks: int) -> bool:
+    large = [file for file in files if file.path.endswith(".gz") and file.size >= _LARGE]
+    return bool(large) and len(files) < tasks
 
 
 def _read_in_python(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from ingest.sources import lines
 from ingest.sources.base import InputFile
 from ingest.sources.lines import quarantine, read_lines
 
@@ -105,3 +106,18 @@ def test_quarantined_text_is_clipped_and_made_readable(spark: SparkSession, tmp_
     (row,) = quarantine(lines.withColumn("reason", F.lit("why")), lines).collect()
     assert (row.file, row.line, row.reason) == (str(path), 1, "why")
     assert row.text == "\ufffd" + "é" * 1023
+
+
+def test_the_lines_of_one_large_packed_file_are_spread(
+    spark: SparkSession, files: list[InputFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = [file for file in files if file.path.endswith("packed.ndjson.gz")]
+    # As digits: not every line is UTF-8.
+    columns = ("file", "position", F.hex(F.col("text").cast("binary")).alias("text"), "cut")
+    by_one = read_lines(spark, packed).select(*columns)
+    monkeypatch.setattr(lines, "_LARGE", 1)
+    spread = read_lines(spark, packed).select(*columns)
+    assert (by_one.rdd.getNumPartitions(), spread.rdd.getNumPartitions()) == (1, 2)
+    assert sorted(spread.collect()) == sorted(by_one.collect())
+    refused = spread.where("position.row = 7").withColumn("reason", F.lit("wrong"))
+    assert [row.line for row in quarantine(refused, spread).collect()] == [8]
