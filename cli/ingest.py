@@ -85,6 +85,9 @@ class Handling:
     replace: Annotated[bool, typer.Option("--replace", help="Make a run of that name anew.")] = (
         False
     )
+    append: Annotated[
+        bool, typer.Option("--append", help="Add files of later intervals to the run.")
+    ] = False
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
     ] = False
@@ -105,7 +108,8 @@ def ingest(
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
     What cannot be read goes to the table `quarantine` and is counted; the rest is ingested.
-    A run that was stopped goes on where it was with the same command.
+    A run that was stopped goes on where it was with the same command. With --append the run
+    grows by those of the files that it does not have yet.
 
     Examples:
 
@@ -113,6 +117,7 @@ def ingest(
     vizpub ingest traces/ --run monday
     vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    vizpub ingest reports/ --run live --append
     ```
     """
     from ingest.pipeline import ingest as run_ingest
@@ -126,7 +131,7 @@ def ingest(
         settings.say(refused)
     if not handling.no_load:
         load_stored(settings, outcome.run)
-    elif handling.replace:
+    elif handling.replace or handling.append:
         remove_stale(settings, outcome.run)
     if handling.strict:
         _check_nothing_refused(outcome.run)
@@ -155,6 +160,7 @@ def _request(
             Measures(not reading.no_betweenness, budget=reading.budget),
         ),
         replace=handling.replace,
+        append=handling.append,
         master=handling.master,
     )
 

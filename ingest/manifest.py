@@ -110,7 +110,7 @@ class Manifest:
     carry: dict[str, TableEntry] = field(default_factory=dict)
     """What an append needs to know beside the tables."""
     totals: dict[str, int] = field(default_factory=dict)
-    """Counts that an append adds to; see Description.totals."""
+    """What an append adds to; see Description.totals."""
     extends: str = ""
     """The identity of the run that this one is to take the place of; empty = of none."""
     boundary: Boundary | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,11 +16,23 @@ from analytics.dissemination import Messages, measure_messages
 from analytics.structure import Versions, chosen_engine, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
+from ingest.growth import (
+    carried_in,
+    check_telling,
+    end_of,
+    find_boundary,
+    known_names,
+    observed_of_messages,
+    recent,
+    structure_from_boundary,
+    unsettled,
+)
 from ingest.job import Job
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, Observed
-from ingest.versions import clip, close_at, coalesce, without
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description
+from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
 
+_OF_ROLE = ("peer", "role", "topic")
 _ARRIVALS_PER_BUCKET = 1_000_000
 """Receptions that one task holds at once to follow their chains."""
 
@@ -44,7 +57,9 @@ def _parse(job: Job) -> None:
 
 
 def _describe(job: Job) -> None:
-    told = job.source.describe(job.staged("parsed"), job.options)
+    told = job.source.describe(job.parsed(), job.options)
+    if job.base is not None:
+        check_telling(job.base.unknown, told.unknown)
     job.commit(
         "describe",
         {},
@@ -56,6 +71,7 @@ def _describe(job: Job) -> None:
         ended=told.ended,
         unknown=tuple(told.unknown),
         notes=dict(told.notes),
+        totals=dict(told.totals),
     )
     job.writer.accept()
 
@@ -75,29 +91,46 @@ def _described(job: Job) -> Description:
     )
 
 
-def _observed(job: Job) -> Observed:
-    return job.source.observe(job.staged("parsed"), _described(job), job.options)
-
-
 def _observe(job: Job) -> None:
-    tables = dense.observed_tables(_observed(job))
-    job.commit("observe", {f"staged/observed.{name}": frame for name, frame in tables.items()})
+    parsed, described = job.parsed(), _described(job)
+    observed = job.source.observe(parsed, described, job.options)
+    tables = {
+        f"staged/observed.{name}": unsettled(job, frame)
+        for name, frame in dense.observed_tables(observed).items()
+    }
+    if job.source.appendable and not described.ended:
+        carried = job.source.carry(parsed, described, job.options)
+        tables |= {f"staged/carry.{name}": frame for name, frame in carried.items()}
+    job.commit("observe", tables)
 
 
 def _index(job: Job) -> None:
-    observed = job.staged("observed")
-    peers = dense.peer_index(observed, job.clock, job.source.peer_key)
-    topics = dense.topic_index(observed, job.clock)
-    has_messages = "publications" in observed
+    observed, clock = job.staged("observed"), job.clock
+    known_peers = known_names(job, "peers", "key AS name", "key", "peer AS index")
+    known_topics = known_names(job, "topics", "key AS name", "topic AS index")
+    boundary = job.base and find_boundary(job, observed)
+    if (reported := job.before("peers")) is not None:
+        told = reported.where("reports").select("key", "reports", F.lit(None).alias("interval"))
+        observed["peers"] = observed["peers"].unionByName(told).dropDuplicates(["key"])
+    peers = dense.peer_index(observed, clock, job.source.peer_key, known_peers)
+    topics = dense.topic_index(observed, clock, known_topics)
+    messages = None
+    if "publications" in observed:
+        known = known_names(job, "publications", "key AS name", "message AS index")
+        if known and boundary:
+            touched = known.names.where(F.col("index") >= boundary.message)
+            known = dense.Known(touched, known.taken)
+        messages = dense.message_index(observed, known)
     job.commit(
         "index",
         {
             "staged/index.peers": peers,
             "staged/index.topics": topics,
-            "staged/index.messages": dense.message_index(observed) if has_messages else None,
+            "staged/index.messages": messages,
             "peers": peers.select(F.col("index").alias("peer"), "key", "reports"),
             "topics": topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
         },
+        boundary=boundary,
     )
 
 
@@ -110,28 +143,22 @@ def _presence(job: Job) -> None:
     rows = job.staged("observed").get("presence")
     if rows is None:
         return job.commit("presence", {})
-    stays = coalesce(dense.with_peers(rows, _indices(job), "peer"), ["peer"])
-    return job.commit("presence", {"presence": _ended(job, stays)})
-
-
-def _ended(job: Job, spans: DataFrame) -> DataFrame:
-    """Where the source marks its end, what is open closes after the last interval."""
-    if not job.manifest.ended:
-        return spans
-    return close_at(spans, job.clock.sampling_tick(job.clock.last) + 1)
+    stays = dense.with_peers(rows, _indices(job), "peer")
+    return job.commit("presence", {"presence": _maximal(job, stays, ("peer",), "presence")})
 
 
 def _versions(job: Job) -> None:
-    observed, presence = job.staged("observed"), job.table("presence")
-    links = _maximal(job, observed.get("links"), ("src", "dst", "layer", "topic"))
+    observed, presence = job.staged("observed"), job.made("presence")
+    of_link = ("src", "dst", "layer", "topic")
+    links = _dense(job, observed.get("links"), of_link, "links", "dangling_links")
     kept = dangling = None
     if links is not None:
         links = links.persist()  # what is kept and what is not are made from the same
         kept = links if presence is None else clip(clip(links, presence, "src"), presence, "dst")
-        dangling = without(links, kept, ["src", "dst", "layer", "topic"])
+        dangling = links.limit(0) if presence is None else outside(links, presence, "src", "dst")
     spans = {
-        "subscriptions": _maximal(job, observed.get("subscriptions"), ("peer", "topic")),
-        "roles": _maximal(job, observed.get("roles"), ("peer", "role", "topic")),
+        name: _dense(job, observed.get(name), keys, name)
+        for name, keys in (("subscriptions", ("peer", "topic")), ("roles", _OF_ROLE))
     }
     if presence is not None:
         spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
@@ -141,25 +168,35 @@ def _versions(job: Job) -> None:
         job.spark.catalog.clearCache()
 
 
-def _maximal(job: Job, rows: DataFrame | None, keys: tuple[str, ...]) -> DataFrame | None:
-    """Observed spans as dense, maximal versions."""
+def _dense(
+    job: Job, rows: DataFrame | None, keys: tuple[str, ...], *tables: str
+) -> DataFrame | None:
+    """Observed spans as dense, maximal versions; `tables` are those that they go to."""
     if rows is None:
         return None
     indices = _indices(job)
     peers = [key for key in keys if key in dense.PEER_COLUMNS]
-    return _ended(
-        job, coalesce(dense.with_topics(dense.with_peers(rows, indices, *peers), indices), keys)
-    )
+    spans = dense.with_topics(dense.with_peers(rows, indices, *peers), indices)
+    return _maximal(job, spans, keys, *tables)
+
+
+def _maximal(job: Job, spans: DataFrame, keys: tuple[str, ...], *tables: str) -> DataFrame:
+    """Maximal versions, which go on from what the tables hold; where the source marks its end,
+    what is open closes after the last interval.
+    """
+    parts = [spans, *(carried_in(job, name) for name in tables if job.before(name) is not None)]
+    versions = coalesce(reduce(DataFrame.unionByName, parts), keys)
+    return close_at(versions, end_of(job.clock)) if job.manifest.ended else versions
 
 
 def _messages(job: Job) -> None:
-    observed, indices = job.staged("observed"), _indices(job)
+    observed, indices = observed_of_messages(job), _indices(job)
+    traffic = job.staged("observed").get("traffic")
+    if traffic is not None and job.base is not None and job.base.clock is not None:
+        traffic = traffic.where(F.col("interval") > job.base.clock.last)
     tables: dict[str, DataFrame | None] = {
         name: frame and dense.with_peers(frame, indices, "peer")
-        for name, frame in (
-            ("traffic", observed.get("traffic")),
-            ("staged/untold", observed.get("untold")),
-        )
+        for name, frame in (("traffic", traffic), ("staged/untold", observed.get("untold")))
     }
     if "publications" in observed:
         tables["publications"] = messages.publications(observed, indices)
@@ -168,28 +205,36 @@ def _messages(job: Job) -> None:
 
 
 def _receptions(job: Job) -> None:
-    observed = job.staged("observed")
+    observed = observed_of_messages(job)
     rows = None
     if "receptions" in observed:
-        arrivals = job.manifest.tables["staged/observed.receptions"].rows
+        entries = [job.manifest.tables["staged/observed.receptions"]]
+        entries += [job.base.tables["receptions"]] if job.base else []
+        arrivals = sum(entry.rows for entry in entries)
         rows = messages.receptions(
             observed,
             _indices(job),
-            job.known("publications"),
+            _made(job, "publications"),
             job.table("subscriptions"),
             buckets=job.parallelism + arrivals // _ARRIVALS_PER_BUCKET,
         )
     job.commit("receptions", {"receptions": rows})
 
 
+def _made(job: Job, name: str) -> DataFrame:
+    frame = job.made(name)
+    assert frame is not None, name
+    return frame
+
+
 def _structure(job: Job) -> None:
-    presence = job.table("presence")
+    presence = job.made("presence")
     if presence is None:
         return job.commit("structure", {})
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
-    links, subscriptions = job.table("links"), job.table("subscriptions")
+    links, subscriptions = job.made("links"), job.made("subscriptions")
     layers = job.measuring.layers
-    if links is not None and layers:
+    if links is not None and layers and job.base is None:
         _check_layers(links, layers)
     versions = Versions(
         presence,
@@ -197,8 +242,9 @@ def _structure(job: Job) -> None:
         nothing.limit(0) if subscriptions is None else subscriptions,
         peers=job.manifest.tables["peers"].rows,
     )
+    clock = replace(job.clock, first=max(job.since, job.clock.first))
     engine = chosen_engine(job.measuring.engine)
-    rows = measure(versions, job.clock, job.measuring.measures, engine)
+    rows = measure(versions, clock, job.measuring.measures, engine)
     return job.commit("structure", {"staged/structure": rows}, engines={"structure": engine})
 
 
@@ -214,9 +260,9 @@ def _message_metrics(job: Job) -> None:
     if "publications" in job.manifest.tables:
         rows = measure_messages(
             Messages(
-                job.known("publications"),
-                job.table("receptions"),
-                job.known("rejections"),
+                _made(job, "publications"),
+                job.made("receptions"),
+                _made(job, "rejections"),
                 job.table("subscriptions"),
                 job.table("staged/untold"),
                 duplicates_known=_duplicates_known(job),
@@ -233,18 +279,18 @@ def _peer_and_topic_metrics(job: Job) -> None:
     seen = Seen(
         job.clock,
         job.known("peers"),
-        structure=job.table("staged/structure"),
+        structure=structure_from_boundary(job),
         subscriptions=job.table("subscriptions"),
-        traffic=job.table("traffic"),
+        traffic=recent(job, job.table("traffic")),
         publications=job.table("publications"),
-        receptions=job.table("receptions"),
+        receptions=recent(job, job.table("receptions")),
         untold=job.table("staged/untold"),
         duplicates_known=_duplicates_known(job),
         links_known=job.table("links") is not None,
     )
     tables: dict[str, DataFrame | None] = {
-        "metrics/peers": peers_table(seen),
-        "metrics/topics": topics_table(seen, job.table("metrics/messages")),
+        "metrics/peers": recent(job, peers_table(seen)),
+        "metrics/topics": recent(job, topics_table(seen, job.table("metrics/messages"))),
     }
     job.commit("peer and topic metrics", tables)
 
@@ -252,9 +298,9 @@ def _peer_and_topic_metrics(job: Job) -> None:
 def _overlay_metrics(job: Job) -> None:
     dangling = job.table("dangling_links")
     metrics = Metrics(
-        job.clock,
-        job.known("metrics/peers"),
-        job.table("staged/structure"),
+        replace(job.clock, first=max(job.boundary.interval, job.clock.first)),
+        _made(job, "metrics/peers"),
+        structure_from_boundary(job),
         job.table("metrics/messages"),
         job.table("publications"),
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
@@ -271,8 +317,9 @@ def _finish(job: Job) -> None:
     if engine := engines.get("structure"):
         overlay = job.known("metrics/overlay")
         engines = measured_by(engine, job.measuring.measures, overlay)
+    carry = job.carried() if job.source.appendable and not job.manifest.ended else {}
     done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
-    job.writer.commit(replace(done, tables=kept))
+    job.writer.commit(replace(done, tables=kept, carry=carry, extends="", boundary=None))
     job.writer.sweep()
 
 

@@ -123,7 +123,8 @@ class InputsDiffer(UseError):
         return (
             f"run '{self.run}' exists and was made from something else "
             f"({'; '.join(self.differences)}); "
-            "give another --run NAME, or --replace to make it anew"
+            "give another --run NAME, --replace to make it anew, "
+            "or --append to add files that come after it"
         )
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+BEFORE = "before."
+"""Begins the names of staged tables that an append has from the run; see Source.carry."""
 DUPLICATES_OF_MESSAGE = "duplicates of a message"
 """What a source cannot tell that lists first arrivals alone; see Description.unknown."""
 
@@ -70,6 +72,8 @@ class Description:
     """What the source cannot tell, in words for people."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
+    totals: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """What an append adds to; it finds them as the one row of `before.totals`."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,23 @@ class Source(Protocol):
     """The word for `--source`."""
     options: frozenset[str]
     """Names of the SourceOptions that it understands."""
+    appendable: bool = False
+    """What comes later changes nothing of what was, but what was open: see `carry`."""
 
     def peer_key(self, peer: Column) -> Column:
         """A peer's name in the observed tables → its key. The two differ where the names are
         an encoding that is dear to undo for every row.
         """
         return peer
+
+    def carry(
+        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+    ) -> dict[str, DataFrame]:
+        """What an append has to know of the records so far: small tables by name, that its
+        `describe` and `observe` find among the staged ones as `before.<name>`.
+        """
+        del staged, description, options
+        return {}
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """The encoding, if a file of that name whose content begins with `head` is ours.

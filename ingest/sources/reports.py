@@ -15,6 +15,7 @@ from ingest.sources import reports_facts as facts
 from ingest.sources import reports_observed as observed
 from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
 from ingest.sources.lines import numbered, quarantine, read_lines
+from ingest.sources.reports_carry import carried, go_on, together
 from ingest.sources.reports_parquet import ENCODING, is_reports, of_rows, read_rows
 from ingest.sources.reports_schema import REPORT_COLUMNS, read_records
 
@@ -30,6 +31,7 @@ class Reports(Source):
 
     name = "reports"
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
+    appendable = True
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'ndjson', where one of the first lines is a record of the contract; 'parquet', where
@@ -62,13 +64,19 @@ class Reports(Source):
         headers contradict each other; UseError for several runs without `only`, and for an
         interval that is not the one of the header; UnknownName for an `only` that is not there.
         """
-        return facts.describe(staged, options)
+        return facts.describe(together(staged), options)
 
     def observe(
         self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
     ) -> Observed:
         """Lazily; what no report of the run has is unknown."""
-        return observed.observe(staged, description, options)
+        return go_on(observed.observe(together(staged), description, options), staged)
+
+    def carry(
+        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+    ) -> dict[str, DataFrame]:
+        """See reports_carry."""
+        return carried(staged, description, options)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from ingest.sources.base import Description, SourceOptions
+from ingest.sources.base import BEFORE, Description, SourceOptions
 from ingest.sources.reports_traffic import count_differing, traffic_known
 from model.clock import Clock
 from model.errors import InputError, UnknownName, UseError
@@ -18,6 +18,8 @@ from model.errors import InputError, UnknownName, UseError
 _MOST_INTERVALS = 10_000_000
 _STATE = ("neighbors", "topics", "roles")
 _STATE_AND_EVENTS = (*_STATE, "sent", "received")
+_EDGES = ("first", "last")
+_DIFFERS = "reports whose publication counters differ from their events"
 _NAMELESS = "reports left out as they name no run"
 _NOTED = {"lost": "{}", "unknown field": "unknown field {}"}
 
@@ -40,10 +42,11 @@ def describe(
     found = {row.name: row.records for row in counted if row.what == "run"}
     run = _the_run(found, options.only, words)
     header = _header(staged["headers"], run)
-    counts = _counts(staged["reports"])
+    counts = _totals(staged)
     absent = [name for name in _fields() if not counts[name]]
     # Where every arrival is told, nobody has to count those that were not the first.
     unknown = [name for name in absent if name != "duplicates" or "received" in absent]
+    counts["differing"] = _differing(staged, absent, options.only) + counts.get("differing", 0)
     return Description(
         clock=_clock(counts, header, options.interval_us),
         protocol=header.get("protocol"),
@@ -55,9 +58,27 @@ def describe(
         notes={
             **_noted(counted, options.only),
             **_incomplete(counts, absent),
-            **_differing(staged, absent, options.only),
+            **({_DIFFERS: counts["differing"]} if counts["differing"] else {}),
         },
+        totals=counts,
     )
+
+
+def _totals(staged: Mapping[str, DataFrame]) -> dict[str, int]:
+    """`_counts` of this input and of all before it. Raises: UseError where that is not before."""
+    now = _counts(staged.get("new", staged["reports"]))
+    if f"{BEFORE}totals" not in staged:
+        return now.asDict()
+    row = staged[f"{BEFORE}totals"].first()
+    assert row is not None  # the table has one row
+    before = row.asDict()
+    if now["all"] and now["first"] <= before["last"]:
+        raise UseError(
+            f"the new files have reports of interval {now['first']}, and the run holds all up to "
+            f"interval {before['last']}; ingest all files of the run anew with --replace"
+        )
+    sums = {name: before[name] + now[name] for name in now.asDict() if name not in _EDGES}
+    return {**before, **sums, "last": now["last"] if now["all"] else before["last"]}
 
 
 def _the_run(found: Mapping[str | None, int], only: str | None, words: Words) -> str | None:
@@ -140,7 +161,7 @@ def _counts(reports: DataFrame) -> Row:
     return row
 
 
-def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Clock:
+def _clock(counts: Mapping[str, int], header: Mapping[str, Any], asked_us: int | None) -> Clock:
     told_us = header.get("interval_us")
     if None not in (asked_us, told_us) and asked_us != told_us:
         raise UseError(
@@ -155,7 +176,7 @@ def _clock(counts: Row, header: Mapping[str, Any], asked_us: int | None) -> Cloc
     return Clock(1, told_us or asked_us, counts["first"], last)
 
 
-def _incomplete(counts: Row, absent: Sequence[str]) -> dict[str, int]:
+def _incomplete(counts: Mapping[str, int], absent: Sequence[str]) -> dict[str, int]:
     """How many reports lack what others of the run have."""
     notes = (lacking(name) for name in _fields() if name not in absent)
     return {note: counts[note] for note in notes if counts[note]}
@@ -166,12 +187,6 @@ def lacking(name: str) -> str:
     return f"reports without {name}"
 
 
-def _differing(
-    staged: Mapping[str, DataFrame], absent: Sequence[str], only: str | None
-) -> dict[str, int]:
+def _differing(staged: Mapping[str, DataFrame], absent: Sequence[str], only: str | None) -> int:
     """How many reports count other publication traffic than their events tell."""
-    if {"sent", "received"} <= set(absent):
-        return {}
-    word = "reports whose publication counters differ from their events"
-    differing = count_differing(staged, only)
-    return {word: differing} if differing else {}
+    return 0 if {"sent", "received"} <= set(absent) else count_differing(staged, only)

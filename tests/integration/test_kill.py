@@ -158,7 +158,7 @@ def start(workspace: Path, run: str, stop: Stop | None) -> subprocess.CompletedP
 
 
 def unnamed(directory: Path, manifest: Manifest) -> set[str]:
-    named = {entry.directory for entry in manifest.tables.values()} | {"."}
+    named = manifest.directories | {"."}
     files = [path.relative_to(directory) for path in directory.rglob("*") if path.is_file()]
     return {str(path) for path in files if str(path.parent) not in named}
 

@@ -170,7 +170,7 @@ class TestEveryRun:
             check_table(run, table(name))
 
     def test_nothing_else_lies_there(self, run: StoredRun) -> None:
-        named = {entry.directory for entry in run.manifest.tables.values()}
+        named = run.manifest.directories
         files = [path for path in run.directory.rglob("*") if path.is_file()]
         strange = {str(path.parent.relative_to(run.directory)) for path in files} - named - {"."}
         assert not strange

@@ -162,7 +162,7 @@ def test_the_contracts_example_gives_every_table(desk: Desk) -> None:
         epoch="2026-11-20T10:00:00Z",
         unknown=("control.bytes",),
     )
-    assert found.rows("peers") == {("17", True)}
+    assert found.rows("peers") == {("17", True, 42)}
     assert found.rows("presence") == {("17", 42, OPEN)}
     assert found.rows("links") == {
         ("17", "3", "overlay", None, 42, OPEN),
