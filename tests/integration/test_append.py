@@ -1,0 +1,351 @@
+"""Appending to a run: in the end it is the run that one ingest of all makes.
+
+Random systems report; their reports are cut at one or two intervals and ingested bit by bit,
+and all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest.manifest import FILE, Manifest, write_manifest
+from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
+from ingest.sources.base import SourceOptions
+from ingest.store import RunWriter, StoredRun, open_run, writing
+from model.errors import InputsDiffer, UseError
+
+pytestmark = pytest.mark.spark
+
+Record = dict[str, Any]
+
+
+@dataclass
+class System:
+    """Peers that come, go, fall silent, and pass on messages."""
+
+    seed: int
+    intervals: int = 9
+    totals: bool = False
+    """Counters run from the beginning."""
+    patchy: float = 0.0
+    """Share of the fields that a report leaves out."""
+    silent: float = 0.0
+    """Share of the reports that are missing."""
+    peers: dict[str, Record] = field(default_factory=dict, repr=False)
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int), repr=False)
+
+    def reports(self) -> list[list[Record]]:
+        """The records of each interval; a header is among the first."""
+        self.rng = random.Random(self.seed)
+        self.on_their_way: list[Record] = []
+        found = [self._interval(interval) for interval in range(3, 3 + self.intervals)]
+        counters = "total" if self.totals else "interval"
+        header = {"format": "vizpub.run/1", "run": "lab", "counters": counters, "seed": self.seed}
+        return [[header, *found[0]], *found[1:]]
+
+    def _interval(self, interval: int) -> list[Record]:
+        rng = self.rng
+        for name in rng.sample([f"p{n}" for n in range(12, 0, -1)], 2):
+            self.peers.setdefault(name, {"topics": [], "neighbors": []})
+        leaving = [name for name in self.peers if rng.random() < 0.08]
+        arriving: dict[str, list[Record]] = defaultdict(list)
+        for copy in [copy for copy in self.on_their_way if copy["due"] <= interval]:
+            self.on_their_way.remove(copy)
+            arriving[copy["at"]].append({k: copy[k] for k in copy if k not in ("due", "at")})
+        told = [self._report(name, interval, arriving[name]) for name in self.peers]
+        for name in leaving:
+            del self.peers[name]
+            told.append(self._record(name, interval + 1, left=True))
+        return [record for record in told if record and record["interval"] == interval] + [
+            record for record in told if record and record["interval"] != interval
+        ]
+
+    def _record(self, peer: str, interval: int, **more: Any) -> Record:
+        return {"format": "vizpub.report/1", "peer": peer, "interval": interval, **more}
+
+    def _report(self, peer: str, interval: int, received: list[Record]) -> Record | None:
+        rng, state = self.rng, self.peers[peer]
+        others = [f"p{n}" for n in range(1, 13) if f"p{n}" != peer]
+        if rng.random() < 0.5:
+            state["neighbors"] = rng.sample(others, rng.randint(0, 3))
+        if rng.random() < 0.3:
+            state["topics"] = rng.sample(["news", "10", "9", f"t{interval}"], rng.randint(0, 2))
+        sent = self._sent(peer, interval, others)
+        self.counts[peer] += rng.randint(0, 9)
+        n = self.counts[peer] if self.totals else rng.randint(0, 9)
+        record = self._record(
+            peer,
+            interval,
+            neighbors=list(state["neighbors"]),
+            topics=list(state["topics"]),
+            roles=[{"role": "seed"}] if rng.random() < 0.3 else [],
+            control={"sent": {"messages": n, "bytes": 7 * n}},
+            sent=sent,
+            received=received,
+        )
+        for name in ("neighbors", "topics", "roles", "control", "received"):
+            if rng.random() < self.patchy:
+                del record[name]
+        return None if rng.random() < self.silent else record
+
+    def _sent(self, peer: str, interval: int, others: Sequence[str]) -> list[Record]:
+        rng, found = self.rng, []
+        if rng.random() < 0.4:
+            message, topic = f"{peer}-{interval}", rng.choice(["news", "10"])
+            found.append(
+                {"message": message, "topic": topic, "hops": 0, "to": rng.sample(others, 2)}
+            )
+            chain = [peer, *rng.sample(others, 4), peer]
+            for place in range(1, len(chain)):
+                copy: Record = {"message": message, "from": chain[place - 1], "at": chain[place]}
+                copy["due"] = interval + rng.choice([0, 0, 1, 1, 2, 4])
+                if rng.random() < 0.5:
+                    copy |= {"topic": topic, "publisher": peer}
+                if rng.random() < 0.3:
+                    copy["hops"] = place
+                copy["time_us"] = interval * 1000 + 10 * place
+                self.on_their_way.append(copy)
+            if rng.random() < 0.3:
+                found.pop()  # nobody reports the publication
+        return found
+
+
+@dataclass
+class Lab:
+    """Ingests in the one session of the tests."""
+
+    spark: SparkSession
+    folder: Path
+
+    def write(self, name: str, records: Iterable[Record]) -> Path:
+        path = self.folder / f"{name}.ndjson"
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        return path
+
+    def ingest(self, run: str, *paths: Path, append: bool = False, **options: Any) -> IngestOutcome:
+        request = IngestRequest(
+            tuple(map(str, paths)),
+            run,
+            self.folder,
+            options=SourceOptions(**options),
+            append=append,
+        )
+        with writing(self.folder, run) as writer:
+            return ingest_in(self.spark, writer, request)
+
+    def run(self, name: str) -> StoredRun:
+        return open_run(self.folder, name)
+
+
+@pytest.fixture
+def lab(spark: SparkSession, tmp_path: Path) -> Lab:
+    return Lab(spark, tmp_path)
+
+
+def batches(system: System, cuts: Sequence[int]) -> Iterator[list[Record]]:
+    """All records, by the cuts that their intervals lie between."""
+    records = [record for interval in system.reports() for record in interval]
+    edges = [0, *(3 + cut for cut in cuts), 10_000]
+    for low, high in pairwise(edges):
+        yield [r for r in records if low <= r.get("interval", 0) < high]
+
+
+def same_tables(run: StoredRun, other: StoredRun) -> None:
+    assert set(run.manifest.tables) == set(other.manifest.tables)
+    for name in sorted(run.manifest.tables):
+        assert run.rows(name) == other.rows(name), name
+        found, wanted = contents(run, name), contents(other, name)
+        assert found == wanted, f"{name}\n{difference(found, wanted)}"
+
+
+def contents(run: StoredRun, name: str) -> list[str]:
+    rows: pa.Table = run.read(name)
+    shown = [{**row, "file": ""} if "file" in row else row for row in rows.to_pylist()]
+    return sorted(map(repr, shown))
+
+
+def difference(found: list[str], wanted: list[str]) -> str:
+    more, less = set(found) - set(wanted), set(wanted) - set(found)
+    return "\n".join([*(f"+ {row}" for row in sorted(more)), *(f"- {row}" for row in sorted(less))])
+
+
+@pytest.mark.parametrize(
+    ("system", "cuts", "gap"),
+    [
+        (System(1), (4,), 0),
+        (System(2, patchy=0.3, silent=0.2), (5,), 1),
+        (System(3, totals=True, silent=0.3), (2, 6), 2),
+        (System(4, patchy=0.2, totals=True), (6, 7), 0),
+    ],
+    ids=["plain", "patchy", "silent", "totals"],
+)
+def test_it_ends_as_one_ingest_of_all(
+    lab: Lab, system: System, cuts: Sequence[int], gap: int
+) -> None:
+    parts = [lab.write(f"part{n}", part) for n, part in enumerate(batches(system, cuts))]
+    for part in parts:
+        lab.ingest("grown", part, append=True, gap_tolerance=gap)
+    lab.ingest("whole", *parts, gap_tolerance=gap)
+    grown, whole = lab.run("grown"), lab.run("whole")
+    same_tables(grown, whole)
+    for fact in ("clock", "epoch", "unknown", "notes", "engines", "stages", "totals", "options"):
+        assert getattr(grown.manifest, fact) == getattr(whole.manifest, fact), fact
+
+
+def told(peer: str, interval: int, **more: Any) -> Record:
+    return {"format": "vizpub.report/1", "peer": peer, "interval": interval, **more}
+
+
+def small(intervals: Iterable[int], **more: Any) -> list[Record]:
+    """a and b hold each other."""
+    ends = (("a", "b"), ("b", "a"))
+    return [told(p, i, neighbors=[q], **more) for i in intervals for p, q in ends]
+
+
+@pytest.fixture(scope="module")
+def lab_with_runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """Runs `small` of intervals 0 to 2, `ended` and `edges`."""
+    lab = Lab(spark, tmp_path_factory.mktemp("append"))
+    lab.ingest("small", lab.write("small", small(range(3))), append=True)
+    end = {"format": "vizpub.end/1", "last_interval": 1}
+    lab.ingest("ended", lab.write("ended", [*small(range(2)), end]))
+    edges = lab.folder / "edges.csv"
+    edges.write_text("interval,src,dst\n0,a,b\n")
+    lab.ingest("edges", edges)
+    return lab
+
+
+def everything(run: StoredRun) -> dict[str, int]:
+    files = (path for path in run.directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(run.directory)): path.stat().st_mtime_ns for path in files}
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (small([2, 3]), "reports of interval 2, and the run holds all up to interval 2"),
+        (small([3], topics=["news"]), "tells of topics"),
+        ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "hides loss"),
+    ],
+)
+def test_what_does_not_follow_is_refused(
+    lab_with_runs: Lab, records: list[Record], said: str
+) -> None:
+    before = everything(lab_with_runs.run("small"))
+    with pytest.raises(UseError, match=said) as refused:
+        lab_with_runs.ingest("small", lab_with_runs.write("later", records), append=True)
+    assert "--replace" in str(refused.value)
+    assert everything(lab_with_runs.run("small")) == before
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("ended", "its source marks its end"),
+        ("edges", "in source 'edges' later input changes what was said"),
+        ("early", "an earlier version made it"),
+    ],
+)
+def test_not_every_run_can_grow(lab_with_runs: Lab, run: str, said: str) -> None:
+    lab = lab_with_runs
+    if run == "early":
+        shutil.copytree(lab.run("small").directory, lab.folder / "runs/early", dirs_exist_ok=True)
+        write_manifest(lab.folder / "runs/early", replace(lab.run("early").manifest, carry={}))
+    later = lab.folder / "later.csv" if run == "edges" else lab.write("later", small([5]))
+    if run == "edges":
+        later.write_text("interval,src,dst\n1,a,b\n")
+    with pytest.raises(UseError, match=said):
+        lab.ingest(run, later, append=True)
+
+
+def test_other_choices_are_named(lab_with_runs: Lab) -> None:
+    later = lab_with_runs.write("later", small([3]))
+    with pytest.raises(InputsDiffer, match="gap_tolerance: 0 then, 2 now"):
+        lab_with_runs.ingest("small", later, append=True, gap_tolerance=2)
+    with pytest.raises(InputsDiffer, match=r"1 gone.*--append"):
+        lab_with_runs.ingest("small", later)
+
+
+def test_where_there_is_nothing_new(lab_with_runs: Lab) -> None:
+    outcome = lab_with_runs.ingest("small", lab_with_runs.folder / "small.ndjson", append=True)
+    assert outcome.already_complete
+
+
+def test_it_costs_what_is_new(lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is settled is measured or written again; a folder is named as a whole."""
+    measured: list[int] = []
+    lab = lab_with_runs
+    shutil.copytree(lab.run("small").directory, lab.folder / "runs/grows")
+    write_manifest(lab.folder / "runs/grows", replace(lab.run("small").manifest, name="grows"))
+    before = lab.run("grows")
+    old = everything(before)
+    growing = lab.folder / "growing"
+    growing.mkdir()
+    shutil.copy(lab.folder / "small.ndjson", growing)
+    lab.write("growing/more", [*small([3, 4]), told("c", 4)])
+    monkeypatch.setattr(RunWriter, "commit", _noting(RunWriter.commit, measured))
+    lab.ingest("grows", growing, append=True)
+    grown = lab.run("grows")
+    assert max(measured) == 5  # peers in intervals 3 and 4
+    assert grown.facts.clock == replace(before.facts.clock, last=4)
+    now = everything(grown)
+    kept = [name for name in old if name in now and name != "run.json"]
+    assert all(old[name] == now[name] for name in kept)
+    for name in ("links", "presence", "metrics/peers", "metrics/overlay", "traffic"):
+        if grown.has(name):
+            assert set(before.files(name)) <= set(grown.files(name)), name
+
+
+def _noting(commit: Any, rows: list[int]) -> Any:
+    def noting(writer: RunWriter, manifest: Manifest) -> None:
+        if entry := manifest.tables.get("staged/structure"):
+            rows.append(entry.rows)
+        commit(writer, manifest)
+
+    return noting
+
+
+def test_killed_it_leaves_the_run_and_goes_on(lab_with_runs: Lab) -> None:
+    """kill -9 in an early and in a late stage: readers see the old run, whole."""
+    lab = lab_with_runs
+    shutil.copytree(lab.run("small").directory, lab.folder / "runs/killed")
+    write_manifest(lab.folder / "runs/killed", replace(lab.run("small").manifest, name="killed"))
+    before, later = lab.run("killed"), lab.write("later", small([3, 4]))
+    for stage in ("parse", "messages"):
+        _kill_after(stage, lab.folder, "killed", later)
+        same_tables(lab.run("killed"), before)
+    lab.ingest("killed", later, append=True)
+    lab.ingest("undisturbed", lab.folder / "small.ndjson", later)
+    same_tables(lab.run("killed"), lab.run("undisturbed"))
+    left = {path.name for path in before.directory.iterdir() if path.is_file()}
+    assert left == {FILE}
+
+
+def _kill_after(stage: str, workspace: Path, run: str, path: Path) -> None:
+    command = [sys.executable, "-c", "from cli.main import app; app()", "--workspace"]
+    command += [str(workspace), "ingest", str(path), "--run", run, "--append", "--no-load"]
+    pending = workspace / "runs" / run / "appended.json"
+    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None:
+            if pending.is_file() and stage in json.loads(pending.read_text())["stages"]:
+                os.killpg(child.pid, signal.SIGKILL)
+                break
+            time.sleep(0.02)
+    assert child.returncode == -signal.SIGKILL
