@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -99,7 +98,7 @@ class Handling:
 
 def ingest(
     settings: Settings,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs.")],
     run: Annotated[str, typer.Option(metavar="NAME", help="What the run shall be called.")],
     reading: Reading,
     handling: Handling,
@@ -138,7 +137,7 @@ def ingest(
 
 
 def _request(
-    settings: Settings, paths: list[Path], run: str, reading: Reading, handling: Handling
+    settings: Settings, paths: list[str], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
     from analytics.measures import Measures
     from ingest.job import Measuring
@@ -147,7 +146,7 @@ def _request(
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
     return IngestRequest(
-        paths=tuple(map(str, paths)),
+        paths=tuple(paths),
         run=run,
         workspace=settings.workspace,
         source=reading.source,

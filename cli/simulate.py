@@ -323,7 +323,7 @@ def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> Non
 
     ingest(
         settings,
-        [folder.reports],
+        [str(folder.reports)],
         name,
         Reading(source="reports", layers=running.layers),
         Handling(replace=running.replace, no_load=running.no_load, master=running.master),

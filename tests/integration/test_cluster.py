@@ -26,7 +26,7 @@ from ingest.shipping import PACKAGES
 from ingest.store import StoredRun, open_run
 from model.java import find_java, spark_java_home
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent / "bin"

@@ -1,0 +1,135 @@
+"""One run with hubs, stage by stage: `python -m benchmarks.skew --peers 100000 --intervals 10`.
+
+Prints a Markdown table of what the stages of an ingest take, and what came out. Peers link to
+others with a chance that falls with a power of their rank, as in the static model of Goh, Kahng
+and Kim (2001): of 100,000 peers with five links each, the first has some 10,000. In every
+interval a share of the links is drawn anew. Betweenness is left out; what would walk more links
+than the budget is sampled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analytics.measures import Measures
+from benchmarks.steps import Steps
+from benchmarks.watched import Program, measure
+from ingest.job import Measuring
+from ingest.pipeline import IngestRequest, ingest
+from ingest.store import open_run
+
+RUN = "skew"
+EXPONENT = 0.8
+FILES = 8
+SHOWN = ("diameter", "path_length", "clustering_mean", "weak_components", "strong_components")
+
+
+@dataclass(frozen=True)
+class Skewed:
+    """An overlay's history with hubs."""
+
+    peers: int
+    intervals: int
+    links: int = 5
+    """Of each peer, in every interval."""
+    churn: float = 0.05
+    """Share of the links that are drawn anew in an interval."""
+    seed: int = 1
+
+    def versions(self) -> Iterator[pa.Table]:
+        """src, dst, vf, vt (null = still there) of all links, by the interval in which they end."""
+        rng = np.random.default_rng(self.seed)
+        src = np.repeat(np.arange(self.peers), self.links)
+        dst, since = self._drawn(src, rng), np.zeros(src.size, np.int64)
+        for interval in range(1, self.intervals):
+            places = rng.choice(src.size, round(src.size * self.churn), replace=False)
+            ends = np.full(places.size, interval)
+            yield pa.table(
+                {"src": src[places], "dst": dst[places], "vf": since[places], "vt": ends}
+            )
+            dst[places], since[places] = self._drawn(src[places], rng), interval
+        still = pa.nulls(src.size, pa.int64())
+        yield pa.table({"src": src, "dst": dst, "vf": since, "vt": still})
+
+    def _drawn(self, src: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Whom each links to: anybody but itself. Hubs are spread over the numbers."""
+        weights = np.cumsum(np.arange(1, self.peers + 1) ** -EXPONENT)
+        ranks = np.searchsorted(weights, rng.random(src.size) * weights[-1])
+        dst: npt.NDArray[np.int64]
+        dst = np.random.default_rng(self.seed).permutation(self.peers)[ranks]
+        dst[dst == src] = (dst[dst == src] + 1) % self.peers
+        return dst
+
+    def write(self, folder: Path) -> list[Path]:
+        """Parquet for the source `edges`, in files that are read side by side."""
+        rows = pa.concat_tables(self.versions())
+        paths = [folder / f"{number}.parquet" for number in range(FILES)]
+        for number, path in enumerate(paths):
+            pq.write_table(
+                rows.filter(pc.equal(pc.bit_wise_and(rows["src"], FILES - 1), number)), path
+            )
+        return paths
+
+
+def measured(told: Path, workspace: Path, budget: float, paths: list[str]) -> None:
+    """The process that is watched: an ingest, a step for each of its stages."""
+    steps = Steps()
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        del done, total, note
+        steps.at(step.partition(" (")[0])
+
+    measuring = Measuring(measures=Measures(betweenness=False, budget=budget))
+    steps.at("session")
+    ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), progress)
+    steps.write(told, "pyspark")
+
+
+def report(skewed: Skewed, budget: float) -> None:
+    """Generate, ingest and print."""
+    with tempfile.TemporaryDirectory(prefix="vizpub-skew-") as folder:
+        workspace = Path(folder)
+        paths = map(str, skewed.write(workspace))
+        arguments = ["--workspace", folder, "--budget", str(budget), *paths]
+        told = measure(Program("benchmarks.skew", arguments))
+        print(f"{skewed}\n\n| stage | s | processor s | peak MB |\n| --- | --- | --- | --- |")
+        for name, step in told["steps"].items():
+            numbers = f"{step['first']:.1f} | {step['cpu_mean']:.1f} | {step['peak_mb']:,}"
+            print(f"| {name} | {numbers} |")
+        print(f"\nlargest Python process {told['worker_mb']:,} MB")
+        run = open_run(workspace, RUN)
+        degrees = run.read("metrics/peers", ["interval", "peer", "degree"])["degree"]
+        print(f"largest degree {pc.max(degrees)}; last interval:")
+        last = run.read("metrics/overlay").slice(skewed.intervals - 1).to_pylist()[0]
+        for name, value in last.items():
+            if value is not None and name.startswith(SHOWN):
+                print(f"{name} {value:.6g}")
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", type=int, default=100_000)
+    parser.add_argument("--intervals", type=int, default=10)
+    parser.add_argument("--budget", type=float, default=1e8, help="links walked in an interval")
+    parser.add_argument("--workspace", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
+    told = parser.parse_intermixed_args()
+    if told.workspace:
+        measured(Path(told.files[0]), told.workspace, told.budget, told.files[1:])
+    else:
+        report(Skewed(told.peers, told.intervals), told.budget)
+
+
+if __name__ == "__main__":
+    main()
