@@ -217,7 +217,9 @@ def _measure_topics(snapshot: Snapshot) -> Columns:
     """Rows of `TOPIC_TYPES` of one interval."""
     begins = np.flatnonzero(np.diff(snapshot.topic, prepend=-1))
     topics, bounds = snapshot.topic[begins], np.append(begins, snapshot.topic.size)
-    measured = topic_measures(*snapshot.outgoing, *snapshot.either_way, bounds, snapshot.subscriber)
+    measured = topic_measures(
+        snapshot.outgoing[0], *snapshot.either_way, bounds, snapshot.subscriber
+    )
     return {
         "interval": np.full(topics.size, snapshot.interval),
         "topic": topics,

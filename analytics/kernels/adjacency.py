@@ -63,49 +63,31 @@ def reverse(ptr: Int64s, idx: Peers) -> Rows:
 
 @compiled("(int64[::1], uint32[::1], int64[::1], uint32[::1])")
 def union(a_ptr: Int64s, a_idx: Peers, b_ptr: Int64s, b_idx: Peers) -> Rows:
-    """Rows of the links in either: the undirected rows of outgoing and incoming. O(n + links)."""
+    """Rows of the links in either: the undirected rows of outgoing and incoming. O(n + links).
+
+    A row begins with that of a; then come the others of b.
+    """
     n = a_ptr.size - 1
     ptr = np.zeros(n + 1, np.int64)
     idx = np.empty(a_idx.size + b_idx.size, np.uint32)
     count = 0
     for v in range(n):
-        i, j = a_ptr[v], b_ptr[v]
-        while i < a_ptr[v + 1] and j < b_ptr[v + 1]:
-            a, b = a_idx[np.uint64(i)], b_idx[np.uint64(j)]
-            idx[np.uint64(count)] = min(a, b)
+        for k in row(a_ptr, v):
+            idx[np.uint64(count)] = a_idx[k]
             count += 1
-            i += a <= b
-            j += b <= a
-        rest = a_ptr[v + 1] - i
-        idx[count : count + rest] = a_idx[i : i + rest]
-        count += rest
-        rest = b_ptr[v + 1] - j
-        idx[count : count + rest] = b_idx[j : j + rest]
-        count += rest
+        i, j = np.uint64(a_ptr[v]), np.uint64(b_ptr[v])
+        a_end, b_end = np.uint64(a_ptr[v + 1]), np.uint64(b_ptr[v + 1])
+        while i < a_end and j < b_end:
+            a, b = a_idx[i], b_idx[j]
+            idx[np.uint64(count)] = b
+            count += b < a
+            i += np.uint64(a <= b)
+            j += np.uint64(b <= a)
+        for k in range(j, b_end):
+            idx[np.uint64(count)] = b_idx[k]
+            count += 1
         ptr[v + 1] = count
     return ptr, idx[:count]
-
-
-@compiled("(int64[::1], uint32[::1], uint32[::1], int32[::1])")
-def induced(ptr: Int64s, idx: Peers, members: Peers, place: Int32s) -> Rows:
-    """Rows of the links between `members`, who are numbered anew in that order. O(their links).
-
-    `place` has the new number of each peer, -1 for who is no member.
-    """
-    inner_ptr = np.zeros(members.size + 1, np.int64)
-    room = 1
-    for v in members:
-        room += ptr[v + 1] - ptr[v]
-    inner_idx = np.empty(room, np.uint32)
-    count = 0
-    for i in range(members.size):
-        for k in row(ptr, members[i]):
-            # Written before it is known to count: nobody could foresee the jump around it.
-            new = place[idx[k]]
-            inner_idx[np.uint64(count)] = new
-            count += new >= 0
-        inner_ptr[i + 1] = count
-    return inner_ptr, inner_idx[:count]
 
 
 @compiled("(int64[::1], uint32[::1], int64, int64)")

@@ -40,11 +40,9 @@ def _first_hop(
     gained = np.zeros(n, np.int32)
     everybody = np.arange(n).astype(np.uint32)
     # Nobody else reaches a target without links to it.
-    reachable = 0
-    for block in range(0, width, BLOCK):
-        reachable += join(within, everybody, anybody, anybody, (0, n, 0, block))
-        for v in range(n):
-            gained[v] += join(within, everybody, within, within, (0, 0, v, block))
+    reachable = join(within, everybody, anybody, anybody, (0, n, 0))
+    for v in range(n):
+        gained[v] = join(within, everybody, within, within, (0, 0, v))
     for v in range(n):
         known[v], most[v] = gained[v], reachable
         bit = lane[v] - 64 * first
@@ -75,19 +73,17 @@ def _widen(
     known, most, grown = state[_KNOWN], state[_MOST], state[_GROWN]
     gained, width = np.zeros(known.size, np.int32), within.shape[1]
     for v in range(known.size):
-        if grown[v] == hops - 1:
-            for block in range(0, width, BLOCK):
-                join(within, idx, within, wider, (0, 0, v, block))
         # A short row is joined in the time it takes to ask.
         if known[v] == most[v] or (width > BLOCK and not _is_near_growth(ptr, idx, v, grown, hops)):
+            if grown[v] == hops - 1:
+                join(within, idx, within, wider, (0, 0, v))
             continue
-        bits, k, end = 0, ptr[v], ptr[v + 1]
+        k, end = ptr[v], ptr[v + 1]
         step = _EARLY if 4 * known[v] > most[v] else end - k
-        while bits < most[v] and k < end:
-            bits = 0
-            for block in range(0, width, BLOCK):
-                bits += join(within, idx, wider, wider, (k, min(k + step, end), v, block))
+        bits = join(within, idx, within, wider, (k, min(k + step, end), v))
+        while bits < most[v] and k + step < end:
             k += step
+            bits = join(within, idx, wider, wider, (k, min(k + step, end), v))
         if bits > known[v]:
             gained[v] = bits - known[v]
             known[v], grown[v] = bits, hops
@@ -97,15 +93,15 @@ def _widen(
 @compiled("(int32[::1], int64, int64[:, ::1], int32[::1], int32[::1])")
 def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity: Int32s) -> bool:
     """Add what was gained in one hop; whether that is anything."""
-    growing = False
+    anything = np.int64(0)
     for v in range(gained.size):
-        if gained[v] > 0:
-            sums[0, v] += hops * gained[v]
-            sums[1, v] += hops * hops * gained[v]
-            reach[v] += gained[v]
-            eccentricity[v] = max(eccentricity[v], hops)
-            growing = True
-    return growing
+        gain = np.int64(gained[v])
+        sums[0, v] += hops * gain
+        sums[1, v] += hops * hops * gain
+        reach[v] += gain
+        eccentricity[v] = hops if gain > 0 and hops > eccentricity[v] else eccentricity[v]
+        anything |= gain
+    return bool(anything > 0)
 
 
 @compiled("(uint64[:, ::1], int64, int64, int64[:, ::1])")

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from analytics.kernels.adjacency import Peers, induced, row
+from analytics.kernels.adjacency import Peers
 from analytics.kernels.distances import distances
 from model.compiled import Int32s, Int64s, compiled
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
 
 
-@compiled("(int64[::1], uint32[::1], uint32[::1], int32[::1])")
-def _links_among(ptr: Int64s, idx: Peers, members: Peers, place: Int32s) -> int:
-    """How many links the members have with each other; arguments as of `induced`."""
-    links = 0
+@compiled("(int64[::1], int64[::1], uint32[::1], uint32[::1], int32[::1])")
+def induced(
+    out_ptr: Int64s, ptr: Int64s, idx: Peers, members: Peers, place: Int32s
+) -> tuple[int, Int64s, Peers]:
+    """How many links go from member to member, and the rows either way of these links.
+
+    `ptr`, `idx`: rows either way that begin with the outgoing neighbours, who are as many as
+    `out_ptr` says. `place` has a new number for each of the `members`, the order of the new
+    rows, and -1 for everybody else. O(links of the members).
+    """
+    inner_ptr, room = np.zeros(members.size + 1, np.int64), 1
     for v in members:
-        for k in row(ptr, v):
-            links += place[idx[k]] >= 0
-    return links
+        room += ptr[v + 1] - ptr[v]
+    inner_idx = np.empty(room, np.uint32)
+    count, links = 0, 0
+    for i in range(members.size):
+        v = np.int64(members[i])
+        between = ptr[v] + out_ptr[v + 1] - out_ptr[v]
+        links -= count
+        # Written before it is known to count: nobody could foresee the jump around it.
+        for k in range(np.uint64(ptr[v]), np.uint64(between)):
+            new = place[idx[k]]
+            inner_idx[np.uint64(count)] = new
+            count += new >= 0
+        links += count
+        for k in range(np.uint64(between), np.uint64(ptr[v + 1])):
+            new = place[idx[k]]
+            inner_idx[np.uint64(count)] = new
+            count += new >= 0
+        inner_ptr[i + 1] = count
+    return links, inner_ptr, inner_idx[:count]
 
 
 @compiled("(int64[::1], uint32[::1], int64[::1])")
@@ -34,20 +57,17 @@ def _measure(ptr: Int64s, idx: Peers, measures: Int64s) -> None:
     measures[3], measures[4] = distance_sum.sum(), reach.sum()
 
 
-_ROWS = "int64[::1], uint32[::1]"
-
-
-@compiled(f"({_ROWS}, {_ROWS}, int64[::1], uint32[::1])")
+@compiled("(int64[::1], int64[::1], uint32[::1], int64[::1], uint32[::1])")
 def topic_measures(
-    ptr: Int64s, idx: Peers, both_ptr: Int64s, both_idx: Peers, bounds: Int64s, subscribers: Peers
+    out_ptr: Int64s, ptr: Int64s, idx: Peers, bounds: Int64s, subscribers: Peers
 ) -> Int64s:
     """int64[topics, 5], a row per topic with the columns `TOPIC_COLUMNS`.
 
-    `ptr`, `idx`: outgoing rows; `both_ptr`, `both_idx`: rows either way of the same links. The
-    subscribers of topic i are, ascending, `subscribers[bounds[i]:bounds[i + 1]]`. Links count with
-    their direction and if both ends subscribe; components, distances and the ordered pairs that
-    are connected (`pairs`) are of the same links without direction. topic_diameter is -1 where
-    no pair is connected.
+    `ptr`, `idx`: rows either way that begin with the outgoing neighbours, who are as many as
+    `out_ptr` says. The subscribers of topic i are, ascending,
+    `subscribers[bounds[i]:bounds[i + 1]]`. Links count with their direction and if both ends
+    subscribe; components, distances and the ordered pairs that are connected (`pairs`) are of
+    the same links without direction. topic_diameter is -1 where no pair is connected.
     """
     measures = np.empty((bounds.size - 1, 5), np.int64)
     place = np.full(ptr.size - 1, -1, np.int32)
@@ -55,8 +75,8 @@ def topic_measures(
         members = subscribers[bounds[topic] : bounds[topic + 1]]
         for i in range(members.size):
             place[members[i]] = i
-        measures[topic, 0] = _links_among(ptr, idx, members, place)
-        inner_ptr, inner_idx = induced(both_ptr, both_idx, members, place)
+        links, inner_ptr, inner_idx = induced(out_ptr, ptr, idx, members, place)
+        measures[topic, 0] = links
         _measure(inner_ptr, inner_idx, measures[topic])
         for v in members:
             place[v] = -1

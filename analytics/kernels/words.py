@@ -12,10 +12,13 @@ from numba.extending import intrinsic
 from analytics.kernels.adjacency import Peers
 from model.compiled import IS_PLAIN, Words, population
 
-_code: Any = cgutils
 BLOCK = 8
 """Words that are joined at once; the length of a row is a multiple of it."""
 
+_STRIPS = (4, 2, 1)
+"""Blocks that stay in registers while the rows pass by: so many while there are as many."""
+
+_code: Any = cgutils
 _WORD = ir.IntType(64)
 _VECTOR = ir.VectorType(_WORD, BLOCK)
 
@@ -32,46 +35,63 @@ def _bits_of(builder: Any, vector: Any) -> Any:
 
 
 def _join(typing_context: Any, rows: Any, idx: Any, base: Any, out: Any, where: Any) -> Any:
-    """Typing and code of `join`: the block stays in a register while the rows pass by."""
+    """Typing and code of `join`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         source, which, start, target = (
             context.make_array(kind)(context, builder, array)
             for kind, array in zip(signature.args[:4], arguments[:4], strict=True)
         )
-        begin, end, v, block = (builder.extract_value(arguments[4], i) for i in range(4))
+        begin, end, v = (builder.extract_value(arguments[4], i) for i in range(3))
         width = builder.extract_value(source.shape, 1)
+        bits = _code.alloca_once_value(builder, _WORD(0))
 
-        def place(array: Any, row: Any) -> Any:
-            word = builder.add(builder.mul(row, width), block)
-            return builder.bitcast(builder.gep(array.data, [word]), _VECTOR.as_pointer())
+        def places(array: Any, row: Any, first: Any, blocks: int) -> list[Any]:
+            word = builder.add(builder.mul(row, width), first)
+            strip = builder.bitcast(builder.gep(array.data, [word]), _VECTOR.as_pointer())
+            return [builder.gep(strip, [_WORD(block)]) for block in range(blocks)]
 
-        joined = _code.alloca_once_value(builder, builder.load(place(start, v), align=8))
-        with _code.for_range_slice(builder, begin, end, _WORD(1), _WORD) as (k, _):
-            row = builder.zext(builder.load(builder.gep(which.data, [k])), _WORD)
-            more = builder.load(place(source, row), align=8)
-            builder.store(builder.or_(builder.load(joined), more), joined)
-        builder.store(builder.load(joined), place(target, v), align=8)
-        return _bits_of(builder, builder.load(joined))
+        def join_strip(first: Any, blocks: int) -> None:
+            joined = [
+                _code.alloca_once_value(builder, builder.load(place, align=8))
+                for place in places(start, v, first, blocks)
+            ]
+            with _code.for_range_slice(builder, begin, end, _WORD(1), _WORD) as (k, _):
+                row = builder.zext(builder.load(builder.gep(which.data, [k])), _WORD)
+                for held, place in zip(joined, places(source, row, first, blocks), strict=True):
+                    more = builder.load(place, align=8)
+                    builder.store(builder.or_(builder.load(held), more), held)
+            for held, place in zip(joined, places(target, v, first, blocks), strict=True):
+                builder.store(builder.load(held), place, align=8)
+                found = _bits_of(builder, builder.load(held))
+                builder.store(builder.add(builder.load(bits), found), bits)
+
+        done = _WORD(0)
+        for blocks in _STRIPS:
+            step = _WORD(BLOCK * blocks)
+            last = builder.sub(width, builder.urem(builder.sub(width, done), step))
+            with _code.for_range_slice(builder, done, last, step, _WORD) as (first, _):
+                join_strip(first, blocks)
+            done = last
+        return builder.load(bits)
 
     return types.int64(rows, idx, base, out, where), generate
 
 
 def _plain_join(
-    rows: Words, idx: Peers, base: Words, out: Words, where: tuple[int, int, int, int]
+    rows: Words, idx: Peers, base: Words, out: Words, where: tuple[int, int, int]
 ) -> int:
-    begin, end, v, block = where
-    words = slice(block, block + BLOCK)
-    joined = base[v, words].copy()
+    begin, end, v = where
+    joined = base[v].copy()
     for peer in idx[begin:end]:
-        joined |= rows[peer, words]
-    out[v, words] = joined
+        joined |= rows[peer]
+    out[v] = joined
     return sum(population(word) for word in joined)
 
 
-join: Callable[[Words, Peers, Words, Words, tuple[int, int, int, int]], int] = (
+join: Callable[[Words, Peers, Words, Words, tuple[int, int, int]], int] = (
     _plain_join if IS_PLAIN else cast(Any, intrinsic(_join))
 )
-"""`join(rows, idx, base, out, (begin, end, v, block))`: set the eight words of row v of `out` from
-word `block` on to those of `base` joined with those of all rows `idx[begin:end]`; how many bits
-they have then. The arrays are uint64[n, width] of one width, the numbers int64."""
+"""`join(rows, idx, base, out, (begin, end, v))`: set row v of `out` to that of `base` joined with
+all rows `idx[begin:end]`; how many bits it has then. The arrays are uint64[n, width] of one width,
+a multiple of `BLOCK`, the numbers int64."""

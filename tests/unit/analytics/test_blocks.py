@@ -204,6 +204,18 @@ def test_where_blocks_are_cut_changes_nothing(budget: float) -> None:
     assert whole.peers["betweenness_error"].any() == (budget < 1e6)
 
 
+def test_where_blocks_are_cut_does_not_change_sampled_distances() -> None:
+    versions = random_history(11, peers=2_000, intervals=4, versions=20_000)
+    measures = Measures(betweenness=False, budget=0, seed=12)
+    whole = measure_block(*versions, 0, 3, measures)
+    parts = joined([measure_block(*versions, first, first + 1, measures) for first in (0, 2)])
+    for one, other in zip(whole, parts, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert np.nanmax(whole.peers["mean_distance_error"]) > 0
+    assert (whole.intervals["path_length_error"] > 0).all()
+
+
 def test_columns_have_their_types_even_where_nobody_is() -> None:
     for versions in (history([], [], []), random_history(8, 9, 5, 50)):
         peers, topics, intervals = measure_block(*versions, 0, 4)

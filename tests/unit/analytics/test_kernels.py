@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.kernels.adjacency import Rows, induced, outgoing, reverse, union
+from analytics.kernels.adjacency import Rows, outgoing, reverse, union
 from analytics.kernels.betweenness import betweenness, dependencies
 from analytics.kernels.clustering import clustering, corners_by_bits, corners_by_links
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.distances import distances
 from analytics.kernels.pagerank import pagerank
-from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
+from analytics.kernels.topics import TOPIC_COLUMNS, induced, topic_measures
 from model.compiled import compiled, population
 
 EXACT = 2e10
@@ -105,7 +105,9 @@ def check_adjacency(graph: Overlay) -> None:
     n = graph.number_of_nodes()
     assert neighbours(reverse(*rows)) == [sorted(graph.predecessors(v)) for v in range(n)]
     undirected = graph.to_undirected()
-    assert neighbours(either_way(rows)) == [sorted(undirected.neighbors(v)) for v in range(n)]
+    both, out = neighbours(either_way(rows)), neighbours(rows)
+    assert [sorted(row) for row in both] == [sorted(undirected.neighbors(v)) for v in range(n)]
+    assert [row[: len(first)] for row, first in zip(both, out, strict=True)] == out
 
 
 def check_distances(graph: Overlay, rows: Rows) -> None:
@@ -238,11 +240,13 @@ def test_induced_links_are_those_of_the_subgraph() -> None:
     graph, members = random_overlay(40, 6, seed=13), np.arange(3, 40, 4, dtype=np.uint32)
     place = np.full(40, -1, np.int32)
     place[members] = np.arange(members.size)
-    inner = graph.subgraph(members.tolist())
-    expected = [
-        np.searchsorted(members, sorted(inner.successors(v))).tolist() for v in members.tolist()
-    ]
-    assert neighbours(induced(*rows_of(graph), members, place)) == expected
+    rows, inner = rows_of(graph), graph.subgraph(members.tolist())
+    links, *inner_rows = induced(rows[0], *either_way(rows), members, place)
+    assert links == inner.number_of_edges()
+    undirected = inner.to_undirected()
+    assert [
+        sorted(members[row].tolist()) for row in neighbours((inner_rows[0], inner_rows[1]))
+    ] == [sorted(undirected.neighbors(v)) for v in members.tolist()]
 
 
 def undirected_figures(graph: Overlay) -> dict[str, int]:
@@ -270,7 +274,7 @@ def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> N
     bounds = np.cumsum([0, *map(len, groups)], dtype=np.int64)
     subscribers = np.concatenate(groups).astype(np.uint32)
     rows = rows_of(graph)
-    measured = topic_measures(*rows, *either_way(rows), bounds, subscribers)
+    measured = topic_measures(rows[0], *either_way(rows), bounds, subscribers)
     for group, row in zip(groups, measured, strict=True):
         expected = undirected_figures(graph.subgraph(group.tolist()).copy())
         assert dict(zip(TOPIC_COLUMNS, row.tolist(), strict=True)) == expected
