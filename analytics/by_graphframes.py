@@ -3,7 +3,8 @@
 GraphFrames computes degrees, weak and strong components, triangles (and so clustering), PageRank
 and, by a motif, the links within each topic, over the whole cluster at once. It has no distances
 but from a few landmarks and no betweenness: what follows shortest paths is measured from the
-graph's edges by the kernels, an interval per task.
+graph's edges by the kernels, an interval per task. Where the largest interval would outgrow a
+task, it is not measured at all, and null.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from analytics.assembled import FOUND, LINK, TOPIC, assembled
+from analytics.engines import fits_task, largest_interval
 from analytics.frames import join_all
 from analytics.interval_graphs import (
     STORAGE,
@@ -29,15 +31,12 @@ from analytics.interval_graphs import (
     undirected,
     union_graph,
 )
-from analytics.largest import largest_interval
 from analytics.measures import Measures
 from analytics.structure import STRUCTURE_SCHEMA, Versions, cache_kernels, structure_rows
 from model.clock import Clock
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame
-
-    from analytics.blocks import BlockMetrics
 
 _ROWS_PER_GRAPH = 4_000_000
 """Vertices and edges of one graph: its algorithms hold several copies of them in memory."""
@@ -47,11 +46,6 @@ _RANK_TOLERANCE = 1e-9
 """Of a rank that is 1 on average; what is left of it grows by 1 / (1 - damping)."""
 _UNBOUNDED = 2**31 - 2
 """Iterations: both kinds of components end by themselves."""
-
-_LINK, _TOPIC = 0, 1
-_BY_GRAPHFRAMES = (
-    "in_degree", "out_degree", "degree", "clustering", "component", "strong_component", "pagerank",
-)  # fmt: skip
 
 
 def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
@@ -64,23 +58,25 @@ def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Data
     Raises: ArtifactsMissing, UseError where GraphFrames cannot be had.
     """
     load_graphframes(versions.presence.sparkSession)
-    size = max(1, _ROWS_PER_GRAPH // max(1, sum(largest_interval(versions, clock))))
+    peers, links = largest_interval(versions, clock)
+    size = max(1, _ROWS_PER_GRAPH // max(1, peers + links))
     firsts = range(clock.first, clock.last + 1, size)
     windows = [replace(clock, first=i, last=min(i + size - 1, clock.last)) for i in firsts]
-    parts = [_measured_at_once(versions, window, measures) for window in windows]
+    paths = fits_task(peers, links)
+    parts = [_measured(versions, window, measures, paths=paths) for window in windows]
     return reduce(DataFrame.unionAll, parts)
 
 
-def _measured_at_once(versions: Versions, window: Clock, measures: Measures) -> DataFrame:
+def _measured(versions: Versions, window: Clock, measures: Measures, *, paths: bool) -> DataFrame:
     spark = versions.presence.sparkSession
     with kept_meanwhile(spark) as keep:
         graph = union_graph(versions, window).persist(STORAGE)
         keep(graph.vertices)
         keep(graph.edges)
         peers = _peers(graph, keep).groupBy("interval")
-        others = _links_and_topics(graph, measures).groupBy("interval")
+        others = _links_and_topics(graph, paths=paths).groupBy("interval")
         rows = peers.cogroup(others).applyInArrow(
-            _interval_measurer(measures), from_arrow_schema(STRUCTURE_SCHEMA)
+            _assembler(measures, paths=paths), from_arrow_schema(STRUCTURE_SCHEMA)
         )
         return rows.localCheckpoint() if _is_local(spark) else rows.checkpoint()
 
@@ -91,7 +87,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """interval, peer, topics and the columns `_BY_GRAPHFRAMES`; pagerank is not yet normalised."""
+    """interval, peer, topics and the columns `FOUND`; pagerank is not yet normalised."""
     from graphframes import GraphFrame
 
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
@@ -115,7 +111,7 @@ def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFra
     ).fillna(0, ["in_degree", "out_degree", "degree"])
     clustering = F.expr("IF(degree < 2, 0.0D, 2.0D * triangles / degree / (degree - 1))")
     return measured.withColumn("clustering", clustering).select(
-        "interval", "peer", "topics", *_BY_GRAPHFRAMES
+        "interval", "peer", "topics", *FOUND
     )
 
 
@@ -164,53 +160,22 @@ def _ranks(directed: GraphFrame) -> DataFrame:
     return ranked
 
 
-def _links_and_topics(graph: GraphFrame, measures: Measures) -> DataFrame:
-    """Rows (interval, kind, a, b): a link's peers, or a topic and how many links it has."""
+def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
+    """Rows (interval, kind, a, b) as `analytics.assembled` takes them."""
 
     def rows(frame: DataFrame, kind: int) -> DataFrame:
         return frame.toDF("interval", "a", "b").withColumn("kind", F.lit(kind))
 
-    links = rows(graph.edges.select("interval", peer_of("src"), peer_of("dst")), _LINK)
-    return links.unionAll(rows(topic_links(graph), _TOPIC)) if measures.topics else links
+    topics = rows(topic_links(graph), TOPIC)
+    links = rows(graph.edges.select("interval", peer_of("src"), peer_of("dst")), LINK)
+    return links.unionAll(topics) if paths else topics
 
 
-def _interval_measurer(
-    measures: Measures,
+def _assembler(
+    measures: Measures, *, paths: bool
 ) -> Callable[[tuple[Any, ...], pa.Table, pa.Table], pa.Table]:
-    def measure_one(key: tuple[Any, ...], peers: pa.Table, others: pa.Table) -> pa.Table:
+    def assemble(_: tuple[Any, ...], peers: pa.Table, others: pa.Table) -> pa.Table:
         cache_kernels()
-        return structure_rows(_measured(key[0].as_py(), peers.sort_by("peer"), others, measures))
+        return structure_rows(assembled(peers.sort_by("peer"), others, measures, paths=paths))
 
-    return measure_one
-
-
-def _measured(interval: int, peers: pa.Table, others: pa.Table, measures: Measures) -> BlockMetrics:
-    """An interval with what GraphFrames found of it in place of what kernels would."""
-    import numpy as np
-
-    from analytics.blocks import Links, Presence, Subscriptions, measure_block
-
-    def lived(*columns: Any) -> tuple[Any, ...]:
-        start = np.full(len(columns[0]), interval)
-        return (*columns, start, start + 1)
-
-    present = peers["peer"].to_numpy()
-    topics = peers["topics"].combine_chunks()
-    links, of_topics = (others.filter(pc.equal(others["kind"], kind)) for kind in (_LINK, _TOPIC))
-    measured = measure_block(
-        Links(*lived(links["a"].to_numpy(), links["b"].to_numpy())),
-        Presence(*lived(present)),
-        Subscriptions(
-            *lived(present[pc.list_parent_indices(topics).to_numpy()], topics.flatten().to_numpy())
-        ),
-        interval,
-        interval,
-        measures,
-    )
-    measured.peers.update({name: peers[name].to_numpy() for name in _BY_GRAPHFRAMES})
-    measured.peers["pagerank"] = measured.peers["pagerank"] / measured.peers["pagerank"].sum()
-    if measures.topics:
-        place = np.searchsorted(measured.topics["topic"], of_topics["a"].to_numpy())
-        measured.topics["topic_links"][:] = 0
-        measured.topics["topic_links"][place] = of_topics["b"].to_numpy()
-    return measured
+    return assemble

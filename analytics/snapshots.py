@@ -56,7 +56,7 @@ def of_peers(measured: Mapping[str, Array]) -> Columns:
             n >= 3, _ratio(measured["betweenness"], (n - 1) * (n - 2)), np.nan
         ),
         "mean_distance": mean_distance,
-        "closeness": np.where(measured["reach"] > 0, closeness, 0.0),
+        "closeness": np.where(measured["reach"] == 0, 0.0, closeness),
     }
 
 

@@ -83,11 +83,6 @@ def measure(
     return ENGINES[engine](versions, clock, measures or Measures())
 
 
-def chosen_engine(asked: str) -> str:
-    """The engine of that name; for `auto` the one that suits the run."""
-    return "kernels" if asked == "auto" else asked
-
-
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
     """The links of those layers; all where none is chosen."""
     return links if layers is None else links.where(F.col("layer").isin(*layers))
@@ -132,6 +127,7 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
     sampled = overlay.agg(
         F.count_if(cost > measures.budget).alias("betweenness"),
         F.count_if(cost > _TARGETS_A_WORD * measures.budget).alias("distances"),
+        F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
         F.count("*").alias("intervals"),
     ).first()
     assert sampled is not None  # an aggregate has one row
@@ -139,6 +135,8 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
     for part in ("distances", "betweenness"):
         if sampled[part]:
             told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+    if sampled["left_out"]:  # too large for kernels
+        told |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:
         del told["betweenness"]
     return told

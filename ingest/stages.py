@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.dissemination import Messages, measure_messages
-from analytics.structure import Versions, chosen_engine, chosen_layers, measure, measured_by
+from analytics.engines import engine_for
+from analytics.structure import Versions, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
 from ingest.growth import (
@@ -243,9 +244,9 @@ def _structure(job: Job) -> None:
         peers=job.manifest.tables["peers"].rows,
     )
     clock = replace(job.clock, first=max(job.since, job.clock.first))
-    engine = chosen_engine(job.measuring.engine)
-    rows = measure(versions, clock, job.measuring.measures, engine)
-    return job.commit("structure", {"staged/structure": rows}, engines={"structure": engine})
+    choice = engine_for(job.measuring.engine, versions, clock)
+    rows = measure(versions, clock, job.measuring.measures, choice.engine)
+    return job.commit("structure", {"staged/structure": rows}, engines={"structure": choice.told})
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:

@@ -1,0 +1,113 @@
+"""How large the largest overlay is, and which engine that calls for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import engines
+from analytics.engines import engine_for, fits_task, largest_interval
+from analytics.measures import Measures
+from analytics.structure import Versions, measured_by
+from model.clock import OPEN, Clock
+from model.errors import ArtifactsMissing
+
+pytestmark = pytest.mark.spark
+
+CLOCK = Clock(ticks_per_interval=10, first=2, last=8)
+
+
+def _spans(rng: Random, count: int) -> list[tuple[int, int, int, int]]:
+    """Two ends and a life in ticks, some of them seen in no interval's sample."""
+    begins = [rng.randrange(0, 100) for _ in range(count)]
+    return [
+        (i, i + 1, begin, OPEN if rng.random() < 0.2 else begin + rng.randrange(1, 40))
+        for i, begin in enumerate(begins)
+    ]
+
+
+@pytest.fixture(scope="module")
+def spans() -> dict[str, list[tuple[int, int, int, int]]]:
+    rng = Random(4)
+    return {"presence": _spans(rng, 40), "links": _spans(rng, 90)}
+
+
+@pytest.fixture(scope="module")
+def versions(spark: SparkSession, spans: dict[str, list[tuple[int, int, int, int]]]) -> Versions:
+    columns = "src int, dst int, vf long, vt long"
+    frames = {name: spark.createDataFrame(rows, columns) for name, rows in spans.items()}
+    presence = frames["presence"].withColumnRenamed("src", "peer").drop("dst")
+    subscriptions = presence.selectExpr("peer", "peer AS topic", "vf", "vt").limit(0)
+    return Versions(presence, frames["links"], subscriptions, peers=40)
+
+
+def test_the_largest_interval_is_found(
+    versions: Versions, spans: dict[str, list[tuple[int, int, int, int]]]
+) -> None:
+    meant = [
+        max(
+            sum(vf <= CLOCK.sampling_tick(i) < vt for _, _, vf, vt in rows)
+            for i in range(CLOCK.first, CLOCK.last + 1)
+        )
+        for rows in (spans["presence"], spans["links"])
+    ]
+    assert list(largest_interval(versions, CLOCK)) == meant
+    nothing = replace(versions, presence=versions.presence.limit(0), links=versions.links.limit(0))
+    assert largest_interval(nothing, CLOCK) == (0, 0)
+
+
+def test_kernels_suit_what_fits_into_a_task(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fits_task(1_000_000, 10_000_000)
+    assert not fits_task(1_000_000, 100_000_000)
+    assert engine_for("auto", versions, CLOCK).engine == "kernels"
+    monkeypatch.setattr(engines, "TASK_BYTES", 40 * 1_500 + 90 * 150)  # the largest, not all pairs
+    assert engine_for("auto", versions, CLOCK).told == "kernels"
+
+
+def test_what_was_asked_for_is_taken(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "TASK_BYTES", 0)
+    for name in ("kernels", "graphframes"):
+        assert engine_for(name, versions, CLOCK) == engines.Choice(name, name)
+
+
+def test_an_overlay_that_outgrows_a_task_calls_for_graphframes(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
+    monkeypatch.setattr("analytics.interval_graphs.load_graphframes", lambda spark: None)
+    assert engine_for("auto", versions, CLOCK).engine == "graphframes"
+
+
+def test_without_graphframes_kernels_are_tried_and_it_is_told(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing_to_be_had() -> None:
+        raise ArtifactsMissing("graphframes", "not in the repository")
+
+    monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
+    monkeypatch.setattr("analytics.interval_graphs._is_loaded", lambda spark: False)
+    monkeypatch.setattr("analytics.interval_graphs.graphframes_jars", nothing_to_be_had)
+    choice = engine_for("auto", versions, CLOCK)
+    assert (choice.engine, choice.told) == ("kernels", "kernels, for want of GraphFrames")
+
+
+def test_the_run_tells_what_was_left_out(spark: SparkSession) -> None:
+    columns = "network_size int, links int, diameter int"
+    told = {
+        diameter: measured_by(
+            "graphframes",
+            Measures(budget=1e3),
+            spark.createDataFrame([(0, 0, None), (30, 60, diameter)], columns),
+        )
+        for diameter in (4, None)
+    }
+    assert told[4]["topics"] == told[4]["distances"] == "kernels"
+    assert told[4]["betweenness"] == "kernels, sampled in 1 of 2 intervals"
+    assert told[None]["topics"] == "graphframes, links alone"
+    assert told[None]["distances"] == told[None]["betweenness"] == "none"
+    assert told[None]["degrees"] == told[4]["components"] == "graphframes"

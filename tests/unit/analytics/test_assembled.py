@@ -1,0 +1,94 @@
+"""Metrics put together from two engines are those of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from analytics.assembled import FOUND, LINK, TOPIC, assembled
+from analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
+from analytics.measures import Measures
+from analytics.structure import STRUCTURE_SCHEMA, structure_rows
+
+N, INTERVAL = 30, 7
+RNG = np.random.default_rng(3)
+SRC, DST = RNG.integers(0, N, (2, 70))
+SUBSCRIBER, TOPICS = np.unique(np.stack([RNG.integers(0, N, 40), RNG.integers(2, 6, 40)]), axis=1)
+
+
+def _lived(*columns: Any) -> tuple[Any, ...]:
+    start = np.full(len(columns[0]), INTERVAL)
+    return (*columns, start, start + 1)
+
+
+def _measured(measures: Measures) -> BlockMetrics:
+    return measure_block(
+        Links(*_lived(SRC, DST)),
+        Presence(*_lived(np.arange(N))),
+        Subscriptions(*_lived(SUBSCRIBER, TOPICS)),
+        INTERVAL,
+        INTERVAL,
+        measures,
+    )
+
+
+def _peers(measured: BlockMetrics) -> pa.Table:
+    """As GraphFrames would give them: ranks of any sum, topics as lists, some empty."""
+    columns = {name: measured.peers[name] for name in ("interval", "peer", *FOUND)}
+    columns["pagerank"] = 17 * columns["pagerank"]
+    topics = [TOPICS[peer == SUBSCRIBER].tolist() for peer in range(N)]
+    return pa.table({**columns, "topics": pa.array(topics, pa.list_(pa.int32()))})
+
+
+def _others(measured: BlockMetrics) -> pa.Table:
+    """Topics without links within are not told."""
+    linked = measured.topics["topic_links"] > 0
+    topics, counts = measured.topics["topic"][linked], measured.topics["topic_links"][linked]
+    kinds = np.repeat([LINK, TOPIC], [len(SRC), len(topics)])
+    a, b = np.concatenate([SRC, topics]), np.concatenate([DST, counts])
+    return pa.table({"kind": kinds, "a": a, "b": b})
+
+
+@pytest.mark.parametrize("measures", [Measures(), Measures(betweenness=False, topics=False)])
+def test_it_is_what_kernels_measure(measures: Measures) -> None:
+    expected, whole = _measured(measures), _measured(Measures())
+    found = assembled(_peers(whole), _others(whole), measures, paths=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            assert mine[name] == pytest.approx(theirs[name], rel=1e-12, nan_ok=True)
+
+
+def test_without_paths_the_rest_is_told_and_paths_are_null() -> None:
+    whole = _measured(Measures())
+    others = _others(whole).filter(pa.array(_others(whole)["kind"].to_numpy() == TOPIC))
+    rows = structure_rows(assembled(_peers(whole), others, Measures(), paths=False))
+    meant = structure_rows(whole)
+    assert rows.schema == meant.schema == STRUCTURE_SCHEMA
+    paths = {
+        "reach", "eccentricity", "mean_distance", "mean_distance_error", "closeness",
+        "betweenness", "betweenness_normalized", "betweenness_error",
+    }  # fmt: skip
+    of_topic = {"components", "topic_diameter", "topic_path_length"}
+    of_interval = {
+        "eccentricity_mean", "mean_distance_mean", "closeness_mean", "diameter", "path_length",
+        "path_length_error", "reachable_pairs_share", "betweenness_mean", "betweenness_max",
+        "topic_diameter_mean",
+    }  # fmt: skip
+    for found, expected in zip(rows.to_pylist(), meant.to_pylist(), strict=True):
+        for nested, unknown in (("topics", of_topic), ("overlay", of_interval)):
+            mine, theirs = found.pop(nested) or [], expected.pop(nested) or []
+            for one, other in zip(mine, theirs, strict=True):
+                _differ_in(one, other, unknown)
+        _differ_in(found, expected, paths)
+
+
+def _differ_in(found: dict[str, Any], expected: dict[str, Any], unknown: set[str]) -> None:
+    """`found` has null for those, and the same for the others."""
+    assert {name for name in unknown if found[name] is not None} == set()
+    known = {name: value for name, value in expected.items() if name not in unknown}
+    for name, value in known.items():
+        assert found[name] == (value if value is None else pytest.approx(value, rel=1e-12)), name
