@@ -106,7 +106,7 @@ def report(skewed: Skewed, budget: float) -> None:
         for name, step in told["steps"].items():
             numbers = f"{step['first']:.1f} | {step['cpu_mean']:.1f} | {step['peak_mb']:,}"
             print(f"| {name} | {numbers} |")
-        print(f"\nlargest Python process {told['worker_mb']:,} MB")
+        print(f"\nall processes together at most {told['peak_mb']:,} MB")
         run = open_run(workspace, RUN)
         degrees = run.read("metrics/peers", ["interval", "peer", "degree"])["degree"]
         print(f"largest degree {pc.max(degrees)}; last interval:")
