@@ -38,8 +38,10 @@ from model.clock import Clock
 if TYPE_CHECKING:
     from graphframes import GraphFrame
 
-_ROWS_PER_GRAPH = 4_000_000
-"""Vertices and edges of one graph: its algorithms hold several copies of them in memory."""
+_ROWS_PER_GRAPH = 2_000_000
+"""Vertices and edges of one graph: its algorithms hold some four copies of them in memory, and
+one of them some 50 bytes a row, which is a fifth of the driver's memory if nothing else is said.
+An interval that is larger is a graph by itself."""
 
 _DAMPING = 0.85
 _RANK_TOLERANCE = 1e-9
