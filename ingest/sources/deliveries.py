@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
@@ -40,12 +40,15 @@ class Deliveries(Source):
         del options
         rules = {"msg": key, "node": key, "prev_node": key, "t_us": whole()}
         rows, refused = read_table(spark, files, rules)
+        time = F.col("t_us").cast("bigint")
+        # A number of the line alone would depend on how Spark cut the files.
+        in_time = Window.partitionBy("node").orderBy(time, "file", "position")
         deliveries = rows.select(
             F.col("msg").alias("message"),
             F.col("node").alias("peer"),
             F.col("prev_node").alias("previous_hop"),
-            F.col("t_us").cast("bigint").alias("time_us"),
-            F.col("position.row").alias("arrival"),
+            time.alias("time_us"),
+            F.row_number().over(in_time).cast("bigint").alias("arrival"),
         )
         return {"deliveries": deliveries, "quarantine": refused}
 
