@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import by_graphframes
+from analytics import by_graphframes, engines
 from analytics.engines import largest_interval
 from analytics.interval_graphs import load_graphframes, motifs_by_topic, union_graph
 from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
@@ -195,11 +195,21 @@ def test_a_motif_is_found_among_the_subscribers_of_a_topic(versions: Versions) -
 
 
 @pytest.mark.usefixtures("graphframes")
-def test_it_keeps_nothing_but_its_result(spark: SparkSession, versions: Versions) -> None:
+def test_what_outgrows_a_task_is_measured_but_for_paths(
+    spark: SparkSession, versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is kept but the result."""
+
     def persisted() -> set[int]:
         return set(spark.sparkContext._jsc.getPersistentRDDs())
 
+    monkeypatch.setattr(engines, "TASK_BYTES", 0)
     before = persisted()
     measured = measure(versions, Clock(1, first=6, last=7), engine="graphframes")
     assert len(persisted() - before) == 1
-    assert measured.count() == sum(len(o.peers) for o in OVERLAYS[3:5])
+    found = _sorted_rows(measured)
+    assert [row["out_degree"] for row in found] == [
+        degree for overlay in OVERLAYS[3:5] for _, degree in overlay.graph.out_degree()
+    ]
+    paths = ("reach", "eccentricity", "mean_distance", "closeness", "betweenness")
+    assert {row[name] for row in found for name in paths} == {None}
