@@ -103,6 +103,14 @@ def observed_of_messages(job: Job) -> dict[str, DataFrame]:
     }
 
 
+def alive(job: Job, name: str) -> DataFrame | None:
+    """The versions of a table that were alive at some tick from the boundary on."""
+    versions = job.table(name)
+    if versions is None or job.base is None:
+        return versions
+    return versions.where(F.col("vt") > job.boundary.interval * job.clock.ticks_per_interval)
+
+
 def recent(job: Job, rows: DataFrame | None) -> DataFrame | None:
     """The rows of the intervals from the boundary on."""
     if rows is None or job.base is None:

@@ -18,6 +18,7 @@ from analytics.structure import Versions, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
 from ingest.growth import (
+    alive,
     carried_in,
     check_telling,
     end_of,
@@ -216,7 +217,7 @@ def _receptions(job: Job) -> None:
             observed,
             _indices(job),
             _made(job, "publications"),
-            job.table("subscriptions"),
+            alive(job, "subscriptions"),
             buckets=job.parallelism + arrivals // _ARRIVALS_PER_BUCKET,
         )
     job.commit("receptions", {"receptions": rows})
@@ -264,7 +265,7 @@ def _message_metrics(job: Job) -> None:
                 _made(job, "publications"),
                 job.made("receptions"),
                 _made(job, "rejections"),
-                job.table("subscriptions"),
+                alive(job, "subscriptions"),
                 job.table("staged/untold"),
                 duplicates_known=_duplicates_known(job),
             )
@@ -297,7 +298,7 @@ def _peer_and_topic_metrics(job: Job) -> None:
 
 
 def _overlay_metrics(job: Job) -> None:
-    dangling = job.table("dangling_links")
+    dangling = alive(job, "dangling_links")
     metrics = Metrics(
         replace(job.clock, first=max(job.boundary.interval, job.clock.first)),
         _made(job, "metrics/peers"),
