@@ -62,6 +62,11 @@ class IngestRequest:
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
 
+    def __post_init__(self) -> None:
+        """Raises: UseError for what cannot be had together."""
+        if self.append and self.replace:
+            raise UseError("--append adds to a run, --replace makes it anew: give one of them")
+
 
 @dataclass(frozen=True)
 class IngestOutcome:
@@ -129,13 +134,12 @@ def _begin(
 ) -> tuple[list[InputFile], bool]:
     """Take up the run where it stands, or begin it. The files to read, whether it was complete."""
     fresh, old = _new_manifest(request, found), writer.manifest
-    if request.append and request.replace:
-        raise UseError("--append adds to a run and --replace makes it anew: give one of them")
     if request.append and old is not None and old.complete:
         return _append(writer, fresh, old, found.files)
     if old is not None:
         differences = _differences(old, fresh)
-        if differences and old.complete and not request.replace:
+        left_out = request.append and _contents(old) - _contents(fresh)
+        if differences and not request.replace and (old.complete or left_out):
             raise InputsDiffer(request.run, differences)
         # Half a run of something else, or of another version, is not gone on with.
         if not differences and (old.versions == fresh.versions or old.complete > request.replace):
@@ -162,6 +166,11 @@ def _append(
         extends=old.identity,
     )
     pending = writer.pending()
+    if pending and (left_out := _contents(pending) - _contents(grown)):
+        raise UseError(
+            f"files were being added to run '{old.name}' when that was stopped; name them too: "
+            + ", ".join(sorted(name for name, _ in left_out))
+        )
     if pending is None or _differences(pending, grown) or pending.versions != grown.versions:
         pending = grown
     writer.extend(pending)

@@ -283,6 +283,20 @@ def test_other_choices_are_named(lab_with_runs: Lab) -> None:
         lab_with_runs.ingest("small", later)
 
 
+def test_a_run_cannot_grow_and_be_made_anew(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="give one of them"):
+        IngestRequest((), "lab", tmp_path, append=True, replace=True)
+
+
+def test_half_a_run_is_not_forgotten(lab_with_runs: Lab) -> None:
+    lab = lab_with_runs
+    half = replace(lab.run("small").manifest, name="half", state="ingesting")
+    (lab.folder / "runs/half").mkdir()
+    write_manifest(lab.folder / "runs/half", half)
+    with pytest.raises(InputsDiffer, match="1 gone"):
+        lab.ingest("half", lab.write("later", small([3])), append=True)
+
+
 def test_where_there_is_nothing_new(lab_with_runs: Lab) -> None:
     outcome = lab_with_runs.ingest("small", lab_with_runs.folder / "small.ndjson", append=True)
     assert outcome.already_complete
@@ -331,6 +345,8 @@ def test_killed_it_leaves_the_run_and_goes_on(lab_with_runs: Lab) -> None:
     for stage in ("parse", "messages"):
         _kill_after(stage, lab.folder, "killed", later)
         same_tables(lab.run("killed"), before)
+    with pytest.raises(UseError, match=r"name them too: later\.ndjson"):
+        lab.ingest("killed", lab.write("much later", small([5])), append=True)
     lab.ingest("killed", later, append=True)
     lab.ingest("undisturbed", lab.folder / "small.ndjson", later)
     same_tables(lab.run("killed"), lab.run("undisturbed"))
