@@ -17,8 +17,14 @@ from benchmarks.watched import Json
 AXES = ("intervals", "peers")
 FACTORS = (0.25, 0.5, 1, 2)
 """Times the size's own number of intervals, and of peers."""
-COSTS = {"seconds": "s", "cpu": "processor s", "tables": "s to the tables", "peak_mb": "peak MB"}
-_DRAWN = ("seconds", "peak_mb")
+COSTS = {
+    "seconds": "s",
+    "cpu": "processor s",
+    "tables": "s to the tables",
+    "peak_mb": "peak MB",
+    "worker_mb": "MB of a Python worker",
+}
+_DRAWN = ("seconds", "worker_mb")
 
 
 def growth(bench: Bench) -> Json:
@@ -44,6 +50,7 @@ def _measured(bench: Bench) -> Json:
         "cpu": stage["cpu_least"],
         "tables": tables["least"],
         "peak_mb": told["peak_mb"],
+        "worker_mb": told["worker_mb"],
     }
 
 

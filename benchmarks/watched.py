@@ -7,12 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -36,35 +36,34 @@ class Program:
     arguments: Sequence[str]
     python: Path = Path(sys.executable)
 
-    @property
-    def command(self) -> list[str]:
-        """The module runs from the checkout, and gets where to write its outcome first."""
-        return [str(self.python), "-m", self.module]
+
+class Look(NamedTuple):
+    """Resident memory at a time, in MB. Pages that processes share count in each of them."""
+
+    at: float
+    all: float
+    """Of all processes of the program."""
+    worker: float
+    """Of the largest Python that it started."""
 
 
 def measure(program: Program) -> Json:
-    """What the program wrote (see benchmarks.steps), with a summary of the steps of each name:
-    times, seconds (first, least, mean), seconds of processor and peak MB.
+    """What the program wrote (see benchmarks.steps), with a summary of the steps of each name
+    (times, seconds: first, least, mean, processor's seconds, peak MB), and the peaks of it all.
 
-    Memory is the resident one of all its processes together; pages they share count in each.
+    The program runs from the checkout, and gets where to write as its first argument.
 
     Raises: CheckFailed with the end of what it said, if it fails.
     """
     with tempfile.TemporaryDirectory(prefix="vizpub-benchmark-") as scratch:
         told, said = Path(scratch, "told.json"), Path(scratch, "said.txt")
+        command = [str(program.python), "-m", program.module, str(told), *program.arguments]
         with said.open("wb") as stream:
-            process = psutil.Popen(
-                [*program.command, str(told), *program.arguments],
-                cwd=ROOT,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-            )
-            memory = _watch(process)
+            process = psutil.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+            looks = list(_watch(process))
         if process.returncode:
-            raise CheckFailed(
-                f"{program.module} failed", said.read_text("utf-8").splitlines()[-30:]
-            )
-        return _with_memory(json.loads(told.read_text("utf-8")), memory)
+            raise CheckFailed(f"{program.module} failed", _last_words(said))
+        return _summed_up(json.loads(told.read_text("utf-8")), looks)
 
 
 def _last_words(said: Path) -> list[str]:
@@ -72,44 +71,47 @@ def _last_words(said: Path) -> list[str]:
     return [line[:_WIDTH] for line in said.read_text("utf-8", "replace").splitlines()[-_LINES:]]
 
 
-def _watch(process: psutil.Popen) -> list[tuple[float, float]]:
-    """(time, MB) at every look, until it ends."""
-    looks = []
+def _watch(process: psutil.Popen) -> Iterator[Look]:
+    """Look until it ends."""
     while process.poll() is None:
-        looks.append((time.time(), _megabytes(process)))
+        yield _look(process)
         with suppress(psutil.TimeoutExpired):
             process.wait(_EVERY)
-    return looks
 
 
-def _megabytes(process: psutil.Popen) -> float:
-    total = 0
+def _look(process: psutil.Process) -> Look:
+    everything, workers = 0.0, [0.0]
     with suppress(psutil.NoSuchProcess):
-        for part in (process, *process.children(recursive=True)):
+        everything = process.memory_info().rss / 1e6
+        for child in process.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                total += part.memory_info().rss
-    return total / 1e6
+                size = child.memory_info().rss / 1e6
+                everything += size
+                if child.name().startswith("python"):
+                    workers.append(size)
+    return Look(time.time(), everything, max(workers))
 
 
-def _with_memory(told: Json, memory: Sequence[tuple[float, float]]) -> Json:
-    """Steps of one name are put together: how often it was taken, and what it took."""
+def _summed_up(told: Json, looks: Sequence[Look]) -> Json:
+    """Steps of one name are put together."""
     by_name: dict[str, list[Json]] = {}
     for step in told["steps"]:
         by_name.setdefault(step["name"], []).append(step)
     return {
         **told,
-        "steps": {name: _summary(steps, memory) for name, steps in by_name.items()},
-        "peak_mb": round(max((size for _, size in memory), default=0)),
+        "steps": {name: _summary(steps, looks) for name, steps in by_name.items()},
+        "peak_mb": round(max((look.all for look in looks), default=0)),
+        "worker_mb": round(max((look.worker for look in looks), default=0)),
     }
 
 
-def _summary(steps: Sequence[Json], memory: Sequence[tuple[float, float]]) -> Json:
+def _summary(steps: Sequence[Json], looks: Sequence[Look]) -> Json:
     seconds = [step["ended"] - step["begun"] for step in steps]
     around = (
-        size
+        look.all
         for step in steps
-        for at, size in memory
-        if step["begun"] - _EVERY <= at <= step["ended"] + _EVERY
+        for look in looks
+        if step["begun"] - _EVERY <= look.at <= step["ended"] + _EVERY
     )
     return {
         "times": len(steps),
