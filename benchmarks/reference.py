@@ -95,6 +95,18 @@ def require_same(who: str, ours: pa.Table, theirs: pa.Table, *keys: str) -> None
 
 
 def _differences(name: str, ours: pa.Table, theirs: pa.Table) -> list[str]:
-    a, b = (rows[name].cast(pa.float64(), safe=False).to_numpy() for rows in (ours, theirs))
-    rows = np.flatnonzero(~np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True))
-    return [f"{name}, row {row}: {b[row]}, not {a[row]}" for row in rows[:_SHOWN]]
+    a, b = (_comparable(rows[name]) for rows in (ours, theirs))
+    if a.dtype == object:
+        same = a == b
+    else:
+        same = np.isclose(a, b, rtol=_CLOSE, atol=_CLOSE, equal_nan=True)
+    return [f"{name}, row {row}: {b[row]}, not {a[row]}" for row in np.flatnonzero(~same)[:_SHOWN]]
+
+
+def _comparable(column: pa.ChunkedArray) -> np.ndarray:
+    """Numbers as doubles, null = NaN; anything else as it is."""
+    if pa.types.is_string(column.type):
+        return np.array(column.to_pylist(), object)
+    # The open end is no double, but the nearest one will do.
+    values: np.ndarray = column.cast(pa.float64(), safe=False).to_numpy()
+    return values

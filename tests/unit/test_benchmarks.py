@@ -183,6 +183,12 @@ class TestAgreement:
             require_same("they", self.OURS, theirs, "peer")
         assert "hops, row" in str(raised.value)
 
+    def test_names_are_compared_too(self) -> None:
+        ours, theirs = (pa.table({"peer": [0], "layer": [name]}) for name in ("mesh", "tree"))
+        require_same("they", ours, ours, "peer")
+        with pytest.raises(CheckFailed, match="layer, row 0: tree, not mesh"):
+            require_same("they", ours, theirs, "peer")
+
     def test_rows_that_are_missing_are_told(self) -> None:
         with pytest.raises(CheckFailed, match="1 rows, 2 by the kernels"):
             require_same("they", self.OURS, self.OURS.slice(1), "peer")
