@@ -123,11 +123,21 @@ class StoredRun:
             for path in self._files_of(part, name):
                 with _reading(path), pq.ParquetFile(path) as parquet:
                     for group in range(parquet.num_row_groups):
-                        rows = parquet.read_row_group(group).cast(schema)
+                        rows = _shaped(parquet.read_row_group(group), schema)
                         if part.cut:
                             rows = rows.filter(_below(part.cut))
                         for batch in rows.combine_chunks().to_batches():
                             yield f"{path.parent.name}/{path.name}#{group}", batch
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema; null, where the file is older than a column."""
+    there = set(rows.column_names)
+    columns = [
+        rows[f.name].cast(f.type) if f.name in there else pa.nulls(len(rows), f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _below(cut: Cut) -> pc.Expression:

@@ -59,7 +59,7 @@ def test_presence_and_subscriptions_without_links(spark: SparkSession, peers: Da
         (1, 0): {"subscribers": 1},
     }
     metrics = Metrics(
-        CLOCK, of_peers, of_topics, None, None, None, presence_known=True, receptions_known=False
+        CLOCK, of_peers, structure, None, None, None, receptions_known=False, links_known=False
     )
     assert rows_of(overlay_table(metrics), "interval") == {
         (0,): {"network_size": 3, "unknown_reports": 3},

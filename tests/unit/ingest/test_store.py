@@ -132,6 +132,14 @@ class TestReading:
         moved = replace(run, directory=tmp_path / "elsewhere")
         assert [label for label, _ in moved.row_groups("links")] == before
 
+    def test_a_column_that_came_later_is_unknown_in_older_files(self, run: StoredRun) -> None:
+        for path in run.files("links"):
+            pq.write_table(pq.read_table(path).drop_columns("topic"), path)
+        (_, batch), *_ = run.row_groups("links")
+        assert batch.schema == LINKS.arrow
+        assert batch["topic"].null_count == len(batch) > 0
+        assert run.read("links")["topic"].null_count == 100
+
     def test_no_such_table(self, run: StoredRun) -> None:
         with pytest.raises(UnknownName, match="did you mean links"):
             run.read("link")
