@@ -1,7 +1,5 @@
 """DuckDB: rows → versions."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import duckdb

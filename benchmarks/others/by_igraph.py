@@ -1,7 +1,5 @@
 """igraph, an interval at a time. igraph is under the GPL: it runs in a process of its own."""
 
-# mypy: disable-error-code="import-not-found, import-untyped"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """polars: rows → versions."""
 
-# mypy: disable-error-code="import-not-found"
-
 from __future__ import annotations
 
 import polars as pl

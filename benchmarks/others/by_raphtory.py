@@ -3,8 +3,6 @@
 It has no closeness, eccentricity, diameter or path length.
 """
 
-# mypy: disable-error-code="import-not-found, import-untyped"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
