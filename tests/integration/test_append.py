@@ -190,9 +190,9 @@ def difference(found: list[str], wanted: list[str]) -> str:
     ("system", "cuts", "gap"),
     [
         (System(2, patchy=0.3, silent=0.2), (5,), 1),
-        (System(4, patchy=0.2, totals=True), (6, 7), 0),
+        (System(3, totals=True, silent=0.3), (2, 6), 2),
     ],
-    ids=["silent", "totals"],
+    ids=["patchy", "silent"],
 )
 def test_it_ends_as_one_ingest_of_all(
     lab: Lab, system: System, cuts: Sequence[int], gap: int
