@@ -99,11 +99,11 @@ class Stopper:
             time.sleep(0.005)
         self.now()
 
-    def write_manifest(self, directory: Path, manifest: Manifest) -> None:
+    def write_manifest(self, directory: Path, manifest: Manifest, file: str = FILE) -> None:
         here = manifest.stages[-1:] == (self.stop.stage,)
         if here and self.stop.moment == "written":
             self.now()
-        self.really_write(directory, manifest)
+        self.really_write(directory, manifest, file)
         if here and self.stop.moment == "committed":
             self.now()
 
