@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from analytics.blocks import BlockMetrics
 
-_ROWS_PER_BLOCK = 1_000_000
+_ROWS_PER_BLOCK = 250_000
 """Rows of peers that one task holds at once."""
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
