@@ -12,7 +12,7 @@ from cli.load import load_stored
 from cli.options import Output, comma_list, command
 from cli.service import remove_stale
 from cli.settings import Settings
-from cli.summary import damaged, show_summary
+from cli.summary import show_summary
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
 
@@ -173,5 +173,7 @@ def _refused(run: StoredRun) -> str:
 
 def _check_nothing_refused(run: StoredRun) -> None:
     """Raises: CheckFailed if records were refused or files are damaged."""
+    from ingest.summary import damaged
+
     if details := [*filter(None, [_refused(run)]), *damaged(run)]:
         raise CheckFailed("--strict was given, and not all of the input was taken", details)

@@ -64,6 +64,6 @@ def metrics(
     opened = Run.open(settings.workspace, run)
     first, last = window.intervals(opened.clock)
     where = Where(first, last, part.peer, part.topic)
-    found = opened.metrics(table, comma_list(part.columns), where)
+    found = opened.metrics(table, comma_list(part.columns), where).to_arrow()
     found = found.slice(0, part.limit or None)
     show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)

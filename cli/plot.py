@@ -171,7 +171,7 @@ def _of_each_peer(
 
     first, last = window.intervals(run.clock)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
-    return pa.concat_tables([run.metrics(of, metrics, where) for where in wheres])
+    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
 
 
 def _by_peer(drawing: Drawing, of: str) -> str | None:
@@ -221,7 +221,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -
         run.clock.interval_of(run.clock.parse_at(text)) for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
-    return pa.concat_tables([run.metrics(of, metrics, where) for where in wheres])
+    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
 
 
 def _coverage(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.options import Output
 from cli.output import Rows, output_format, show
@@ -16,69 +15,9 @@ if TYPE_CHECKING:
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
     """The run as facts and values; in JSON, which nests, its whole run.json."""
+    from ingest.summary import facts_for_people
+
     if output_format(output) in ("json", "jsonl"):
         show(Rows.of_records([asdict(run.manifest)]), output, settings)
     else:
-        show(Rows(("fact", "value"), list(_facts(run))), output, settings)
-
-
-def damaged(run: StoredRun) -> list[str]:
-    """The files of the input that could be read in part only or not at all, with the reason."""
-    in_part = [f"{i['path']}: {i['damage']}" for i in run.manifest.inputs if i.get("damage")]
-    return in_part + [file for file in run.manifest.skipped if ": cannot be read" in file]
-
-
-def _facts(run: StoredRun) -> Iterator[tuple[str, Any]]:
-    manifest = run.manifest
-    yield "run", manifest.name
-    yield "state", manifest.state if manifest.complete else f"{manifest.state}, not complete"
-    yield "source", manifest.source
-    yield "protocol", manifest.protocol
-    if manifest.clock:
-        yield "time", manifest.clock.describe_range()
-    yield "epoch", manifest.epoch
-    yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
-    if manifest.options.get("layers"):
-        yield "layers that count", ", ".join(manifest.options["layers"])
-    for name, entry in manifest.tables.items():
-        yield f"rows of {name}", entry.rows
-    if manifest.complete:
-        yield from _messages(run)
-    for note, count in manifest.notes.items():
-        yield note.replace("_", " "), count
-    for engine in dict.fromkeys(manifest.engines.values()):
-        parts = (part for part, by in manifest.engines.items() if by == engine)
-        yield f"measured by {engine}", ", ".join(parts)
-    yield from (("cannot be known", what) for what in manifest.unknown)
-    yield from (("damaged", what) for what in damaged(run))
-    yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
-
-
-def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
-    """What became of the messages, those left out that somebody refused."""
-    from ingest.pooled import pooled, reporting
-
-    told, peers = reporting(run), run.rows("peers")
-    yield "peers that report", f"{told:,} of {peers:,}"
-    if told < peers:
-        yield "figures below", "of subscriptions, hits and traffic are of the peers that report"
-    found = pooled(run)
-    if found is None:
-        return
-    if found.hit_ratio is not None:
-        of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
-        yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
-    if found.refused:
-        yield "left out of it", f"{found.refused} messages that somebody refused"
-    if found.late:
-        yield "late deliveries", found.late
-    if found.unreported:
-        yield "publication not reported", f"{found.unreported} messages"
-    if found.hops:
-        names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
-        hops = (f"{hop}: {count:,}" for hop, count in names)
-        yield "first receptions by hops", ", ".join(hops)
-
-
-def _total_size(run: StoredRun) -> int:
-    return sum(entry["size"] for entry in run.manifest.inputs)
+        show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)

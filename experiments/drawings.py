@@ -221,6 +221,7 @@ def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
     from ingest.run import Where
 
     interval, _ = intervals(replica.run.clock, (at, at))
-    rows: Any = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
+    found = replica.run.metrics("peers", ["present", metric], Where(interval, interval))
+    rows: Any = found.to_arrow()
     rows = rows.filter(pc.coalesce(rows["present"], True)).drop_columns(["present"])
     return rows.append_column("group", pa.array([replica.group] * len(rows), pa.string()))

@@ -1,7 +1,14 @@
-"""A run in Python: `Run.open("vizpub-data", "monday").metrics("topics")`.
+"""A run in Python.
 
-What it gives are Arrow tables of model.tables, with the names of peers, topics and
-messages beside their dense indexes. It needs pyarrow only.
+    run = Run.open("vizpub-data", "monday")
+    run.metrics("topics", ["subscribers"]).to_pandas()
+    run.overlay(12).to_networkx()
+    run.topic("news", "12.5s")
+    run.tree("m17")
+
+What it gives are frames (ingest.frames) with the columns of model.tables, and the names of
+peers, topics and messages beside their dense indexes. It needs neither Neo4j nor Spark.
+A time is an interval number, 'first', 'last' or a time from the start as '12.5s'.
 """
 
 from __future__ import annotations
@@ -15,7 +22,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest import answers
+from ingest.answers import Snapshot, Tree
+from ingest.frames import Frame, html_table
 from ingest.store import StoredRun, metric_table, open_run
+from ingest.summary import facts_for_people
 from model.clock import Clock
 from model.columns import Table
 from model.errors import UnknownName, UseError
@@ -44,7 +55,7 @@ class Where:
     topic: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A complete run of a workspace."""
 
@@ -89,7 +100,7 @@ class Run:
         name: str = "overlay",
         columns: Sequence[str] | None = None,
         where: Where | None = None,
-    ) -> pa.Table:
+    ) -> Frame:
         """A metrics table ('overlay', 'peers', 'topics', 'messages'), sorted by its key.
 
         `columns` picks some beside the key. A dense index is followed by `<column>_name`;
@@ -103,10 +114,35 @@ class Run:
         if columns is not None:
             columns = [c for c in meant.names if c in {*meant.key, *columns}]
         if "message" in meant.key:
-            return self.with_names(self._messages(columns, where or Where()))
-        found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
-        order = dict.fromkeys([*meant.key, *found.column_names])
-        return self.with_names(found.select(list(order)))
+            found = self._messages(columns, where or Where())
+        else:
+            found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
+            found = found.select(list(dict.fromkeys([*meant.key, *found.column_names])))
+        return Frame(f"{self.facts.name}, {meant.name}", self.with_names(found))
+
+    def overlay(self, at: int | str = "last", layers: Sequence[str] | None = None) -> Snapshot:
+        """The overlay at a time: its peers and links, of the given layers (null = of all).
+
+        Raises: OutOfRange, UnknownName, UseError for what is no time, and where the run's
+        source does not tell of presence or links.
+        """
+        return answers.overlay(self, at, layers)
+
+    def topic(
+        self, name: str, at: int | str = "last", layers: Sequence[str] | None = None
+    ) -> Snapshot:
+        """A topic's part of the overlay at a time: its subscribers and the links between them.
+
+        Raises: as `overlay`.
+        """
+        return answers.topic(self, name, at, layers)
+
+    def tree(self, message: str) -> Tree:
+        """How a message spread: every copy that arrived, by hop and time.
+
+        Raises: UnknownName, UseError where the run's source does not tell of receptions.
+        """
+        return answers.tree(self, message)
 
     def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
         about = ["message", "interval", "topic", "publisher"]
@@ -135,6 +171,15 @@ class Run:
     def topic_index(self, name: str) -> int:
         """The dense index of a topic. Raises: UnknownName."""
         return _index("topic", name, self.topics)
+
+    def __repr__(self) -> str:
+        spoken = f" of {self.facts.protocol}" if self.facts.protocol else ""
+        peers, range_ = self.stored.rows("peers"), self.clock.describe_range()
+        return f"<run {self.facts.name}{spoken}: {peers:,} peers, {range_}>"
+
+    def _repr_html_(self) -> str:
+        """What the run is and what was left out of it, as `vizpub runs show` says."""
+        return html_table(repr(self)[1:-1], ("fact", "value"), list(facts_for_people(self.stored)))
 
     def with_names(self, found: pa.Table) -> pa.Table:
         """The table with `<column>_name` after each column that holds a dense index."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.run import Run
 from model.errors import UnknownName
+
+if TYPE_CHECKING:
+    from ingest.run import Run
 
 
 def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
@@ -29,9 +31,8 @@ def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, p
     Raises: OutOfRange, UnknownName.
     """
     run.clock.check_tick(tick)
-    peers = run.stored.read("presence", ["peer"], _alive(tick))
-    links = run.stored.read("links", ["src", "dst"], _counted(run, tick))
-    pairs = links.group_by(["src", "dst"]).aggregate([])
+    peers = run.stored.read("presence", ["peer"], alive(tick))
+    pairs = links_at(run, tick, run.facts.layers).group_by(["src", "dst"]).aggregate([])
     pairs = pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
     roles = _Roles() if topic is None else _roles(run, tick, topic)
     present = peers["peer"].to_pylist()
@@ -63,23 +64,26 @@ class _Roles:
         return "relay" if peer in self.relays else "peer"
 
 
-def _alive(tick: int) -> pc.Expression:
+def alive(tick: int) -> pc.Expression:
+    """Which rows of a table of spans are alive at a tick."""
     return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
 
 
 def _with_rendezvous(run: Run, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
     """The peers, and whether each is in that role at a tick: for the topic, null = for any."""
-    of_it = _alive(tick) & (pc.field("role") == "rendezvous")
+    of_it = alive(tick) & (pc.field("role") == "rendezvous")
     if topic is not None:
         of_it &= pc.field("topic") == topic
     found = run.stored.read("roles", ["peer"], of_it)["peer"].combine_chunks()
     return peers.append_column("rendezvous", pc.is_in(peers["peer"], found))
 
 
-def _counted(run: Run, tick: int) -> pc.Expression:
-    """Links alive at the tick of the layers that the run's metrics count."""
-    layers = run.facts.layers
-    return _alive(tick) if layers is None else _alive(tick) & pc.field("layer").isin(layers)
+def links_at(run: Run, tick: int, layers: Sequence[str] | None) -> pa.Table:
+    """The rows of `links` that are alive at a tick and of the layers, null = all."""
+    of_them = alive(tick)
+    if layers is not None:
+        of_them &= pc.field("layer").isin(pa.array(layers, pa.string()))
+    return run.stored.read("links", where=of_them)
 
 
 def _roles(run: Run, tick: int, topic: str) -> _Roles:
@@ -87,7 +91,7 @@ def _roles(run: Run, tick: int, topic: str) -> _Roles:
     published = run.stored.read("publications", ["message", "publisher"], index)
     arrived = pc.field("message").isin(published["message"]) & ~pc.field("interested")
     relays = run.stored.read("receptions", ["peer"], arrived)
-    subscribers = run.stored.read("subscriptions", ["peer"], index & _alive(tick))
+    subscribers = run.stored.read("subscriptions", ["peer"], index & alive(tick))
     return _Roles(
         frozenset(published["publisher"].to_pylist()),
         frozenset(subscribers["peer"].to_pylist()),

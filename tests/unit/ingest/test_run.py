@@ -32,10 +32,10 @@ def test_only_a_complete_run_opens(workspace: Path) -> None:
 
 def test_metrics_come_by_their_key_with_names_beside_it(run: Run) -> None:
     topics = run.metrics("topics")
-    assert topics.column_names[:3] == ["interval", "topic", "topic_name"]
+    assert topics.columns[:3] == ["interval", "topic", "topic_name"]
     assert topics["topic_name"].to_pylist() == ["news"] * 4
     peers = run.metrics("peers", ["degree"])
-    assert peers.column_names == ["interval", "peer", "peer_name", "degree"]
+    assert peers.columns == ["interval", "peer", "peer_name", "degree"]
     keys = list(zip(peers["interval"].to_pylist(), peers["peer"].to_pylist(), strict=True))
     assert keys == sorted(keys)
     assert len(keys) == 14
@@ -94,3 +94,17 @@ def test_tables_come_as_they_are_stored(run: Run) -> None:
         run.table("links", ["source"])
     named = run.with_names(run.table("receptions", ["message", "peer", "previous_hop", "tick"]))
     assert named["previous_hop_name"].to_pylist() == ["alice", "carol", "dave", "alice"]
+
+
+def test_a_run_shows_what_it_is(run: Run) -> None:
+    assert repr(run) == "<run monday of toy: 4 peers, intervals 0 to 3 (1 s each)>"
+    page = run._repr_html_()
+    assert "<caption>run monday of toy: 4 peers, intervals 0 to 3 (1 s each)</caption>" in page
+    assert "<tr><td>rows of links</td><td>5</td></tr>" in page
+    assert "<tr><td>damaged</td><td>a.json: cut short</td></tr>" in page
+
+
+def test_metrics_say_whose_they_are(run: Run) -> None:
+    assert repr(run.metrics("overlay", ["links"])) == (
+        "<monday, metrics/overlay: 4 rows of interval, links>"
+    )

@@ -1,0 +1,114 @@
+"""Rows of a run as people take them: to pandas, to anything that reads Arrow, to a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN_ROWS = 10
+SHOWN_COLUMNS = 20
+SHOWN_CHARACTERS = 60
+"""Of each text; names in foreign sources may be of any length."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Frame:
+    """Rows under a title. What reads Arrow (polars, DuckDB, pyarrow) takes it as it is.
+
+    `frame["degree"]` is a column.
+    """
+
+    title: str
+    rows: pa.Table
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self.rows.column_names
+        return names
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as they are."""
+        return self.rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a data frame; null stays null, and whole numbers stay whole beside it."""
+        return self.rows.to_pandas(types_mapper=_nullable().get)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        records: list[dict[str, Any]] = self.rows.to_pylist()
+        return records
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        return self.rows[column]
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {len(self):,} rows of {', '.join(self.columns)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.columns
+
+    def _repr_html_(self) -> str:
+        """The first rows and columns, and how many there are."""
+        shown = self.rows.slice(0, SHOWN_ROWS).select(self.columns[:SHOWN_COLUMNS])
+        values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+        rest = "".join(_rest(len(self), len(self.columns)))
+        caption = f"{self.title}: {len(self):,} rows of {len(self.columns)} columns{rest}"
+        return html_table(caption, shown.column_names, list(values))
+
+
+def _nullable() -> dict[pa.DataType, Any]:
+    """Pandas' types that know null, where its usual ones would make a whole number a float."""
+    import pandas as pd
+
+    return {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+    }
+
+
+def _rest(rows: int, columns: int) -> Iterator[str]:
+    if rows > SHOWN_ROWS:
+        yield f", the first {SHOWN_ROWS} rows"
+    if columns > SHOWN_COLUMNS:
+        yield f", the first {SHOWN_COLUMNS} columns"
+
+
+def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table of HTML in which nothing of what is shown can be more than text."""
+    head = f"<thead><tr>{''.join(_cell('th', name) for name in columns)}</tr></thead>"
+    lines = (f"<tr>{''.join(_cell('td', value) for value in row)}</tr>" for row in rows)
+    body = f"<tbody>{''.join(lines)}</tbody>"
+    return f"<table><caption>{escape(_short(caption, 200))}</caption>{head}{body}</table>"
+
+
+def _cell(tag: str, value: object) -> str:
+    return f"<{tag}>{escape(_short(_text(value), SHOWN_CHARACTERS))}</{tag}>"
+
+
+def _text(value: object) -> str:
+    """A value for people; a dash is unknown."""
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,0 +1,103 @@
+"""Frames go to pandas, to Arrow and into a notebook unharmed."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from ingest.frames import Frame, html_table
+from model.clock import OPEN
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</td></tr></table><b>",
+    "&lt;b&gt; & 日本",
+    "'`\"\n\x00\x1b[31m",
+    "x" * 10_000,
+]
+
+
+class Table(HTMLParser):
+    """The tags of a page, and the texts of its cells."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[object] = []
+        self.cells: dict[str, list[str]] = {"caption": [], "th": [], "td": []}
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag in self.cells:
+            self.cells[tag].append("")
+            self.now = tag
+
+    def handle_data(self, data: str) -> None:
+        self.cells[self.now][-1] += data
+
+
+@pytest.fixture
+def frame() -> Frame:
+    columns = {"vt": pa.array([1, None, OPEN]), "share": [0.5, None, 1 / 3], "name": HOSTILE[:3]}
+    return Frame("monday, links", pa.table(columns))
+
+
+def test_a_frame_says_on_one_line_what_it_is(frame: Frame) -> None:
+    assert repr(frame) == "<monday, links: 3 rows of vt, share, name>"
+    assert len(frame) == 3
+    assert frame.columns == frame._ipython_key_completions_() == ["vt", "share", "name"]
+    assert frame["share"].to_pylist()[:2] == [0.5, None]
+
+
+def test_what_reads_arrow_takes_it_as_it_is(frame: Frame) -> None:
+    assert pa.table(frame).equals(frame.to_arrow())
+    wanted = pa.schema([("vt", pa.int64()), ("share", pa.float64()), ("name", pa.large_string())])
+    cast = pa.table(frame, schema=wanted)
+    assert cast.schema == wanted
+    assert cast["name"].to_pylist() == HOSTILE[:3]
+
+
+def test_pandas_gets_whole_numbers_whole_and_null_as_null(frame: Frame) -> None:
+    found = frame.to_pandas()
+    assert found["vt"].dtype == pd.Int64Dtype()
+    assert found["vt"][2] == OPEN
+    assert found["vt"][1] is pd.NA
+    assert found["share"].dtype == "float64"
+    assert found["name"].tolist() == HOSTILE[:3]
+
+
+def test_a_page_shows_the_first_rows_and_how_many_there_are() -> None:
+    rows = pa.table({f"c{i}": range(1234) for i in range(25)})
+    page = Table(Frame("run", rows)._repr_html_())
+    assert page.cells["caption"] == [
+        "run: 1,234 rows of 25 columns, the first 10 rows, the first 20 columns"
+    ]
+    assert page.cells["th"] == [f"c{i}" for i in range(20)]
+    assert page.cells["td"] == [str(row) for row in range(10) for _ in range(20)]
+
+
+def test_an_empty_frame_has_a_page(frame: Frame) -> None:
+    page = Table(Frame("none", frame.rows.slice(0, 0))._repr_html_())
+    assert page.cells == {"caption": ["none: 0 rows of 3 columns"], "th": frame.columns, "td": []}
+
+
+def test_nothing_in_a_page_is_more_than_text() -> None:
+    rows = pa.table(dict.fromkeys(HOSTILE, HOSTILE))
+    page = Table(Frame(HOSTILE[0], rows)._repr_html_())
+    assert page.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert page.attributes == []
+    short = [text if len(text) <= 60 else text[:59] + "…" for text in HOSTILE]
+    assert page.cells["th"] == short
+    assert page.cells["td"] == [text for text in short for _ in HOSTILE]
+    assert page.cells["caption"][0].startswith(HOSTILE[0])
+
+
+def test_a_dash_is_unknown() -> None:
+    page = Table(html_table("", ["a"], [[None], [0], [1 / 3], [True], [[None, 2]]]))
+    assert page.cells["td"] == ["–", "0", "0.333333", "True", "[None, 2]"]
