@@ -59,15 +59,9 @@ _BROWSER_POLICY = "; ".join(
 """What Neo4j Browser may load: nothing from outside."""
 
 
-def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
-    """The whole `neo4j.conf`."""
-    settings = {
-        "server.default_listen_address": HOST,
-        "server.default_advertised_address": HOST,
-        "server.bolt.listen_address": f"{HOST}:{bolt_port}",
-        "server.bolt.advertised_address": f"{HOST}:{bolt_port}",
-        "server.http.listen_address": f"{HOST}:{http_port}",
-        "server.http.advertised_address": f"{HOST}:{http_port}",
+def settings(profile: Profile) -> dict[str, str]:
+    """What holds wherever the server runs; addresses and directories are of the place."""
+    return {
         "server.https.enabled": "false",
         "server.memory.pagecache.size": profile.page_cache,
         "dbms.usage_report.enabled": "false",
@@ -87,5 +81,22 @@ def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
         # Stop in one second instead of ten.
         "internal.dbms.bolt.netty_server_shutdown_quiet_period": "0",
     }
-    lines = (f"{name}={value}\n" for name, value in settings.items())
-    return "# Written by vizpub at every start.\n" + "".join(lines)
+
+
+def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
+    """The whole `neo4j.conf` of a local server."""
+    bolt, http = f"{HOST}:{bolt_port}", f"{HOST}:{http_port}"
+    addresses = {
+        "server.default_listen_address": HOST,
+        "server.default_advertised_address": HOST,
+        "server.bolt.listen_address": bolt,
+        "server.bolt.advertised_address": bolt,
+        "server.http.listen_address": http,
+        "server.http.advertised_address": http,
+    }
+    return "# Written by vizpub at every start.\n" + conf_lines(addresses | settings(profile))
+
+
+def conf_lines(values: dict[str, str]) -> str:
+    """Settings as lines of a `neo4j.conf`."""
+    return "".join(f"{name}={value}\n" for name, value in values.items())
