@@ -20,6 +20,9 @@ _COUNTED = {
     "links": "links",
     "receptions": "receptions",
 }
+DEGREE_CLASSES = {low: f"Degree{low}" for low in (0, 1, 2, 4, 8, 16, 32, 64)}
+"""Labels of peers by the lowest mean degree of the class."""
+
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
 
@@ -39,14 +42,34 @@ def run_summary(tables: Tables) -> dict[str, Any]:
     }
 
 
-def hub_peers(tables: Tables, clock: Clock) -> list[int]:
-    """The top 1 % of the peers by mean degree over the run, at least one; none without links.
+def peer_labels(tables: Tables, clock: Clock) -> dict[str, list[int]]:
+    """The peers of each label that is not told by a relationship; a label of none is left out."""
+    degrees = summed_degrees(tables, clock)
+    labels = {
+        "Rendezvous": rendezvous_peers(tables),
+        "Hub": hub_peers(degrees),
+        **degree_classes(degrees, clock.intervals),
+    }
+    return {label: peers for label, peers in labels.items() if peers}
 
-    The degree of an interval is the number of distinct peers linked either way.
-    """
-    degrees = _summed_degrees(tables, clock)
+
+def hub_peers(degrees: Ints) -> list[int]:
+    """The top 1 % of the peers by `summed_degrees`, at least one; none without links."""
     ranked: list[int] = np.argsort(-degrees, kind="stable")[: np.count_nonzero(degrees)].tolist()
-    return ranked[: max(1, _count(tables, "peers") // 100)]
+    return ranked[: max(1, len(degrees) // 100)]
+
+
+def degree_classes(degrees: Ints, intervals: int) -> dict[str, list[int]]:
+    """The peers of each class of mean degree over the run; no classes without links.
+
+    `degrees` are `summed_degrees`. Classes are powers of two, so that they mean the same in
+    every run: DEGREE_CLASSES[8] has the means from 8 to below 16, the last one all from 64 on.
+    """
+    if not degrees.any():
+        return {}
+    lowest = np.array(list(DEGREE_CLASSES))
+    classes = lowest[np.searchsorted(lowest, degrees // intervals, side="right") - 1]
+    return {label: np.flatnonzero(classes == low).tolist() for low, label in DEGREE_CLASSES.items()}
 
 
 def rendezvous_peers(tables: Tables) -> list[int]:
@@ -74,11 +97,15 @@ def _tree_roots(tables: Tables) -> set[int]:
     return {peer for _, peer in parents - children}
 
 
-def _summed_degrees(tables: Tables, clock: Clock) -> Ints:
-    """The degree of each peer, summed over the run's intervals."""
+def summed_degrees(tables: Tables, clock: Clock) -> Ints:
+    """The degree of each peer by its dense index, summed over the run's intervals.
+
+    The degree of an interval is the number of distinct peers linked either way.
+    """
+    peers = _count(tables, "peers")
     batches = [batch.select(["src", "dst", "vf", "vt"]) for _, batch in tables("links")]
     if not batches:
-        return np.zeros(0, np.int64)
+        return np.zeros(peers, np.int64)
     links = pa.Table.from_batches(batches)
     src, dst = (links[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
     first, last = sampled_spans(links["vf"].to_numpy(), links["vt"].to_numpy(), clock)
@@ -87,7 +114,7 @@ def _summed_degrees(tables: Tables, clock: Clock) -> Ints:
     low, high, intervals = _covered(low, high, first[kept], last[kept])
     ends = np.concatenate((low, high))
     # Sums of whole numbers, exact in doubles.
-    return np.bincount(ends, np.tile(intervals, 2)).astype(np.int64)
+    return np.bincount(ends, np.tile(intervals, 2), peers).astype(np.int64)
 
 
 def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:

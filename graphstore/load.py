@@ -20,7 +20,7 @@ from neo4j.exceptions import ConstraintError
 import cypher
 from graphstore import sessions
 from graphstore.batches import Rows, RunRows, Tables, run_rows
-from graphstore.degrees import hub_peers, rendezvous_peers, run_summary
+from graphstore.degrees import peer_labels, run_summary
 from graphstore.remove import remove_run
 from graphstore.runs import is_of_other_tables, properties_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
@@ -86,6 +86,7 @@ def load_run(
     return LoadSummary(facts.name, complete, **counts, replaced=replaced)
 
 
+_PEERS_PER_BATCH = 10_000
 _COUNTED = ("peers", "topics", "messages", "links", "receptions")
 
 
@@ -154,11 +155,10 @@ def digest(rows: Rows) -> str:
 
 def _label(session: Session, rows: RunRows, tables: Tables) -> None:
     _run(session, "label-publishers", run=rows.run)
-    for statement, peers in (
-        ("label-rendezvous", rendezvous_peers(tables)),
-        ("label-hubs", hub_peers(tables, rows.clock)),
-    ):
-        _run(session, statement, keys=[rows.key(peer) for peer in peers])
+    for label, peers in peer_labels(tables, rows.clock).items():
+        for start in range(0, len(peers), _PEERS_PER_BATCH):
+            keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
+            _run(session, "label-peers", label=label, keys=keys)
 
 
 def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:

@@ -20,7 +20,7 @@ five times as long as in one row, and a whole run in one row is more than a tran
 
 
 class PeerRow(NamedTuple):
-    """A peer; `labels` has Publisher, Rendezvous and Hub where they fit."""
+    """A peer; `labels` has Publisher, Rendezvous, Hub and a class of degree where they fit."""
 
     peer: int
     name: str

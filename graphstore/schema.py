@@ -6,6 +6,7 @@ from neo4j import Driver
 
 import cypher
 from graphstore import sessions
+from graphstore.degrees import DEGREE_CLASSES
 
 LABELS = (
     "Run",
@@ -17,6 +18,7 @@ LABELS = (
     "Publisher",
     "Rendezvous",
     "Hub",
+    *DEGREE_CLASSES.values(),
 )
 TYPES = (
     "LINK",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graphstore import read
+from graphstore.degrees import DEGREE_CLASSES
 from graphstore.load import LoadSummary, load_run
 from graphstore.queries import ask
 from graphstore.runs import open_run
@@ -292,6 +293,11 @@ def test_labels(graph: Graph, loaded: Load) -> None:
             degree[a] += 1
             degree[b] += 1
     assert labelled("Hub") == set(sorted(degree, key=lambda p: (-degree[p], p))[:2])
+    classes = {low: set[int]() for low in DEGREE_CLASSES}
+    for peer in range(210):
+        mean = degree[peer] / clock.intervals
+        classes[max(low for low in classes if low <= mean)].add(peer)
+    assert {low: labelled(name) for low, name in DEGREE_CLASSES.items()} == classes
     tree = [r for r in history.rows["links"] if r["layer"] == "tree"]
     assert labelled("Rendezvous") == {r["dst"] for r in tree} - {r["src"] for r in tree}
 

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphstore.batches import level
-from graphstore.degrees import hub_peers, rendezvous_peers, run_summary
+from graphstore.degrees import (
+    DEGREE_CLASSES,
+    hub_peers,
+    peer_labels,
+    rendezvous_peers,
+    run_summary,
+    summed_degrees,
+)
 from model.clock import OPEN, Clock
 from model.tables import table
 
@@ -49,7 +56,7 @@ def peers(count: int) -> list[dict[str, Any]]:
 
 
 @given(LINKS, st.integers(1, 4), st.integers(0, 12))
-def test_hubs_have_the_largest_sum_of_degrees(
+def test_hubs_and_classes_follow_the_degrees(
     links: list[dict[str, Any]], ticks: int, last: int
 ) -> None:
     clock = Clock(ticks, None, 0, last)
@@ -61,8 +68,33 @@ def test_hubs_have_the_largest_sum_of_degrees(
             for peer in pair:
                 degrees[peer] += 1
     ranked = sorted(degrees, key=lambda p: (-degrees[p], p))
-    assert hub_peers(Tables(links=links, peers=peers(PEERS)), clock) == ranked[:1]
-    assert hub_peers(Tables(links=links, peers=peers(300)), clock) == ranked[:3]
+    assert hub_peers(summed_degrees(Tables(links=links, peers=peers(PEERS)), clock)) == ranked[:1]
+    assert hub_peers(summed_degrees(Tables(links=links, peers=peers(300)), clock)) == ranked[:3]
+    labels = peer_labels(Tables(links=links, peers=peers(PEERS)), clock)
+    expected: dict[str, list[int]] = defaultdict(list)
+    for peer in range(PEERS) if degrees else ():
+        mean = degrees[peer] / clock.intervals
+        expected[f"Degree{max(low for low in DEGREE_CLASSES if low <= mean)}"].append(peer)
+    assert {k: v for k, v in labels.items() if k.startswith("Degree")} == expected
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "label"),
+    [(0, "Degree0"), (1, "Degree1"), (3, "Degree2"), (4, "Degree4"), (63, "Degree32"),
+     (64, "Degree64"), (90, "Degree64")],
+)  # fmt: skip
+def test_the_classes_are_powers_of_two(neighbours: int, label: str) -> None:
+    links = [
+        {"src": 0, "dst": n + 1, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}
+        for n in range(neighbours)
+    ]
+    other = [{"src": 100, "dst": 101, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}]
+    labels = peer_labels(Tables(links=links + other, peers=peers(102)), Clock(1, None, 0, 6))
+    assert [name for name in DEGREE_CLASSES.values() if 0 in labels.get(name, [])] == [label]
+
+
+def test_without_links_nobody_has_a_class() -> None:
+    assert peer_labels(Tables(peers=peers(3)), Clock(1, None, 0, 6)) == {}
 
 
 @given(LINKS)
