@@ -1,27 +1,34 @@
-"""The rows of the run store as the rows of the load statements.
+"""The rows of the run store as what they become in the graph.
 
-Pure: Arrow in, lists out. Each load statement has its own order of columns (the header
-of the file says which); a node's row is the map of its properties, a null where it has none.
+Pure, Arrow in and Arrow out. A batch of nodes has a column for each property, a null where a
+node has none. A batch of relationships has the nodes at their ends (`start`, `end`) before
+their properties; a node is told by its `number`, which says its label and its dense index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 
 Tables = Callable[[str], Iterable[tuple[str, pa.RecordBatch]]]
 """The batches of a table by its name: (label, batch). A label names the same rows for ever."""
-Columns = dict[str, list[Any]]
+Batch: TypeAlias = pa.RecordBatch
 Rows = list[Any]
 
 OPEN_LEVEL = 63
+_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
+
+RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(5)
+"""The labels, as they stand in the number of a node."""
+_LABELS = 5
 
 
 def level(vf: int, vt: int) -> int:
@@ -29,11 +36,23 @@ def level(vf: int, vt: int) -> int:
     return OPEN_LEVEL if vt == OPEN else (vt - vf).bit_length() - 1
 
 
+def levels(batch: Batch) -> np.ndarray:
+    """The `lv` of the spans in the columns vf and vt (int64)."""
+    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
+    closed = np.searchsorted(_POWERS, vt - vf, side="right") - 1
+    return np.where(vt == OPEN, OPEN_LEVEL, closed)
+
+
 def sampled_spans(vf: np.ndarray, vt: np.ndarray, clock: Clock) -> tuple[np.ndarray, np.ndarray]:
     """First and last sampled interval of each span (int64); empty where last < first."""
     k = clock.ticks_per_interval
     end = np.where(vt == OPEN, clock.last, vt // k - 1)
     return np.maximum(vf // k, clock.first), np.minimum(end, clock.last)
+
+
+def numbers(label: int, ids: pa.Array) -> pa.Array:
+    """The numbers of the nodes of a label with these dense indices (int64, null for null)."""
+    return pc.add(pc.multiply(ids.cast(pa.int64()), _LABELS), label)
 
 
 @dataclass(frozen=True)
@@ -51,128 +70,117 @@ class RunRows:
         """The key of a node of this run."""
         return f"{self.run}/{id}"
 
-    def peers(self, columns: Columns) -> Rows:
-        """Rows of load/peers."""
-        return [
-            {
-                **self._node(id, name),
-                "reports": reports,
-                "first": self.lives.get(id, (None,))[0],
-                "last": self.lives.get(id, (None,))[-1],
-            }
-            for id, name, reports in _zip(columns, "peer", "key", "reports")
-        ]
+    def keys(self, ids: pa.Array) -> pa.Array:
+        """The keys of nodes with these dense indices, null for null."""
+        return pc.binary_join_element_wise(self.run, ids.cast(pa.string()), "/")
 
-    def topic_nodes(self, columns: Columns) -> Rows:
-        """Rows of load/topics."""
-        return [self._node(id, name) for id, name in _zip(columns, "topic", "key")]
+    def keys_of(self, nodes: pa.Array) -> pa.Array:
+        """The keys of nodes by their numbers, null for the run itself."""
+        ids = pc.divide(nodes, _LABELS)
+        return self.keys(pc.if_else(pc.equal(nodes, RUN), None, ids))
 
-    def intervals(self, columns: Columns) -> Rows:
-        """Rows of load/intervals, from a column `interval`; `t` is the sampling tick."""
-        return [
-            {"key": self.key(i), "run": self.run, "i": i, "t": self.clock.sampling_tick(i)}
-            for i in columns["interval"]
-        ]
+    def peers(self, rows: Batch) -> Batch:
+        """The peers: with their first and last sampled interval."""
+        lives = [self.lives.get(id, (None, None)) for id in rows["peer"].to_pylist()]
+        first, last = (pa.array([life[i] for life in lives], pa.int64()) for i in (0, 1))
+        nodes = self._nodes(rows["peer"], rows["key"])
+        return _batch(**nodes, reports=rows["reports"], first=first, last=last)
 
-    def messages(self, columns: Columns) -> Rows:
-        """Rows of load/messages."""
+    def topic_nodes(self, rows: Batch) -> Batch:
+        """The topics."""
+        return _batch(**self._nodes(rows["topic"], rows["key"]))
+
+    def intervals(self, rows: Batch) -> Batch:
+        """The intervals, from a column `interval`; `t` is the sampling tick."""
+        i = rows["interval"]
+        ticks = [self.clock.sampling_tick(interval) for interval in i.to_pylist()]
+        return _batch(key=self.keys(i), run=self._run(rows), i=i, t=pa.array(ticks, pa.int64()))
+
+    def messages(self, rows: Batch) -> Batch:
+        """The messages, without their metrics."""
         told = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
-        return [
-            {**self._node(id, name), **dict(zip(told, rest, strict=True))}
-            for id, name, *rest in _zip(columns, "message", "key", *told)
-        ]
+        nodes = self._nodes(rows["message"], rows["key"])
+        return _batch(**nodes, **{name: rows[name] for name in told})
 
-    def message_metrics(self, columns: Columns) -> Rows:
-        """Rows of load/message-metrics."""
-        return self._metrics(columns, METRICS_MESSAGES.names)
+    def message_metrics(self, rows: Batch) -> Batch:
+        """Metrics of messages, by their key."""
+        return self._metrics(rows, METRICS_MESSAGES.names)
 
-    def interval_metrics(self, columns: Columns) -> Rows:
-        """Rows of load/interval-metrics."""
-        return self._metrics(columns, METRICS_OVERLAY.names)
+    def interval_metrics(self, rows: Batch) -> Batch:
+        """Metrics of intervals, by their key."""
+        return self._metrics(rows, METRICS_OVERLAY.names)
 
-    def links(self, columns: Columns) -> Rows:
-        """Rows of load/links."""
-        return [
-            [
-                self.key(src),
-                self.key(dst),
-                layer,
-                topic,
-                None if topic is None else self.topics[topic],
-                vf,
-                vt,
-                level(vf, vt),
-            ]
-            for src, dst, layer, topic, vf, vt in _zip(
-                columns, "src", "dst", "layer", "topic", "vf", "vt"
-            )
-        ]
+    def links(self, rows: Batch) -> Batch:
+        """Peer to peer."""
+        names = pa.array(self.topics, pa.string()).take(rows["topic"])
+        ends = {"start": numbers(PEER, rows["src"]), "end": numbers(PEER, rows["dst"])}
+        told = {"layer": rows["layer"], "topic": rows["topic"], "topic_name": names}
+        return _batch(**ends, **told, **_span(rows), lv=pa.array(levels(rows)))
 
-    def presence(self, columns: Columns) -> Rows:
-        """Rows of load/presence."""
-        return [
-            [self.key(peer), vf, vt, level(vf, vt)]
-            for peer, vf, vt in _zip(columns, "peer", "vf", "vt")
-        ]
+    def presence(self, rows: Batch) -> Batch:
+        """Peer to run."""
+        ends = {"start": numbers(PEER, rows["peer"]), "end": self._whole(rows)}
+        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
 
-    def subscriptions(self, columns: Columns) -> Rows:
-        """Rows of load/subscriptions."""
-        return [
-            [self.key(peer), self.key(topic), vf, vt]
-            for peer, topic, vf, vt in _zip(columns, "peer", "topic", "vf", "vt")
-        ]
+    def subscriptions(self, rows: Batch) -> Batch:
+        """Peer to topic."""
+        ends = {"start": numbers(PEER, rows["peer"]), "end": numbers(TOPIC, rows["topic"])}
+        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
 
-    def roles(self, columns: Columns) -> Rows:
-        """Rows of load/plays."""
-        return [
-            [self.key(peer), None if topic is None else self.key(topic), role, vf, vt]
-            for peer, topic, role, vf, vt in _zip(columns, "peer", "topic", "role", "vf", "vt")
-        ]
+    def roles(self, rows: Batch) -> Batch:
+        """Peer to topic, or to the run where the role is for none."""
+        of = pc.coalesce(numbers(TOPIC, rows["topic"]), self._whole(rows))
+        return _batch(start=numbers(PEER, rows["peer"]), end=of, role=rows["role"], **_span(rows))
 
-    def published(self, columns: Columns) -> Rows:
-        """Rows of load/published: the messages whose publisher is known."""
-        return [
-            [self.key(publisher), self.key(message)]
-            for message, publisher in _zip(columns, "message", "publisher")
-            if publisher is not None
-        ]
+    def published(self, rows: Batch) -> Batch:
+        """Peer to message, where the publisher is known."""
+        known = rows.filter(pc.is_valid(rows["publisher"]))
+        return _batch(
+            start=numbers(PEER, known["publisher"]), end=numbers(MESSAGE, known["message"])
+        )
 
-    def on(self, columns: Columns) -> Rows:
-        """Rows of load/on: the messages whose topic is known."""
-        return [
-            [self.key(message), self.key(topic)]
-            for message, topic in _zip(columns, "message", "topic")
-            if topic is not None
-        ]
+    def on(self, rows: Batch) -> Batch:
+        """Message to topic, where the topic is known."""
+        known = rows.filter(pc.is_valid(rows["topic"]))
+        return _batch(start=numbers(MESSAGE, known["message"]), end=numbers(TOPIC, known["topic"]))
 
-    def hops(self, columns: Columns) -> Rows:
-        """Rows of load/hops: the receptions whose previous hop is known."""
-        return [
-            [self.key(previous), self.key(peer), message, *rest]
-            for previous, peer, message, *rest in _zip(columns, *_RECEPTION)
-            if previous is not None
-        ]
+    def hops(self, rows: Batch) -> Batch:
+        """Previous hop to peer: the receptions whose previous hop is known."""
+        known = rows.filter(pc.is_valid(rows["previous_hop"]))
+        return _reception(numbers(PEER, known["previous_hop"]), known)
 
-    def reached(self, columns: Columns) -> Rows:
-        """Rows of load/reached: the receptions whose previous hop is unknown."""
-        return [
-            [self.key(message), self.key(peer), message, *rest]
-            for previous, peer, message, *rest in _zip(columns, *_RECEPTION)
-            if previous is None
-        ]
+    def reached(self, rows: Batch) -> Batch:
+        """Message to peer: the receptions whose previous hop is unknown."""
+        unknown = rows.filter(pc.is_null(rows["previous_hop"]))
+        return _reception(numbers(MESSAGE, unknown["message"]), unknown)
 
-    def _node(self, id: int, name: str) -> dict[str, Any]:
-        return {"key": self.key(id), "run": self.run, "id": id, "name": name}
+    def _nodes(self, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
+        return {"key": self.keys(ids), "run": self._run(ids), "id": ids, "name": names}
 
-    def _metrics(self, columns: Columns, names: list[str]) -> Rows:
+    def _run(self, rows: pa.Array | Batch) -> pa.Array:
+        return pa.repeat(pa.scalar(self.run), len(rows))
+
+    @staticmethod
+    def _whole(rows: Batch) -> pa.Array:
+        return pa.repeat(pa.scalar(RUN, pa.int64()), len(rows))
+
+    def _metrics(self, rows: Batch, names: list[str]) -> Batch:
         id, *metrics = names
-        return [
-            {"key": self.key(of), **dict(zip(metrics, values, strict=True))}
-            for of, *values in _zip(columns, id, *metrics)
-        ]
+        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
 
-_RECEPTION = ("previous_hop", "peer", "message", "hop", "time_us", "first", "interested")
+def _reception(start: pa.Array, rows: Batch) -> Batch:
+    told = {name: rows[name] for name in ("time_us", "first", "interested")}
+    end = numbers(PEER, rows["peer"])
+    return _batch(start=start, end=end, msg=rows["message"], n=rows["hop"], **told)
+
+
+def _span(rows: Batch) -> dict[str, pa.Array]:
+    return {"vf": rows["vf"], "vt": rows["vt"]}
+
+
+def _batch(**columns: pa.Array) -> Batch:
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def run_rows(run: str, clock: Clock, tables: Tables) -> RunRows:
@@ -198,7 +206,3 @@ def _lives(clock: Clock, tables: Tables) -> dict[int, tuple[int, int]]:
 def _ints(array: np.ndarray) -> list[int]:
     integers: list[int] = array.tolist()
     return integers
-
-
-def _zip(columns: Columns, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(columns[name] for name in names), strict=True)

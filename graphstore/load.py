@@ -24,7 +24,7 @@ from graphstore.degrees import peer_labels, run_summary
 from graphstore.remove import remove_run
 from graphstore.runs import is_of_other_tables, properties_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
-from graphstore.steps import Step, node_steps, parts, relationship_steps, with_clock
+from graphstore.steps import Step, parts, steps, with_clock
 from graphstore.verify import verify_run
 from model.errors import CheckFailed
 from model.progress import Progress, silent
@@ -96,7 +96,7 @@ def _fill(
     rows = run_rows(facts.name, facts.clock, tables)
     with sessions.writing(driver, database) as session:
         _run(session, "run", run=facts.name, facts=properties_of(facts))
-        for step in (*node_steps(rows), *relationship_steps(rows)):
+        for step in steps(rows):
             _load_step(session, facts.name, step, with_clock(tables, rows), progress)
         _label(session, rows, tables)
     progress("index", 0, 1)
@@ -108,7 +108,7 @@ def _load_step(session: Session, run: str, step: Step, tables: Tables, progress:
     total = sum(batch.num_rows for _, batch in tables(step.table))
     done = 0
     for label, part in parts(tables, step.table):
-        rows = step.rows(part.to_pydict())
+        rows = step.rows(part)
         if rows:
             _load_batch(session, run, step, label, rows)
         done += part.num_rows

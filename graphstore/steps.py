@@ -1,13 +1,18 @@
-"""The steps of a load: which table's rows go through which statement, in which order."""
+"""The steps of a load: which table's rows become what in the graph, in which order.
+
+A step is told once, here, and taken in two ways: its rows go through one statement of
+cypher/load (graphstore.load), or into a file that is imported (graphstore.bulk).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from graphstore.batches import Columns, Rows, RunRows, Tables
+from graphstore.batches import Batch, Rows, RunRows, Tables
 
 ROWS_PER_BATCH = 10_000
 """Rows of one transaction: more is no faster and costs the server memory."""
@@ -17,38 +22,83 @@ CLOCK = "clock"
 
 
 @dataclass(frozen=True)
-class Step:
-    """One table's rows through one statement of cypher/load."""
+class NodeStep:
+    """One table's rows as nodes, or as more properties of nodes that are there."""
 
     table: str
     statement: str
-    rows: Callable[[Columns], Rows]
+    label: str
+    shape: Callable[[Batch], Batch]
+    """The table's rows as nodes: a column for each property."""
+    creates: bool = True
+
+    def rows(self, batch: Batch) -> Rows:
+        """The rows of the statement: maps of properties."""
+        rows: Rows = self.shape(batch).to_pylist()
+        return rows
 
 
-def node_steps(rows: RunRows) -> tuple[Step, ...]:
+@dataclass(frozen=True)
+class RelationshipStep:
+    """One table's rows as relationships of one type."""
+
+    table: str
+    statement: str
+    type: str
+    shape: Callable[[Batch], Batch]
+    """The table's rows as relationships: `start`, `end`, and a column for each property."""
+    keys: Callable[[pa.Array], pa.Array]
+    """The keys of nodes by their numbers."""
+    named: tuple[str, ...] = ("start", "end")
+    """The ends that the statement is given; the run it knows."""
+    has_run: bool = True
+    """Whether the run is a property of the relationship."""
+
+    def rows(self, batch: Batch) -> Rows:
+        """The rows of the statement: lists of the keys at the ends and of the properties."""
+        shaped = self.shape(batch)
+        ends = [self.keys(shaped[name]) for name in self.named]
+        columns = [column.to_pylist() for column in (*ends, *shaped.columns[2:])]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+
+Step = NodeStep | RelationshipStep
+
+
+def node_steps(rows: RunRows) -> tuple[NodeStep, ...]:
     """The nodes, and what is added to them."""
     return (
-        Step("peers", "peers", rows.peers),
-        Step("topics", "topics", rows.topic_nodes),
-        Step(CLOCK, "intervals", rows.intervals),
-        Step("metrics/overlay", "interval-metrics", rows.interval_metrics),
-        Step("publications", "messages", rows.messages),
-        Step("metrics/messages", "message-metrics", rows.message_metrics),
+        NodeStep("peers", "peers", "Peer", rows.peers),
+        NodeStep("topics", "topics", "Topic", rows.topic_nodes),
+        NodeStep(CLOCK, "intervals", "Interval", rows.intervals),
+        NodeStep(
+            "metrics/overlay", "interval-metrics", "Interval", rows.interval_metrics, creates=False
+        ),
+        NodeStep("publications", "messages", "Message", rows.messages),
+        NodeStep(
+            "metrics/messages", "message-metrics", "Message", rows.message_metrics, creates=False
+        ),
     )
 
 
-def relationship_steps(rows: RunRows) -> tuple[Step, ...]:
+def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
     """The relationships, after the nodes at their ends."""
+    step = partial(RelationshipStep, keys=rows.keys_of)
     return (
-        Step("presence", "presence", rows.presence),
-        Step("subscriptions", "subscriptions", rows.subscriptions),
-        Step("roles", "plays", rows.roles),
-        Step("publications", "published", rows.published),
-        Step("publications", "on", rows.on),
-        Step("links", "links", rows.links),
-        Step("receptions", "hops", rows.hops),
-        Step("receptions", "reached", rows.reached),
+        step("presence", "presence", "PRESENT", rows.presence, named=("start",)),
+        step("subscriptions", "subscriptions", "SUBSCRIBES", rows.subscriptions),
+        step("roles", "plays", "PLAYS", rows.roles),
+        step("publications", "published", "PUBLISHED", rows.published),
+        step("publications", "on", "ON", rows.on, has_run=False),
+        step("links", "links", "LINK", rows.links),
+        step("receptions", "hops", "HOP", rows.hops),
+        step("receptions", "reached", "REACHED", rows.reached),
     )
+
+
+def steps(rows: RunRows) -> tuple[Step, ...]:
+    """All of it, in order."""
+    return (*node_steps(rows), *relationship_steps(rows))
 
 
 def with_clock(tables: Tables, rows: RunRows) -> Tables:

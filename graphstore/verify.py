@@ -17,9 +17,9 @@ from neo4j import Driver
 
 import cypher
 from graphstore import sessions
-from graphstore.batches import Tables, level, run_rows
+from graphstore.batches import Tables, levels, run_rows
 from graphstore.degrees import Ints
-from graphstore.steps import Step, node_steps, parts, with_clock
+from graphstore.steps import NodeStep, node_steps, parts, with_clock
 from model.run import RunFacts
 
 PRIME = 2**31 - 1
@@ -84,11 +84,11 @@ class _Verification:
             found += self._relationships(check, words)
         return found
 
-    def _nodes(self, step: Step, tables: Tables) -> list[Difference]:
+    def _nodes(self, step: NodeStep, tables: Tables) -> list[Difference]:
         statement = _READ_BACK[step.statement]
         differences: list[Difference] = []
         for _, part in parts(tables, step.table):
-            expected = step.rows(part.to_pydict())
+            expected = step.rows(part)
             found = dict(self._ask(statement, keys=[row["key"] for row in expected]))
             differences += _node_differences(step.table, expected, found)
             if len(differences) >= _SHOWN:
@@ -150,18 +150,19 @@ def _node_differences(
 
 def _checks(layers: Numbers, roles: Numbers) -> tuple[Check, ...]:
     def links(batch: pa.RecordBatch) -> list[Ints]:
-        spans = [*_integers(batch, "src", "dst", "topic", "vf", "vt"), _levels(batch)]
+        spans = [*_integers(batch, "src", "dst", "topic", "vf", "vt"), levels(batch)]
         return [*spans, _numbers(batch["layer"], layers)]
 
     def plays(batch: pa.RecordBatch) -> list[Ints]:
         return [*_integers(batch, "peer", "topic", "vf", "vt"), _numbers(batch["role"], roles)]
 
+    def subscriptions(batch: pa.RecordBatch) -> list[Ints]:
+        return [*_integers(batch, "peer", "topic", "vf", "vt"), levels(batch)]
+
     return (
         Check("links", "links", links),
-        Check("presence", "presence", lambda b: [*_integers(b, "peer", "vf", "vt"), _levels(b)]),
-        Check(
-            "subscriptions", "subscriptions", lambda b: _integers(b, "peer", "topic", "vf", "vt")
-        ),
+        Check("presence", "presence", lambda b: [*_integers(b, "peer", "vf", "vt"), levels(b)]),
+        Check("subscriptions", "subscriptions", subscriptions),
         Check("roles", "plays", plays),
         Check(
             "publications", "published", lambda b: _where(b, "publisher", "message", "publisher")
@@ -191,11 +192,6 @@ def _integers(batch: pa.RecordBatch, *names: str) -> list[Ints]:
 
 def _numbers(words: pa.Array, numbers: Numbers) -> Ints:
     return np.array([numbers[word] for word in words.to_pylist()], np.int64)
-
-
-def _levels(batch: pa.RecordBatch) -> Ints:
-    spans = zip(batch["vf"].to_pylist(), batch["vt"].to_pylist(), strict=True)
-    return np.array([level(vf, vt) for vf, vt in spans], np.int64)
 
 
 def checksum_of(columns: Sequence[Ints]) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphstore.batches import RunRows, level, run_rows, sampled_spans
 from graphstore.runs import level_ranges
-from graphstore.steps import ROWS_PER_BATCH, parts
+from graphstore.steps import ROWS_PER_BATCH, parts, steps
 from model.clock import OPEN, Clock
 from model.tables import table
 
@@ -20,6 +20,17 @@ CLOCKS = st.tuples(st.integers(1, 7), st.integers(0, 3), st.integers(0, 9)).map(
     lambda c: Clock(c[0], None, c[1], c[1] + c[2])
 )
 ROWS = RunRows("r", Clock(), ("alpha", "beta"), {0: (2, 5)})
+
+
+def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
+    """The rows of a load statement for these columns; what is not told is null."""
+    step = next(step for step in steps(ROWS) if step.statement == statement)
+    length = len(next(iter(columns.values())))
+    told = {
+        field.name: pa.array(columns.get(field.name, [None] * length), field.type)
+        for field in table(step.table).arrow
+    }
+    return step.rows(pa.RecordBatch.from_pydict(told))
 
 
 @given(st.integers(0, OPEN - 2), st.integers(0, OPEN))
@@ -62,7 +73,7 @@ def test_rows_of_links_name_keys_topic_and_level() -> None:
         "src": [1, 2], "dst": [2, 1], "layer": ["mesh", "tree"], "topic": [1, None],
         "vf": [3, 4], "vt": [8, OPEN],
     }  # fmt: skip
-    assert ROWS.links(columns) == [
+    assert rows_of("links", columns) == [
         ["r/1", "r/2", "mesh", 1, "beta", 3, 8, 2],
         ["r/2", "r/1", "tree", None, None, 4, OPEN, 63],
     ]
@@ -73,12 +84,20 @@ def test_receptions_are_told_apart_by_their_previous_hop() -> None:
         "message": [7, 7], "peer": [1, 2], "previous_hop": [0, None], "time_us": [5, None],
         "first": [True, False], "hop": [1, None], "interested": [None, True],
     }  # fmt: skip
-    assert ROWS.hops(columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
-    assert ROWS.reached(columns) == [["r/7", "r/2", 7, None, None, False, True]]
+    assert rows_of("hops", columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
+    assert rows_of("reached", columns) == [["r/7", "r/2", 7, None, None, False, True]]
+
+
+def test_roles_are_played_for_a_topic_or_in_the_run() -> None:
+    columns: dict[str, list[Any]] = {
+        "peer": [1, 2], "topic": [1, None], "role": ["a", "b"], "vf": [3, 4], "vt": [8, OPEN],
+    }  # fmt: skip
+    assert rows_of("plays", columns) == [["r/1", "r/1", "a", 3, 8], ["r/2", None, "b", 4, OPEN]]
+    assert rows_of("presence", columns) == [["r/1", 3, 8, 2], ["r/2", 4, OPEN, 63]]
 
 
 def test_a_peer_that_was_never_sampled_has_no_first_and_last() -> None:
-    rows = ROWS.peers({"peer": [0, 1], "key": ["a", "b"], "reports": [True, False]})
+    rows = rows_of("peers", {"peer": [0, 1], "key": ["a", "b"], "reports": [True, False]})
     assert [(r["name"], r["first"], r["last"]) for r in rows] == [("a", 2, 5), ("b", None, None)]
 
 
