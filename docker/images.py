@@ -1,0 +1,189 @@
+"""Build the container images: `python docker/images.py [neo4j] [vizpub]`.
+
+An image carries the digest of all it is made of, and one that is there already is left alone.
+Docker gets a build context with everything in it: Neo4j's jars and the Python packages come from
+this machine, checked against the locks, and a build fetches nothing but Debian packages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import requires
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from graphstore.settings import (
+    ADMIN_JVM,
+    JARS,
+    PROFILES,
+    SERVER_CLASS,
+    conf_lines,
+    settings,
+)
+from ingest.shipping import pack
+from model.artifacts import cache_path, jar_set, jars
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+LABEL = "vizpub.made-of"
+Files = Mapping[str, Path]
+"""Path in the build context, and the file that is laid there."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image to be built."""
+
+    tag: str
+    folder: Path
+    """With its Dockerfile and what that copies as it is."""
+    written: Mapping[str, str]
+    """Path in the build context, and text: small files that are made here."""
+    made_of: str
+    """Tells the content of `collected`, before anything is collected."""
+    collected: Callable[[], Files]
+    """Large files."""
+
+    @property
+    def base(self) -> str:
+        """The image it is built on: Debian's Python where that is ours, else Python's own."""
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        slim = "debian:bookworm-slim" if python == "3.11" else f"python:{python}-slim-bookworm"
+        return os.environ.get("VIZPUB_BASE_IMAGE") or slim
+
+    def digest(self) -> str:
+        """Another one if anything that it is made of is another."""
+        own = {path.name: path.read_text("utf-8") for path in self.folder.iterdir()}
+        told = [self.base, self.made_of, own, dict(self.written)]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def neo4j() -> Image:
+    """Neo4j, set as the local server is."""
+    profile, jar_files = PROFILES["default"], jar_set(JARS)
+    places = {
+        "server.default_listen_address": "0.0.0.0",
+        "server.directories.data": "/data",
+        "server.directories.logs": "/logs",
+    }
+    written = {
+        "conf/neo4j.conf": conf_lines(places | settings(profile)),
+        "conf/jvm": "\n".join(profile.jvm),
+        "conf/admin": "\n".join(ADMIN_JVM),
+        "conf/class": SERVER_CLASS,
+    }
+    return Image(
+        "vizpub/neo4j:" + jar_files.version.rpartition(".")[0],
+        HERE / "neo4j",
+        written,
+        " ".join(artifact.sha256 for artifact in jar_files.files),
+        lambda: {f"lib/{path.name}": path for path in jars(JARS)},
+    )
+
+
+def vizpub() -> Image:
+    """The command line and Spark, with the packages of requirements.lock that vizpub needs."""
+    lock = _lock_for("vizpub")
+    with TemporaryDirectory() as folder:
+        ours = pack(Path(folder)).stem
+    return Image("vizpub/vizpub", HERE / "vizpub", {}, f"{ours} {lock}", lambda: _wheels(lock))
+
+
+def _lock_for(project: str) -> str:
+    """The entries of requirements.lock that the project needs when it runs."""
+    wanted = set(_needed(project, set()))
+    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text("utf-8"))
+    return "\n".join(e for e in entries if canonicalize_name(re.split("[=[]", e)[0]) in wanted)
+
+
+def _needed(project: str, seen: set[str]) -> Iterator[str]:
+    """All that the project depends on here, directly or not."""
+    for requirement in map(Requirement, requires(project) or ()):
+        name = canonicalize_name(requirement.name)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and name not in seen:
+            seen.add(name)
+            yield name
+            yield from _needed(name, seen)
+
+
+def _wheels(lock: str) -> Files:
+    """The locked packages as wheels, kept in the cache, and our own, made anew."""
+    name = hashlib.sha256(f"{sys.version_info[:2]} {lock}".encode()).hexdigest()[:16]
+    folder = cache_path() / "wheels" / name
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "lock.txt").write_text(lock, "utf-8")
+        _pip_wheel(folder, "--require-hashes", "-r", str(folder / "lock.txt"))
+        (folder / "complete").touch()
+    own = cache_path() / "wheels" / "vizpub"
+    _pip_wheel(own, "--no-build-isolation", str(ROOT))
+    found = [*folder.glob("*.whl"), max(own.glob("*.whl"), key=lambda path: path.stat().st_mtime)]
+    return {f"wheels/{path.name}": path for path in found}
+
+
+def _pip_wheel(folder: Path, *words: str) -> None:
+    pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "-q", "--no-deps"]
+    subprocess.run([*pip, "-w", str(folder), *words], check=True)
+
+
+def build(image: Image) -> None:
+    """Build the image unless there is one of the same content."""
+    digest = image.digest()
+    if _label(image.tag) == digest:
+        print(f"{image.tag} is up to date")
+        return
+    subprocess.run([HERE / "base.sh", image.base], check=True)
+    collected = image.collected()
+    command = ["docker", "build", "-q", "-t", image.tag, "--label", f"{LABEL}={digest}"]
+    with subprocess.Popen(
+        [*command, "--build-arg", f"BASE={image.base}", "-"], stdin=subprocess.PIPE
+    ) as building:
+        assert building.stdin
+        with tarfile.open(mode="w|", format=tarfile.GNU_FORMAT, fileobj=building.stdin) as context:
+            _fill(context, image, collected)
+        building.stdin.close()
+    if building.returncode:
+        sys.exit(f"{image.tag} could not be built")
+
+
+def _fill(context: tarfile.TarFile, image: Image, collected: Files) -> None:
+    for path in image.folder.iterdir():
+        context.add(path, path.name)
+    for name, text in image.written.items():
+        entry = tarfile.TarInfo(name)
+        entry.size = len(text.encode())
+        context.addfile(entry, io.BytesIO(text.encode()))
+    for name, path in collected.items():
+        context.add(path, name)
+
+
+def _label(tag: str) -> str:
+    """What the image that is there was made of; empty where there is none."""
+    wanted = f'{{{{index .Config.Labels "{LABEL}"}}}}'
+    shown = subprocess.run(
+        ["docker", "image", "inspect", "-f", wanted, tag],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return shown.stdout.strip()
+
+
+IMAGES = {"neo4j": neo4j, "vizpub": vizpub}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or IMAGES:
+        build(IMAGES[name]())
