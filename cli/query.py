@@ -18,6 +18,7 @@ from model.clock import parse_duration_us
 from model.errors import UseError
 
 if TYPE_CHECKING:
+    from graphstore.free_text import Stream
     from graphstore.queries import Answer, Limits
 
 
@@ -146,11 +147,11 @@ def asked(
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 
-def show_answer(answer: Answer, output: Output, settings: Settings) -> None:
+def show_answer(answer: Answer | Stream, output: Output, settings: Settings) -> None:
     """Print an answer, and say so where there is more of it."""
     show(Rows(answer.columns, answer.rows), output, settings)
     if answer.more:
-        settings.say(f"(there are more rows than {len(answer.rows)}; see --limit)")
+        settings.say("(there are more rows; see --limit)")
 
 
 @dataclass(frozen=True)
@@ -180,10 +181,19 @@ def cypher(
     vizpub cypher - --timeout 2m --limit 0 < question.cypher
     ```
     """
-    from graphstore.queries import free_text
+    from graphstore.free_text import streaming
 
-    statement = sys.stdin.read() if text == "-" else text
+    statement = _standard_input() if text == "-" else text
     values: dict[str, Any] = dict(question.values)
-    with asking(settings) as neo4j:
-        found = free_text(neo4j.driver, neo4j.database, statement, values, question.limits)
-    show_answer(found, output, settings)
+    with (
+        asking(settings) as neo4j,
+        streaming(neo4j.driver, neo4j.database, statement, values, question.limits) as found,
+    ):
+        show_answer(found, output, settings)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UseError("standard input is no text in UTF-8") from error

@@ -1,8 +1,7 @@
-"""Ask a run one of the shipped queries, or a database a question of one's own."""
+"""Ask a run one of the shipped queries."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +12,7 @@ from neo4j import Driver, Query
 import cypher
 from graphstore import parameters, sessions
 from graphstore.runs import open_run
-from model.errors import Neo4jAnswer, UnknownName, UseError
+from model.errors import UnknownName, UseError
 
 
 @dataclass(frozen=True)
@@ -81,42 +80,6 @@ def ask(
 def runs(driver: Driver, database: str) -> Answer:
     """The runs, also those that cannot be asked yet."""
     return ask(driver, database, "runs", {})
-
-
-def free_text(
-    driver: Driver,
-    database: str,
-    text: str,
-    given: Mapping[str, object],
-    limits: Limits = Limits(),
-) -> Answer:
-    """The answer of a reading statement of the user's own.
-
-    A parameter given as text is read as JSON where it is JSON (`7`, `["a", "b"]`,
-    `"7"` for the text 7), else as it is. Nodes come as maps of their properties, paths
-    as lists.
-
-    Raises: UseError where the statement would write, is not Cypher, lacks a parameter or
-    takes too long; Neo4jUnavailable, Neo4jAnswer.
-    """
-    values = {name: _from_json(value) for name, value in given.items()}
-    try:
-        return _answer(driver, database, text, values, limits)
-    except Neo4jAnswer as error:
-        if "AccessMode" in error.code:
-            raise UseError("only statements that read are allowed here") from error
-        if error.code.startswith("Neo.ClientError.Statement."):
-            raise UseError(f"Neo4j does not understand: {error.message}") from error
-        raise
-
-
-def _from_json(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _answer(

@@ -24,7 +24,11 @@ from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 """Where the server of a driver is: the driver itself does not tell."""
 
-AGAIN = "run the same command again: what is done stays done"
+_AGAIN = {
+    WRITE_ACCESS: "run the same command again: what is done stays done",
+    READ_ACCESS: "see that it runs, then run the same command again",
+}
+"""What to do where a connection was lost."""
 
 
 def remember(driver: Driver, uri: str) -> None:
@@ -38,7 +42,7 @@ def writing(driver: Driver, database: str) -> Iterator[Session]:
 
     Raises: Neo4jUnavailable where the connection is lost, Neo4jAnswer.
     """
-    with _errors(driver, database), driver.session(**_config(database, WRITE_ACCESS)) as session:
+    with _session(driver, database, WRITE_ACCESS) as session:
         yield session
 
 
@@ -48,7 +52,7 @@ def reading(driver: Driver, database: str) -> Iterator[Session]:
 
     Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
     """
-    with _errors(driver, database), driver.session(**_config(database, READ_ACCESS)) as session:
+    with _session(driver, database, READ_ACCESS) as session:
         yield session
 
 
@@ -65,27 +69,31 @@ def rows(
         return [record.values() for record in session.run(query, dict(parameters))]
 
 
-def _config(database: str, access: str) -> dict[str, Any]:
+@contextmanager
+def _session(driver: Driver, database: str, access: str) -> Iterator[Session]:
     # A type or property that no run has used yet is no news: no notifications.
-    return {
+    config: dict[str, Any] = {
         "database": database,
         "default_access_mode": access,
         "notifications_min_severity": NotificationMinimumSeverity.OFF,
     }
+    uri = _URIS.get(driver, f"database '{database}'")
+    with _errors(uri, _AGAIN[access]), driver.session(**config) as session:
+        yield session
 
 
 @contextmanager
-def _errors(driver: Driver, database: str) -> Iterator[None]:
-    uri = _URIS.get(driver, f"database '{database}'")
+def _errors(uri: str, again: str) -> Iterator[None]:
     try:
         yield
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
-        why = f"the connection was lost ({str(error).splitlines()[0]})"
-        raise Neo4jUnavailable(uri, why, AGAIN) from error
+        raise Neo4jUnavailable(uri, "the connection was lost", again) from error
     except Neo4jError as error:
         raise in_our_words(error) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise UseError(f"Neo4j can hold no such value: {error}") from error
 
 
 def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
@@ -93,6 +101,6 @@ def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
     code, message = error.code or "", error.message or ""
     if "TransactionTimedOut" in code:
         return UseError("it did not end in time and was stopped; ask for less, or allow more time")
-    if "MemoryPoolOutOfMemory" in code or "TransactionOutOfMemory" in code:
+    if "OutOfMemory" in code:
         return UseError("it needs more memory than the server allows one query; ask for less")
     return Neo4jAnswer(code, message)

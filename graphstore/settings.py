@@ -72,7 +72,9 @@ def settings(profile: Profile) -> dict[str, str]:
         # needs is kept, and nothing is taken in advance (half a gigabyte otherwise).
         "db.tx_log.preallocate": "false",
         "db.tx_log.rotation.retention_policy": "keep_none",
+        # LOAD CSV reads no file and, as all addresses are blocked, no page.
         "dbms.security.allow_csv_import_from_file_urls": "false",
+        "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
         "dbms.security.http_static_content_security_policy_header": _BROWSER_POLICY,
         # A path query that would try every path ends with an error instead of running on.
         "dbms.cypher.forbid_exhaustive_shortestpath": "true",

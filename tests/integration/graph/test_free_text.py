@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import neo4j
 import pytest
 
-from graphstore.queries import Limits, free_text
+from graphstore.free_text import free_text, streaming
+from graphstore.queries import Limits
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph, random_history
 
@@ -65,6 +70,10 @@ def test_nodes_and_paths_come_as_plain_values(graph: Graph) -> None:
         "CREATE INDEX x FOR (n:X) ON (n.x)",
         "MATCH (n:Peer) CALL (n) { DELETE n } IN TRANSACTIONS OF 10 ROWS",
         "DROP CONSTRAINT peer_key",
+        "CALL () { CREATE (:Peer) } RETURN 1",
+        "FOREACH (i IN [1] | CREATE (:Peer))",
+        "CALL db.createLabel('Other')",
+        "EXPLAIN CREATE (:Peer)",
     ],
 )
 def test_what_writes_is_refused(graph: Graph, text: str) -> None:
@@ -75,16 +84,133 @@ def test_what_writes_is_refused(graph: Graph, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "CALL dbms.listConfig()",
+        "CALL dbms.killConnections(['bolt-1'])",
+        "CALL dbms.queryJmx('*:*')",
+        "CALL tx.setMetaData({user: 'another'})",
+        "CALL db.clearQueryCaches()",
+        "CALL `db`.`prepareForReplanning`(1)",
+        "MATCH (p:Peer) WHERE COUNT { CALL db.awaitIndexes(1) RETURN 1 } > 0 RETURN p",
+        "SHOW SETTINGS",
+        "SHOW TRANSACTIONS",
+        "SHOW TRANSACTIONS YIELD transactionId AS t TERMINATE TRANSACTION t YIELD message RETURN 1",
+        "TERMINATE TRANSACTION 'neo4j-transaction-1'",
+        "SHOW USERS",
+        "CREATE USER eve SET PASSWORD 'overheard'",
+        "ALTER CURRENT USER SET PASSWORD FROM 'a' TO 'overheard'",
+        "DROP USER neo4j",
+        "UNWIND [1, 2] AS x CALL (x) { RETURN 1 AS y } IN TRANSACTIONS RETURN y",
+    ],
+)
+def test_what_administers_the_server_is_refused(graph: Graph, text: str) -> None:
+    with pytest.raises(UseError, match="only statements that read the graph"):
+        ask(graph, text)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[tuple[str, list[str]]]:
+    """A page on this machine, and who asked for it."""
+    asked: list[str] = []
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"a,b\n")
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/page", asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LOAD CSV FROM $url AS row RETURN row",
+        "CALL () { LOAD CSV FROM $url AS row RETURN row } RETURN row",
+        "RETURN EXISTS { LOAD CSV FROM $url AS row RETURN row } AS is",
+        "RETURN [1] AS row UNION LOAD CSV FROM $url AS row RETURN row",
+    ],
+)
+def test_the_server_is_sent_for_nothing(
+    graph: Graph, page: tuple[str, list[str]], text: str
+) -> None:
+    url, asked = page
+    for place in (url, url.replace("127.0.0.1", "localhost"), "file:///etc/passwd", "ftp://db/x"):
+        with pytest.raises(UseError, match="LOAD CSV makes the server fetch"):
+            ask(graph, text, url=place)
+    assert asked == []
+
+
+def test_a_local_server_fetches_nothing_for_anybody(
+    graph: Graph, page: tuple[str, list[str]]
+) -> None:
+    if os.environ.get("NEO4J_URI") or os.environ.get("VIZPUB_TEST_NEO4J") == "container":
+        pytest.skip("only the local server's settings are ours")
+    url, asked = page
+    for place in (url, url.replace("127.0.0.1", "localhost"), "file:///etc/passwd"):
+        with pytest.raises(neo4j.exceptions.ClientError, match=r"blocked|is false"):
+            graph.ask("LOAD CSV FROM $url AS row RETURN row", url=place)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("RETURN 1 AS x;", [[1]]),
+        ("// a word before\nRETURN 1 AS x /* and after */", [[1]]),
+        ("CYPHER runtime=slotted RETURN 1 AS x", [[1]]),
+        ("EXPLAIN MATCH (n) RETURN n", []),
+        ("CALL db.labels() YIELD label WITH label WHERE label = 'Peer' RETURN label", [["Peer"]]),
+        ("SHOW INDEXES YIELD name WHERE name = 'no such' RETURN name", []),
+    ],
+)
+def test_what_reads_is_answered_however_it_is_dressed(
+    graph: Graph, text: str, rows: list[list[Any]]
+) -> None:
+    assert ask(graph, text).rows == rows
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("MATCH (n RETURN n", "Invalid input"),
         ("RETURN $missing AS x", "missing"),
-        ("", "empty|Unexpected"),
+        ("", "Unexpected end"),
+        ("RETURN 1 AS x; MATCH (n) DETACH DELETE n", "one statement"),
+        ("MATCH (n)\n  RETRN n", r"RETRN[^$]*column 3[^$]*\"  RETRN n\""),
+        (":param x => 1", "Invalid input"),
+        ("BEGIN", "Invalid input"),
+        ("PROFILE MATCH (n) RETURN n", "leave out PROFILE"),
+        ("PROFILE CREATE (:Peer)", "leave out PROFILE"),
+        ("CREATE DATABASE other", "Unsupported administration command"),
+        ("CALL apoc.load.json('http://db')", "no procedure"),
+        ("RETURN 1 / 0", "by zero"),
     ],
 )
 def test_what_is_no_cypher_is_said_so(graph: Graph, text: str, words: str) -> None:
     with pytest.raises(UseError, match=words):
         ask(graph, text)
+
+
+@pytest.mark.parametrize("value", ["99999999999999999999", '"\\ud800"', "\udcff"])
+def test_what_no_value_of_neo4j_is(graph: Graph, value: str) -> None:
+    with pytest.raises(UseError, match="can hold no such value"):
+        ask(graph, "RETURN $x", x=value)
+
+
+def test_an_endless_answer_is_read_as_far_as_one_likes(graph: Graph) -> None:
+    text = "UNWIND range(1, 1000000000) AS x RETURN x"
+    with streaming(graph.driver, graph.database, text, {}) as found:
+        assert [next(found.rows) for _ in range(3)] == [[1], [2], [3]]
+    assert ask(graph, "RETURN 1 AS x").rows == [[1]]
 
 
 def test_it_ends_in_time(graph: Graph) -> None:
