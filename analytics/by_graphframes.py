@@ -31,7 +31,7 @@ from analytics.interval_graphs import (
     undirected,
     union_graph,
 )
-from analytics.measures import Measures
+from analytics.measures import DAMPING, Measures
 from analytics.structure import STRUCTURE_SCHEMA, Versions, cache_kernels, structure_rows
 from model.clock import Clock
 
@@ -43,7 +43,6 @@ _ROWS_PER_GRAPH = 2_000_000
 one of them some 50 bytes a row, which is a fifth of the driver's memory if nothing else is said.
 An interval that is larger is a graph by itself."""
 
-_DAMPING = 0.85
 _RANK_TOLERANCE = 1e-9
 """Of a rank that is 1 on average; what is left of it grows by 1 / (1 - damping)."""
 _UNBOUNDED = 2**31 - 2
@@ -157,7 +156,7 @@ def _ranks(directed: GraphFrame) -> DataFrame:
     divided by their sum they are the usual ones.
     """
     ranked: DataFrame = directed.pageRank(
-        resetProbability=1 - _DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
+        resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
     ).vertices
     return ranked
 

@@ -8,6 +8,16 @@ ENGINES = ("auto", "kernels", "graphframes")
 """What may measure; auto is kernels while the largest interval fits into a task."""
 
 
+TARGETS_A_WORD = 64
+"""Targets that ride together when distances are searched: the bits of a word."""
+LEAST_TARGETS = 512
+"""Targets of the smallest sample of distances: eight random groups, a block of words."""
+LEAST_SOURCES = 2
+"""Sources of the smallest sample of betweenness: fewer have no spread."""
+DAMPING = 0.85
+"""With this probability PageRank's walk goes on along a link."""
+
+
 @dataclass(frozen=True)
 class Measures:
     """What an engine is asked for."""

@@ -23,7 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
-from analytics.measures import Measures
+from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from model.artifacts import cache_path
 from model.clock import Clock
 from model.columns import Table
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
@@ -114,8 +115,6 @@ ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graph
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
 """What kernels measure whichever the engine is."""
-_TARGETS_A_WORD = 64
-"""Distances to so many targets cost as much as the walk from one source for betweenness."""
 
 
 def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
@@ -123,10 +122,13 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
 
     `overlay` is the table metrics/overlay.
     """
-    cost = F.expr("CAST(network_size AS DOUBLE) * (network_size + links)")
+    peers = F.col("network_size")
+    cost = peers.cast("double") * (peers + F.col("links"))
     sampled = overlay.agg(
-        F.count_if(cost > measures.budget).alias("betweenness"),
-        F.count_if(cost > _TARGETS_A_WORD * measures.budget).alias("distances"),
+        F.count_if((cost > measures.budget) & (peers > LEAST_SOURCES)).alias("betweenness"),
+        F.count_if((cost > TARGETS_A_WORD * measures.budget) & (peers > LEAST_TARGETS)).alias(
+            "distances"
+        ),
         F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
         F.count("*").alias("intervals"),
     ).first()
@@ -183,18 +185,16 @@ def _block_measurer(
 def cache_kernels() -> None:
     """Have kernels compiled once per machine, not once per worker process."""
     # Beside the code may be read-only.
-    from platformdirs import user_cache_path
-
-    cache = os.environ.get("VIZPUB_CACHE") or str(user_cache_path("vizpub"))
-    os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(cache, "numba"))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_path() / "numba"))
 
 
 def _measured(rows: pa.Table, window: range, measures: Measures) -> pa.Table:
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
 
+    peer, _, start, stop = _spans(rows, _PRESENCE)
     measured = measure_block(
         Links(*_spans(rows, _LINK)),
-        Presence(*_spans(rows, _PRESENCE)[:1], *_spans(rows, _PRESENCE)[2:]),
+        Presence(peer, start, stop),
         Subscriptions(*_spans(rows, _SUBSCRIPTION)),
         window.start,
         window.stop - 1,

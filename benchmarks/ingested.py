@@ -29,12 +29,8 @@ def main() -> None:
     )
     steps = Steps()
 
-    def progress(step: str, done: int, total: int, note: str = "") -> None:
-        del done, total, note
-        steps.at(step.partition(" (")[0])
-
     steps.at("session")
-    outcome = ingest(request, progress)
+    outcome = ingest(request, steps.progress)
     rows = {name: entry.rows for name, entry in outcome.run.manifest.tables.items()}
     steps.write(Path(told), "pyspark", "pyarrow", rows=rows)
 

@@ -85,13 +85,9 @@ def measured(told: Path, workspace: Path, budget: float, paths: list[str]) -> No
     """The process that is watched: an ingest, a step for each of its stages."""
     steps = Steps()
 
-    def progress(step: str, done: int, total: int, note: str = "") -> None:
-        del done, total, note
-        steps.at(step.partition(" (")[0])
-
     measuring = Measuring(measures=Measures(betweenness=False, budget=budget))
     steps.at("session")
-    ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), progress)
+    ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), steps.progress)
     steps.write(told, "pyspark")
 
 

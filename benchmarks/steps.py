@@ -49,6 +49,11 @@ class Steps:
             self.taken.append(Step(name, now, now, 0))
             self._cpu_before = cpu
 
+    def progress(self, step: str, done: int, total: int, note: str = "") -> None:
+        """What an ingest tells of its progress, as steps."""
+        del done, total, note
+        self.at(step.partition(" (")[0])
+
     def write(self, path: Path, *packages: str, **facts: Any) -> None:
         """All of it as JSON, with the versions of those packages."""
         told = {

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from analytics.measures import ENGINES
+
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """How rows are written."""
 KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
@@ -15,8 +17,6 @@ LAYOUTS = ("ring", "layers")
 """How a message's dissemination is laid out."""
 SOURCES = ("auto", "reports", "libp2p", "vizpub", "edges", "deliveries")
 """What an input may be."""
-ENGINES = ("auto", "kernels", "graphframes")
-"""What may measure the overlay."""
 _MOST = 200
 """More than this no one reads; a run may have 100,000 peers."""
 

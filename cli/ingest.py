@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.completion import ENGINES, SOURCES, complete_engines, complete_sources
+from analytics.measures import ENGINES, Measures
+from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
 from cli.service import remove_stale
@@ -74,7 +75,7 @@ class Reading:
             help="Sample what would walk more links in an interval: n·(n+m) for betweenness, "
             "a 64th of that for distances.",
         ),
-    ] = 2e10
+    ] = Measures.budget
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,6 @@ def ingest(
 def _request(
     settings: Settings, paths: list[str], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
-    from analytics.measures import Measures
     from ingest.job import Measuring
     from ingest.pipeline import IngestRequest
     from ingest.sources.base import SourceOptions

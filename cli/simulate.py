@@ -268,7 +268,6 @@ def _side_by_side(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
     from ingest.sweep import spread
-    from simulators.folder import Folder
     from simulators.reporter import BLOCK
     from simulators.run import simulate_quietly
 
@@ -276,7 +275,7 @@ def _side_by_side(
         folder.result(plan, replace=running.replace)  # what is in the way is said at once
     # Executors may work in other directories.
     given = [
-        (plan, Folder(folder.path.absolute()), running.replace)
+        (plan, folder.absolute(), running.replace)
         for plan, folder in zip(plans, folders, strict=True)
     ]
     try:

@@ -226,7 +226,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
         return
     from ingest.sweep import spread
 
-    folders = [Folder(run.folder.path.absolute()) for run in runs]  # wherever executors work
+    folders = [run.folder.absolute() for run in runs]  # wherever executors work
     plans = [run.plan for run in runs]
     spread(
         simulate_quietly,

@@ -49,6 +49,10 @@ class Folder:
 
     path: Path
 
+    def absolute(self) -> Folder:
+        """The same folder, wherever a process works."""
+        return Folder(self.path.absolute())
+
     @property
     def reports(self) -> Path:
         """What to ingest."""

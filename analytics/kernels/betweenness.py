@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from analytics.kernels.adjacency import Peers, reverse, row
+from analytics.measures import LEAST_SOURCES
 from model.compiled import Floats, Int32s, Int64s, compiled
 
 _LANES = 32
@@ -181,7 +182,7 @@ def betweenness(
     of a total under such sampling. Brandes and Pich, Centrality estimation in large networks, 2007.
     """
     n, work = ptr.size - 1, ptr.size - 1 + idx.size
-    k = n if n * work <= budget else max(2, int(budget // work))
+    k = n if n * work <= budget else max(LEAST_SOURCES, int(budget // work))
     if k >= n:
         return dependencies(ptr, idx, np.arange(n, dtype=np.uint32), hops)[0], np.zeros(n)
     sources = rng.choice(n, k, replace=False).astype(np.uint32)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import Peers, row
+from analytics.measures import DAMPING
 from model.compiled import Floats, Int64s, compiled
 
-_DAMPING = 0.85
 _CHANGE = 1e-10
 _ROUNDS = 200
 """Enough for any overlay: the change shrinks at least by the damping in each round."""
@@ -29,10 +29,10 @@ def pagerank(ptr: Int64s, in_ptr: Int64s, in_idx: Peers) -> Floats:
         for v in range(n):
             links = ptr[v + 1] - ptr[v]
             if links > 0:
-                carried[v] = _DAMPING * rank[v] / links
+                carried[v] = DAMPING * rank[v] / links
             else:
                 idle += rank[v]
-        anywhere = (1 - _DAMPING + _DAMPING * idle) / n if n else 0.0
+        anywhere = (1 - DAMPING + DAMPING * idle) / n if n else 0.0
         change = 0.0
         for v in range(n):
             told = anywhere

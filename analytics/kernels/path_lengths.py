@@ -8,11 +8,8 @@ import numpy as np
 
 from analytics.kernels.adjacency import Peers, Rows
 from analytics.kernels.distances import distances, search
+from analytics.measures import LEAST_TARGETS, TARGETS_A_WORD
 from model.compiled import Floats, Int32s, Int64s
-
-_WORD = 64
-_LEAST = 512
-"""Targets of the smallest sample: eight random groups, a block of words."""
 
 
 class PathLengths(NamedTuple):
@@ -35,7 +32,8 @@ def path_lengths(rows: Rows, budget: float, rng: np.random.Generator) -> PathLen
     (at least 8) are drawn by `rng` without replacement, see `sampled_path_lengths`.
     """
     n, work = rows[0].size - 1, rows[0].size - 1 + rows[1].size
-    targets = n if n * work / _WORD <= budget else max(_LEAST, int(budget // work) * _WORD)
+    is_exact = n * work <= TARGETS_A_WORD * budget
+    targets = n if is_exact else max(LEAST_TARGETS, int(budget // work) * TARGETS_A_WORD)
     if targets >= n:
         return _exact(rows)
     return sampled_path_lengths(rows, rng.choice(n, targets, replace=False).astype(np.uint32))
@@ -64,8 +62,8 @@ def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
     n, k = rows[0].size - 1, targets.size
     lane = np.full(n, -1, np.int32)
     lane[targets] = np.arange(k)
-    groups = np.zeros((2, -(-k // _WORD)), np.int64)
-    own = np.minimum(_WORD, k - _WORD * np.arange(groups.shape[1]))
+    groups = np.zeros((2, -(-k // TARGETS_A_WORD)), np.int64)
+    own = np.minimum(TARGETS_A_WORD, k - TARGETS_A_WORD * np.arange(groups.shape[1]))
     groups[1] = own
     sums, seen, eccentricity = search(*rows, _rows_of_lanes(rows, lane), lane, k, groups)
     sampled = np.maximum(k - (lane >= 0), 1)

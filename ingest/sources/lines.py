@@ -82,7 +82,7 @@ def quarantine(refused: DataFrame, all_lines: DataFrame) -> DataFrame:
         file_name(F.col("file")).alias("file"),
         (F.col("position.row") - F.col("first") + F.col("before") + 1).alias("line"),
         "reason",
-        F.substring(F.make_valid_utf8("text"), 1, TEXT_LIMIT).alias("text"),
+        _kept_text(),
     )
 
 
@@ -96,8 +96,14 @@ def numbered(refused: DataFrame) -> DataFrame:
         "file",
         F.greatest(F.col("position.row"), F.lit(1)).alias("line"),
         "reason",
-        F.substring(F.make_valid_utf8("text"), 1, TEXT_LIMIT).alias("text"),
+        _kept_text(),
     )
+
+
+def _kept_text() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.substring(F.make_valid_utf8("text"), 1, TEXT_LIMIT).alias("text")
 
 
 def _blocks(all_lines: DataFrame) -> DataFrame:

@@ -102,12 +102,13 @@ def test_the_run_tells_what_was_left_out(spark: SparkSession) -> None:
         diameter: measured_by(
             "graphframes",
             Measures(budget=1e3),
-            spark.createDataFrame([(0, 0, None), (30, 60, diameter)], columns),
+            # The second is dear, but smaller than the smallest sample of distances.
+            spark.createDataFrame([(0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)], columns),
         )
         for diameter in (4, None)
     }
     assert told[4]["topics"] == told[4]["distances"] == "kernels"
-    assert told[4]["betweenness"] == "kernels, sampled in 1 of 2 intervals"
+    assert told[4]["betweenness"] == "kernels, sampled in 1 of 3 intervals"
     assert told[None]["topics"] == "graphframes, links alone"
     assert told[None]["distances"] == told[None]["betweenness"] == "none"
     assert told[None]["degrees"] == told[4]["components"] == "graphframes"
