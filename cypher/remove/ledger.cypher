@@ -1,6 +1,11 @@
-// Remove the ledger of a run.
+// Remove entries of the ledger of a run.
 //
 // $run run – the run
+// $limit count – how many at most
+//
+// -> rows: how many that were
 MATCH (n:LoadBatch)
 WHERE n.key STARTS WITH $run + '|'
-CALL (n) { DELETE n } IN TRANSACTIONS OF 10000 ROWS
+WITH n LIMIT $limit
+DELETE n
+RETURN count(*) AS rows

@@ -1,6 +1,11 @@
-// Remove the nodes Message of a run.
+// Remove nodes Message of a run.
 //
 // $run run – the run
+// $limit count – how many at most
+//
+// -> rows: how many that were
 MATCH (n:Message)
 WHERE n.key STARTS WITH $run + '/'
-CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS
+WITH n LIMIT $limit
+DETACH DELETE n
+RETURN count(*) AS rows

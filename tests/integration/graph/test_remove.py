@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from graphstore import remove
+from graphstore.connection import Connection
 from graphstore.load import load_run
 from graphstore.queries import ask
 from graphstore.remove import remove_run
 from graphstore.runs import run_names
+from graphstore.server import LocalServer
 from graphstore.verify import verify_run
-from model.errors import RunNotComplete, UnknownName
+from model.errors import Neo4jUnavailable, RunNotComplete, ServiceError, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
+from tests.integration.graph.test_kill import impatient
 
 pytestmark = pytest.mark.neo4j
+
+ROOT = Path(__file__).parents[3]
 
 
 class Interrupted(Exception):
     """What the test stops a removal with."""
 
 
+def counted(graph: Graph) -> Counter[tuple[str, str]]:
+    """How many nodes and relationships of which kind each run has, by its keys."""
+    nodes = graph.ask(
+        "MATCH (n) RETURN split(split(n.key, '/')[0], '|')[0] AS run, labels(n)[0], count(*)"
+    )
+    relationships = graph.ask(
+        "MATCH (n)-[r]->() RETURN split(n.key, '/')[0] AS run, type(r), count(*)"
+    )
+    return Counter({(run, kind): rows for run, kind, rows in (*nodes, *relationships)})
+
+
+def of(run: str, counts: Counter[tuple[str, str]]) -> int:
+    return sum(rows for (of, _), rows in counts.items() if of == run)
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remove, "ROWS_PER_BATCH", 7)
+    monkeypatch.setattr(remove, "NODES_PER_CHUNK", 5)
+
+
 def test_nothing_of_it_is_left_and_all_of_the_others(graph: Graph, loaded: Any) -> None:
     kept = [loaded(random_history(50, name=name)) for name in ("a", "a-b", "a.b")]
+    before = counted(graph)
     loaded(random_history(51, name="a-b-"))
     remove_run(graph.driver, graph.database, "a-b-")
     assert "a-b-" not in run_names(graph.driver, graph.database)
@@ -33,8 +69,43 @@ def test_nothing_of_it_is_left_and_all_of_the_others(graph: Graph, loaded: Any) 
     )
     relationships = graph.ask("MATCH ()-[r]->() WHERE r.run = $run RETURN count(r)", run="a-b-")
     assert of_it == relationships == [[0]]
+    assert counted(graph) == before
     for history in kept:
         assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_progress_is_told_in_rows_and_every_batch_is_small(graph: Graph, loaded: Any) -> None:
+    loaded(random_history(54, name="told"))
+    there = of("told", counted(graph))
+    told = []
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        assert step == "remove"
+        assert of("told", counted(graph)) == there - done
+        told.append((done, total))
+
+    remove_run(graph.driver, graph.database, "told", progress)
+    # The node of the run is the last, when the rest has been told as done.
+    assert told[0] == (0, there - 1)
+    assert told[-1] == (there - 1, there - 1)
+    steps = {after - before for (before, _), (after, _) in pairwise(told)}
+    assert max(steps) == 7
+
+
+def test_relationships_of_every_type_are_removed(graph: Graph, loaded: Any) -> None:
+    """Whatever begins at a peer or message of the run, if nobody here has heard of its type."""
+    loaded(random_history(55, name="more"))
+    other = loaded(random_history(55, name="other"))
+    for type_ in ("HOP", "SUBSCRIBES"):
+        graph.ask(
+            f"MATCH (a:Peer {{key: $run + '/0'}})-[:{type_}]->(b) "
+            "CREATE (a)-[:PLAYS {role: 'copy'}]->(b)",
+            run="more",
+        )
+    remove_run(graph.driver, graph.database, "more")
+    assert of("more", counted(graph)) == 0
+    assert verify_run(graph.driver, graph.database, other.facts, other.tables) == []
 
 
 def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
@@ -43,12 +114,13 @@ def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
         remove_run(graph.driver, graph.database, "their")
 
 
-@pytest.mark.parametrize("stop_at", [1, 4, 9, 12])
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("stop_at", [1, 4, 40, 62])
 def test_a_half_removed_run(graph: Graph, loaded: Any, stop_at: int) -> None:
     history = loaded(random_history(53, name="half"))
     calls = 0
 
-    def interrupt(step: str, done: int, total: int) -> None:
+    def interrupt(step: str, done: int, total: int, note: str = "") -> None:
         nonlocal calls
         calls += 1
         assert done <= total
@@ -64,3 +136,105 @@ def test_a_half_removed_run(graph: Graph, loaded: Any, stop_at: int) -> None:
         assert "half" not in run_names(graph.driver, graph.database)
     load_run(graph.driver, graph.database, history.facts, history.tables)
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+
+
+REMOVE = """
+import sys
+from graphstore import remove
+from graphstore.connection import connect, from_environment
+
+remove.ROWS_PER_BATCH = 7
+def told(step, done, total, note=""):
+    print(done, total, flush=True)
+    sys.stdin.readline()
+with connect(from_environment()) as driver:
+    remove.remove_run(driver, from_environment().database, sys.argv[1], told)
+"""
+"""A removal that waits for a line after each batch."""
+
+
+@pytest.mark.parametrize("batches", [1, 9])
+def test_a_killed_removal_goes_on(
+    graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
+) -> None:
+    kept = loaded(random_history(56, name="kept"))
+    before = counted(graph)
+    loaded(random_history(57, name="killed"))
+    there = of("killed", counted(graph))
+    environment = {
+        **os.environ,
+        "NEO4J_URI": neo4j_server.uri,
+        "NEO4J_USERNAME": neo4j_server.username,
+        "NEO4J_PASSWORD": neo4j_server.password,
+        "NEO4J_DATABASE": neo4j_server.database,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", REMOVE, "killed"],
+        env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as removal:  # fmt: skip
+        assert removal.stdin
+        assert removal.stdout
+        done = 0
+        for _ in range(batches):
+            done = int(removal.stdout.readline().split()[0])
+            removal.stdin.write("\n")
+            removal.stdin.flush()
+        removal.kill()
+    left = of("killed", counted(graph))
+    # The batch that was under way is there as a whole or not at all.
+    assert there - done - 7 <= left <= there - done
+    with pytest.raises(RunNotComplete):
+        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="killed")
+    remove_run(graph.driver, graph.database, "killed")
+    assert counted(graph) == before
+    assert verify_run(graph.driver, graph.database, kept.facts, kept.tables) == []
+
+
+def test_a_removal_goes_on_when_its_server_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remove, "ROWS_PER_BATCH", 50)
+    home = LocalServer(tmp_path / "home", "test")
+    histories = [replace(random_history(58 + i, name=f"run-{58 + i}"), batch=1_000) for i in (0, 1)]
+    try:
+        with impatient(started(home)) as driver:
+            for history in histories:
+                load_run(driver, "neo4j", history.facts, history.tables)
+            before = counted(Graph(driver, "neo4j"))
+            server = psutil.Process(home.status().pid)
+            removal = KillsAt(server, before.total() // 4)
+            with pytest.raises(Neo4jUnavailable, match="run the same command again"):
+                remove_run(driver, "neo4j", "run-58", removal)
+        server.wait(30)
+        with impatient(started(home)) as driver:
+            graph = Graph(driver, "neo4j")
+            half = counted(graph)
+            assert 0 < of("run-58", half) <= of("run-58", before) - removal.done
+            assert of("run-59", half) == of("run-59", before)
+            remove_run(driver, "neo4j", "run-58")
+            assert {run for run, _ in counted(graph)} == {"run-59"}
+            assert verify_run(driver, "neo4j", histories[1].facts, histories[1].tables) == []
+    finally:
+        home.remove()
+
+
+def started(home: LocalServer) -> Connection:
+    """The server's connection; the test is skipped where none can be had."""
+    try:
+        return home.start()
+    except ServiceError as error:
+        if os.environ.get("REQUIRE_NEO4J") == "1":
+            raise
+        pytest.skip(f"no local server: {error}")
+
+
+class KillsAt:
+    """Kills the server when so much is done."""
+
+    def __init__(self, server: psutil.Process, at: int) -> None:
+        self.server, self.at, self.done = server, at, 0
+
+    def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
+        self.done = done
+        if done >= self.at:
+            self.server.kill()
