@@ -20,10 +20,9 @@ _COUNTED = {
     "links": "links",
     "receptions": "receptions",
 }
+_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 DEGREE_CLASSES = {low: f"Degree{low}" for low in (0, 1, 2, 4, 8, 16, 32, 64)}
 """Labels of peers by the lowest mean degree of the class."""
-
-_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
 
 def run_summary(tables: Tables) -> dict[str, Any]:
@@ -33,8 +32,9 @@ def run_summary(tables: Tables) -> dict[str, Any]:
     for _, batch in tables("links"):
         layers.update(pc.unique(batch["layer"]).to_pylist())
         levels.update(_closed_levels(batch))
-    for _, batch in tables("presence"):
-        levels.update(_closed_levels(batch))
+    for table in ("presence", "subscriptions"):
+        for _, batch in tables(table):
+            levels.update(_closed_levels(batch))
     return {
         **{name: _count(tables, table) for name, table in _COUNTED.items()},
         "link_layers": sorted(layers),

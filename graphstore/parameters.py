@@ -2,10 +2,13 @@
 
 The header of the query says each one's type:
 
-    tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s')
+    tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s');
+              tick($other) is one that does not lie before the other
     peer, topic, message   a name, as in the source → the node's key
     layers    names of layers, separated by commas
+    kinds     of what lives: links, subscriptions, presence; those that the run knows
     count     a whole number, at least 1
+    direction, flag   one of the words of CHOICES
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
     run, levels            not given: the query's run, and graphstore.runs.level_ranges
 """
@@ -23,6 +26,10 @@ from model.errors import UnknownName, UseError
 
 _OURS = ("run", "levels")
 _NAMES = ("peer", "topic", "message")
+KINDS = ("links", "subscriptions", "presence")
+"""What lives from a time to another: the tables of it."""
+CHOICES = {"direction": ("out", "in", "both"), "flag": ("yes", "no")}
+"""The words that values of a type can be."""
 _WORDS = {"tick": "time", "int": "whole number", "count": "whole number"}
 """What types are called to people, where the header has another word."""
 
@@ -61,7 +68,15 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
         for p in query.parameters
         if p.type == "tick"
     }
+    _check_order(query, ticks, run.facts.clock)
     return {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+
+
+def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
+    for p in query.parameters:
+        if p.type == "tick" and p.at and ticks[p.name] < ticks[p.at]:
+            times = f"{clock.describe(ticks[p.name])} lies before {clock.describe(ticks[p.at])}"
+            raise UseError(f"parameters {p.at} and {p.name}: {times}; exchange them")
 
 
 def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
@@ -80,6 +95,8 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
         return _key(parameter, str(given), run, ticks.get(parameter.at))
     if parameter.type == "layers":
         return _layers(converted("list<string>", given), run)
+    if parameter.type == "kinds":
+        return _kinds(converted("list<string>", given), run)
     try:
         return converted(parameter.type, given)
     except UseError as error:
@@ -87,7 +104,7 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
 
 
 def converted(type: str, given: object) -> Any:
-    """A value of type count, int, string, list<int> or list<string>, from itself or from text.
+    """A value of a type that is neither a name nor a time, from itself or from text.
 
     Raises: UseError.
     """
@@ -95,6 +112,8 @@ def converted(type: str, given: object) -> Any:
         return [converted(type[5:-1], item) for item in _items(given)]
     if type == "string":
         return str(given)
+    if type in CHOICES:
+        return _chosen(CHOICES[type], str(given))
     try:
         number = int(str(given))
     except ValueError:
@@ -102,6 +121,12 @@ def converted(type: str, given: object) -> Any:
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
     return number
+
+
+def _chosen(words: Sequence[str], given: str) -> str:
+    if given not in words:
+        raise UseError(f"'{given}' is none of {', '.join(words)}")
+    return given
 
 
 def _items(given: object) -> Sequence[object]:
@@ -121,6 +146,14 @@ def _layers(layers: list[str], run: LoadedRun) -> list[str]:
         if layer not in run.layers:
             raise UnknownName("layer", layer, run.layers)
     return layers
+
+
+def _kinds(kinds: list[str], run: LoadedRun) -> list[str]:
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UnknownName("kind", kind, KINDS)
+    run.facts.check_known(*kinds)
+    return kinds
 
 
 def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:

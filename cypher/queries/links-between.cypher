@@ -4,7 +4,7 @@
 //
 // $run run – the run
 // $from tick ticks – begin of the stretch, inclusive
-// $to tick ticks – its end, exclusive
+// $to tick($from) ticks – its end, exclusive
 // $levels levels($from) – where in the index spans alive at $from can begin
 // $layers layers? – layers of links to look at, null = all
 //

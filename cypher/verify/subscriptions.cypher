@@ -6,6 +6,6 @@
 // -> checksum: as graphstore.verify.checksum_of computes it
 MATCH (t:Topic)<-[r:SUBSCRIBES]-(p:Peer)
 WHERE t.key STARTS WITH $run + '/'
-WITH [p.id, t.id, r.vf, r.vt] AS integers
+WITH [p.id, t.id, r.vf, r.vt, r.lv] AS integers
 WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
 RETURN count(*) AS rows, sum(h) AS checksum

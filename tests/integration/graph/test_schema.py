@@ -20,6 +20,7 @@ SAMPLES: dict[str, object] = {
     "tick": 5,
     "levels": [[2, 1], [63, -1]],
     "layers": ["mesh"],
+    "kinds": ["links"],
     "list<string>": ["a"],
     "list<map>": [{"key": "a"}],
     "list<list>": [["a"] * 8],
@@ -27,11 +28,22 @@ SAMPLES: dict[str, object] = {
 }
 LEVELS = "RANGE INDEX (a)-[r:LINK(run, lv, vf)]->(b)"
 PRESENT = "RANGE INDEX (a)-[s:PRESENT(run, lv, vf)]->"
+KINDS = ("LINK", "SUBSCRIBES", "PRESENT")
+LIVES = {keys: tuple(f"[r:{kind}({keys})]->" for kind in KINDS)
+         for keys in ("run, lv, vf", "run, vf", "run, vt")}  # fmt: skip
 RECEPTIONS = ("[h:HOP(run, msg)]->", "[h:REACHED(run, msg)]->")
 WANTED = {
     "overlay-at": (LEVELS, PRESENT),
     "difference": (LEVELS, PRESENT),
     "links-between": (LEVELS,),
+    "lives-as-of": LIVES["run, lv, vf"],
+    "lives-from-to": LIVES["run, lv, vf"],
+    "lives-between": LIVES["run, lv, vf"],
+    "lives-valid-during": LIVES["run, lv, vf"],
+    "lives-contained-in": LIVES["run, vt"],
+    "lives-deleted-in": LIVES["run, vt"],
+    "lives-created-in": LIVES["run, vf"],
+    "lives-all": LIVES["run, vf"],
     "hubs": (LEVELS,),
     "topic-subgraph": ("UNIQUE anon_0:Topic(key)",),
     "neighbours": ("UNIQUE p:Peer(key)",),
@@ -130,7 +142,12 @@ def test_the_schema_is_there_and_again_is_no_harm(graph: Graph) -> None:
         ["LINK", ["run", "vf"], "ONLINE"],
         ["LINK", ["run", "vt"], "ONLINE"],
         ["PRESENT", ["run", "lv", "vf"], "ONLINE"],
+        ["PRESENT", ["run", "vf"], "ONLINE"],
+        ["PRESENT", ["run", "vt"], "ONLINE"],
         ["REACHED", ["run", "msg"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "lv", "vf"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "vf"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "vt"], "ONLINE"],
     ]
 
 

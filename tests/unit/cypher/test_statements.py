@@ -10,7 +10,7 @@ import cypher
 
 FOLDERS = ("schema", "load", "queries", "read", "verify", "remove")
 TYPES = {
-    *("run", "tick", "levels", "layers", "peer", "topic", "message"),
+    *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 EVERY = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
@@ -64,8 +64,11 @@ def test_every_query_of_links_takes_layers(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("queries")} - {"peer-history", "runs"}))
 def test_a_query_needs_what_it_reads(name: str) -> None:
-    """A peer's history is what is known of it, so it needs nothing."""
+    """A peer's history is what is known of it, as are lives of any kind: they need nothing."""
     statement = cypher.statement("queries", name)
+    if any(p.type == "kinds" for p in statement.parameters):
+        assert statement.needs == ()
+        return
     asks_for_a_present_peer = any(p.type == "peer" and p.at for p in statement.parameters)
     reads = {
         "presence": ":PRESENT" in body(statement) or asks_for_a_present_peer,
@@ -82,6 +85,7 @@ def test_a_times_parameter_is_one_of_the_query() -> None:
         ticks = {p.name for p in parameters if p.type == "tick"}
         assert {p.at for p in parameters if p.at} <= ticks
         assert all(p.at for p in parameters if p.type == "levels")
+        assert all(p.at != p.name for p in parameters)
 
 
 def test_a_header_taken_apart() -> None:

@@ -1,0 +1,44 @@
+// Lives as of a time: links, subscriptions and stays of peers that hold then.
+//
+// $run run – the run
+// $at tick ticks – the time
+// $levels levels($at) – where in the index spans alive at $at can begin
+// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $layers layers? – layers of links to look at, null = all
+//
+// -> kind: links, subscriptions or presence
+// -> peer: that holds the link, subscribes or is present
+// -> other: the peer it links to or the topic it subscribes to, null = it is a stay
+// -> layer: of the link
+// -> topic: that the link serves, null = none
+// -> vf: tick at which it begins
+// -> vt: tick at which it ends, null = it does not
+CALL () {
+  WITH 'links' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+    AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN kind, a, b, r
+  UNION ALL
+  WITH 'subscriptions' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
+  USING INDEX r:SUBSCRIBES(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+  RETURN kind, a, b, r
+  UNION ALL
+  WITH 'presence' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  UNWIND $levels AS l
+  MATCH (a:Peer)-[r:PRESENT]->(:Run)
+  USING INDEX r:PRESENT(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+  RETURN kind, a, null AS b, r
+}
+RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,
+       r.vf AS vf, nullIf(r.vt, 9223372036854775807) AS vt
+ORDER BY vf, kind, a.id, b.id, layer, r.topic

@@ -1,0 +1,41 @@
+// Lives that end from a time to another, at these times too.
+//
+// $run run – the run
+// $from tick ticks – begin of the stretch, inclusive
+// $to tick($from) ticks – its end, inclusive
+// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $layers layers? – layers of links to look at, null = all
+//
+// -> kind: links, subscriptions or presence
+// -> peer: that holds the link, subscribes or is present
+// -> other: the peer it links to or the topic it subscribes to, null = it is a stay
+// -> layer: of the link
+// -> topic: that the link serves, null = none
+// -> vf: tick at which it begins
+// -> vt: tick at which it ends, null = it does not
+CALL () {
+  WITH 'links' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, vt)
+  WHERE r.run = $run AND r.vt >= $from AND r.vt <= $to
+    AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN kind, a, b, r
+  UNION ALL
+  WITH 'subscriptions' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
+  USING INDEX r:SUBSCRIBES(run, vt)
+  WHERE r.run = $run AND r.vt >= $from AND r.vt <= $to
+  RETURN kind, a, b, r
+  UNION ALL
+  WITH 'presence' AS kind
+  WHERE $kinds IS NULL OR kind IN $kinds
+  MATCH (a:Peer)-[r:PRESENT]->(:Run)
+  USING INDEX r:PRESENT(run, vt)
+  WHERE r.run = $run AND r.vt >= $from AND r.vt <= $to
+  RETURN kind, a, null AS b, r
+}
+RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,
+       r.vf AS vf, nullIf(r.vt, 9223372036854775807) AS vt
+ORDER BY vf, kind, a.id, b.id, layer, r.topic

@@ -1,0 +1,169 @@
+"""The eight readings of time against a loop over the tables, at every tick of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from typing import Any
+
+import pytest
+
+from graphstore.parameters import KINDS
+from graphstore.queries import ask
+from model.clock import OPEN
+from model.errors import OutOfRange, UnknownName, UseError
+from tests.integration.graph.conftest import Graph, History, Row, random_history
+
+pytestmark = pytest.mark.neo4j
+
+HISTORIES = [
+    random_history(44, peers=5, intervals=8),
+    random_history(44, name="ticks", peers=6, intervals=3, ticks=3),
+]
+"""Of even seeds: a tick is a millisecond, so that any tick can be asked for."""
+
+Reading = Callable[[int, int, int, int], bool]
+"""Of (vf, vt, from, to)."""
+READINGS: dict[str, Reading] = {
+    "lives-from-to": lambda vf, vt, low, high: vf < high and vt > low,
+    "lives-between": lambda vf, vt, low, high: vf <= high and vt > low,
+    "lives-contained-in": lambda vf, vt, low, high: vf >= low and vt <= high,
+    "lives-valid-during": lambda vf, vt, low, high: vf <= low and vt >= high,
+    "lives-created-in": lambda vf, vt, low, high: low <= vf <= high,
+    "lives-deleted-in": lambda vf, vt, low, high: low <= vt <= high,
+}
+
+
+@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
+def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
+    history: History = request.param
+    graph.remove(history.facts.name)
+    graph.load(history)
+    yield history
+    graph.remove(history.facts.name)
+
+
+@pytest.fixture
+def answer(graph: Graph, history: History) -> Callable[..., list[list[Any]]]:
+    def answer(name: str, **given: object) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
+
+    return answer
+
+
+def every_tick(history: History) -> range:
+    clock = history.facts.clock
+    return range((clock.last + 1) * clock.ticks_per_interval)
+
+
+def as_time(tick: int) -> str:
+    return f"{tick}ms"
+
+
+def lives(
+    history: History,
+    holds: Callable[[int, int], bool],
+    kinds: Sequence[str] = KINDS,
+    layers: Sequence[str] | None = None,
+) -> list[list[Any]]:
+    """What an answer should be, in any order."""
+    return [
+        [kind, *_told(history, row), row["vf"], None if row["vt"] == OPEN else row["vt"]]
+        for kind in kinds
+        for row in history.rows[kind]
+        if holds(row["vf"], row["vt"])
+        and (kind != "links" or layers is None or row["layer"] in layers)
+    ]
+
+
+def as_of(at: int) -> Callable[[int, int], bool]:
+    return lambda vf, vt: vf <= at < vt
+
+
+def over(holds: Reading, low: int, high: int) -> Callable[[int, int], bool]:
+    return lambda vf, vt: holds(vf, vt, low, high)
+
+
+def _told(history: History, row: Row) -> list[Any]:
+    """peer, other, layer, topic."""
+    topic = None if row.get("topic") is None else history.topic(row["topic"])
+    if "dst" in row:
+        return [history.peer(row["src"]), history.peer(row["dst"]), row["layer"], topic]
+    return [history.peer(row["peer"]), topic, None, None]
+
+
+def assert_same(found: list[list[Any]], expected: list[list[Any]], *asked: object) -> None:
+    assert sorted(map(repr, found)) == sorted(map(repr, expected)), asked
+
+
+def test_the_ticks_asked_for_are_every_boundary(history: History) -> None:
+    """So that each kind begins and ends before, at and after some tick that is asked for."""
+    ticks = set(every_tick(history))
+    for kind in KINDS:
+        spans = [(row["vf"], row["vt"]) for row in history.rows[kind]]
+        assert any(vt == OPEN for _, vt in spans)
+        assert any({vf - 1, vf, vt - 1, vt} <= ticks for vf, vt in spans)
+
+
+def test_as_of_every_tick(history: History, answer: Any) -> None:
+    for at in every_tick(history):
+        assert_same(answer("lives-as-of", at=as_time(at)), lives(history, as_of(at)), at)
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_reading_of_every_stretch(history: History, answer: Any, name: str) -> None:
+    holds = READINGS[name]
+    for low, high in combinations_with_replacement(every_tick(history), 2):
+        found = answer(name, **{"from": as_time(low), "to": as_time(high)})
+        assert_same(found, lives(history, over(holds, low, high)), low, high)
+        assert [row[5] for row in found] == sorted(row[5] for row in found)
+
+
+def test_all_lives(history: History, answer: Any) -> None:
+    assert_same(answer("lives-all"), lives(history, lambda vf, vt: True))
+
+
+@pytest.mark.parametrize("kinds", [["links"], ["presence", "subscriptions"], [*KINDS]], ids=str)
+@pytest.mark.parametrize("layers", [None, ["mesh"]], ids=str)
+def test_only_the_kinds_and_layers_asked_for(
+    history: History, answer: Any, kinds: list[str], layers: list[str] | None
+) -> None:
+    low, high = every_tick(history)[1], every_tick(history)[-2]
+    given: dict[str, object] = {"kinds": ",".join(kinds)} | ({"layers": layers} if layers else {})
+    stretch = {"from": as_time(low), "to": as_time(high)}
+    for name, holds in READINGS.items():
+        expected = lives(history, over(holds, low, high), kinds, layers)
+        assert_same(answer(name, **given, **stretch), expected, name)
+    at_low = lives(history, as_of(low), kinds, layers)
+    assert_same(answer("lives-as-of", **given, at=as_time(low)), at_low)
+    assert_same(answer("lives-all", **given), lives(history, lambda vf, vt: True, kinds, layers))
+
+
+@pytest.mark.parametrize("name", [*READINGS, "links-between"])
+def test_a_stretch_that_ends_before_it_begins_is_refused(
+    history: History, answer: Any, name: str
+) -> None:
+    with pytest.raises(UseError, match=r"from and to: interval 0 .* lies before interval 2"):
+        answer(name, **{"from": 2, "to": 0})
+
+
+def test_wrong_questions_say_what_would_be_right(history: History, answer: Any) -> None:
+    with pytest.raises(UnknownName, match="no kind 'link'; did you mean links"):
+        answer("lives-all", kinds="link")
+    with pytest.raises(OutOfRange, match="outside the run"):
+        answer("lives-as-of", at="10s")
+
+
+def test_what_nobody_told_is_left_out_unless_it_is_asked_for(graph: Graph, loaded: Any) -> None:
+    history = random_history(46, name="untold", peers=4, intervals=4)
+    history.rows["subscriptions"] = []
+    known = tuple(sorted(set(history.rows) - {"subscriptions"}))
+    loaded(replace(history, facts=replace(history.facts, known=known)))
+
+    def asked(**given: object) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, "lives-all", given, run="untold").rows
+
+    assert {row[0] for row in asked()} == {"links", "presence"}
+    with pytest.raises(UseError, match="run 'untold' does not know subscriptions"):
+        asked(kinds="links,subscriptions")
