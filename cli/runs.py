@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ingest.store import StoredRun
 
 _COLUMNS = (
-    "run", "state", "source", "protocol", "intervals", "interval_us", "peers", "topics", "links",
-    "publications", "receptions", "quarantined",
+    "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
+    "links", "publications", "receptions", "quarantined",
 )  # fmt: skip
 
 
@@ -31,7 +31,10 @@ def register(app: typer.Typer) -> None:
 
 
 def list_runs(settings: Settings, output: Output) -> None:
-    """List the runs of the workspace.
+    """List the runs of the workspace, and how their copies in Neo4j stand.
+
+    `neo4j` is complete, loading, removing, outdated (the copy of an earlier run of that
+    name) or absent; a dash where no Neo4j is running, for none is started.
 
     Examples:
 
@@ -40,9 +43,12 @@ def list_runs(settings: Settings, output: Output) -> None:
     vizpub runs list --format json
     ```
     """
+    from cli.service import states_in_neo4j
     from ingest.store import runs
 
-    found = [_line(run) for run in runs(settings.workspace)]
+    stored = runs(settings.workspace)
+    states = states_in_neo4j(settings, stored)
+    found = [_line(run, states.get(run.name)) for run in stored]
     show(Rows.of_records(found, _COLUMNS), output, settings)
     if not found:
         settings.say(
@@ -50,13 +56,14 @@ def list_runs(settings: Settings, output: Output) -> None:
         )
 
 
-def _line(run: StoredRun) -> dict[str, Any]:
+def _line(run: StoredRun, in_neo4j: str | None) -> dict[str, Any]:
     clock = run.manifest.clock
     tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
     rows = [run.rows(name) if run.has(name) else None for name in tables]
     facts = (
         run.name,
         run.manifest.state,
+        in_neo4j,
         run.manifest.source,
         run.manifest.protocol,
         clock.intervals if clock else None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,40 @@ def _stored(settings: Settings, run: str) -> bool:
     from ingest.store import run_names
 
     return run in run_names(settings.workspace)
+
+
+def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, str]:
+    """Of each run: complete, loading, removing, absent, or outdated for the complete copy of an
+    earlier run of that name. Empty where no Neo4j is running or it cannot be asked; none is
+    started, and what is wrong with it is told.
+    """
+    if not runs or not _any_home(settings):
+        return {}
+    from graphstore.connection import connect, find_connection, from_environment
+    from graphstore.runs import run_states
+
+    try:
+        if not from_environment() and local_server(settings).status().state != "running":
+            return {}
+        connection = find_connection(settings.workspace / "neo4j")
+        with connect(connection, timeout_s=2) as driver:
+            found = run_states(driver, connection.database)
+    except (ServiceError, UseError) as error:
+        settings.say(f"which runs are in Neo4j is not known: {error}")
+        return {}
+    return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
+
+
+def _any_home(settings: Settings) -> bool:
+    """Whether there may be a Neo4j; asks without the driver, which takes a while to import."""
+    return bool(os.environ.get("NEO4J_URI")) or (settings.workspace / "neo4j").is_dir()
+
+
+def _state(run: StoredRun, state: str, tables: str | None) -> str:
+    from graphstore.runs import is_of_other_tables
+
+    known = state == "complete" and run.manifest.complete
+    return "outdated" if known and is_of_other_tables({"tables": tables}, run.facts) else state
 
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:

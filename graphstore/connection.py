@@ -5,37 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from neo4j import Driver, GraphDatabase
-from neo4j.exceptions import (
-    AuthError,
-    ClientError,
-    ConfigurationError,
-    DriverError,
-    Neo4jError,
-    ServiceUnavailable,
-)
+from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from graphstore import sessions
 from graphstore.home import ServerHome
+from graphstore.refusals import check_agent, unavailable
 from model.errors import Neo4jUnavailable, UseError
 
 _TIMEOUT_S = 10
 _SCHEMES = tuple(
     name + encryption for name in ("bolt", "neo4j") for encryption in ("", "+s", "+ssc")
 )
-
-_WHY = {
-    "Neo.ClientError.Security.AuthenticationRateLimit": (
-        "it refuses after too many wrong passwords", "wait a minute, then check NEO4J_PASSWORD",
-    ),
-    "Neo.ClientError.Security.CredentialsExpired": (
-        "the password has to be changed first", "log in with Neo4j Browser and change it",
-    ),
-    "Neo.ClientError.Database.DatabaseNotFound": (
-        "it has no database '{database}'", "check NEO4J_DATABASE",
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,15 +52,28 @@ def from_environment() -> Connection | None:
 
 
 def check_uri(uri: str) -> None:
-    """Raises: UseError where the address is of no scheme that queries can be sent by."""
+    """Raises: UseError where no query can be sent to the address, or it has a secret in it."""
+    if "@" in uri:
+        raise UseError(
+            "NEO4J_URI names a user or a password, which others would see there; "
+            "set NEO4J_USERNAME and NEO4J_PASSWORD instead"
+        )
     scheme = uri.partition("://")[0].lower() if "://" in uri else ""
-    if scheme in _SCHEMES:
+    if scheme in _SCHEMES and _has_port(uri):
         return
     browser = " (http is for Neo4j Browser)" if scheme in ("http", "https") else ""
     raise UseError(
         f"NEO4J_URI: '{uri}' is no address for queries{browser}; write it like "
         f"bolt://localhost:7687, or with one of {', '.join(_SCHEMES[1:])}"
     )
+
+
+def _has_port(uri: str) -> bool:
+    """Whether its port is none or a number that ports have; the driver cuts larger ones."""
+    try:
+        return urlsplit(uri).port != 0
+    except ValueError:
+        return False
 
 
 def _environment_password() -> str:
@@ -112,8 +108,10 @@ def find_connection(home: Path) -> Connection:
     return found
 
 
-def connect(connection: Connection) -> Driver:
+def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
     """A driver for a server that has answered; close it after use.
+
+    `timeout_s` is how long to wait for one that does not even refuse.
 
     Raises: Neo4jUnavailable, UseError for an address of another scheme.
     """
@@ -122,14 +120,17 @@ def connect(connection: Connection) -> Driver:
         driver = GraphDatabase.driver(
             connection.uri,
             auth=(connection.username, connection.password),
-            connection_timeout=_TIMEOUT_S,
+            connection_timeout=timeout_s,
+            # It bounds the first words too, so that what listens and says nothing is noticed.
+            connection_acquisition_timeout=3 * timeout_s,
             user_agent="vizpub",
         )
     except (ConfigurationError, ValueError) as error:
         raise unavailable(connection, error) from error
     try:
         with driver.session(database=connection.database) as session:
-            session.run("RETURN 1").consume()
+            agent = session.run("RETURN 1").consume().server.agent
+        check_agent(connection.uri, agent)
     except (DriverError, Neo4jError, ValueError) as error:
         driver.close()
         raise unavailable(connection, error) from error
@@ -138,25 +139,3 @@ def connect(connection: Connection) -> Driver:
         raise
     sessions.remember(driver, connection.uri)
     return driver
-
-
-def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
-    """The driver's error in words a user can act on."""
-    if isinstance(error, ServiceUnavailable):
-        return Neo4jUnavailable(connection.uri, "it does not answer")
-    if isinstance(error, (ConfigurationError, ValueError)):
-        return Neo4jUnavailable(
-            connection.uri, str(error), "write NEO4J_URI like bolt://localhost:7687"
-        )
-    code = error.code if isinstance(error, Neo4jError) and error.code else ""
-    if code in _WHY:
-        why, hint = _WHY[code]
-        return Neo4jUnavailable(connection.uri, why.format(database=connection.database), hint)
-    if isinstance(error, AuthError):
-        return Neo4jUnavailable(
-            connection.uri,
-            f"wrong password for the user '{connection.username}'",
-            "check NEO4J_USERNAME and NEO4J_PASSWORD",
-        )
-    message = error.message if isinstance(error, ClientError) else str(error)
-    return Neo4jUnavailable(connection.uri, message or code, "see the server's log")

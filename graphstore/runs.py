@@ -77,6 +77,11 @@ def run_names(driver: Driver, database: str) -> list[str]:
     return [name for (name,) in _rows(driver, database, "run-names")]
 
 
+def run_states(driver: Driver, database: str) -> dict[str, tuple[State, str | None]]:
+    """Of each run its state and the tables it was made from; null = nobody told."""
+    return {name: (state, tables) for name, state, tables in _rows(driver, database, "run-states")}
+
+
 def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[list[Any]]:
     return sessions.rows(driver, database, cypher.statement("read", name).text, parameters)
 

@@ -47,6 +47,24 @@ def test_runs_are_listed_complete_or_not(vizpub: Call) -> None:
     assert monday["interval_us"] == 1_000_000
 
 
+def test_runs_are_listed_when_neo4j_cannot_be_asked(
+    vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = vizpub("runs", "list", "--format", "json")
+    assert [run["neo4j"] for run in data(listed)] == [None, None]
+    assert listed.stderr == ""
+    (workspace / "neo4j").mkdir()
+    assert [run["neo4j"] for run in data(vizpub("runs", "list", "--format", "json"))] == [None] * 2
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
+    for password, why in ((None, "NEO4J_PASSWORD is not"), ("secret", "it does not answer")):
+        if password:
+            monkeypatch.setenv("NEO4J_PASSWORD", password)
+        listed = vizpub("runs", "list", "--format", "json")
+        assert [run["neo4j"] for run in data(listed)] == [None, None]
+        assert "which runs are in Neo4j is not known" in listed.stderr
+        assert why in listed.stderr
+
+
 def test_an_empty_workspace_says_how_to_go_on(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path / "none"), "runs", "list"])
     assert result.exit_code == 0
