@@ -42,7 +42,7 @@ def start(settings: Settings, output: Output) -> None:
 def _say_which(settings: Settings) -> None:
     if given := os.environ.get("NEO4J_URI"):
         settings.say(
-            f"NEO4J_URI is set: other commands use {given}; "
+            f"NEO4J_URI is set: other commands use {given.rpartition('@')[2]}; "
             f"this one is about the local server of {settings.workspace}"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from neo4j import GraphDatabase
 from graphstore import sessions
 from graphstore.connection import Connection, connect, find_connection, from_environment, from_home
 from graphstore.home import ServerHome, ServerState
+from graphstore.refusals import check_agent
 from model.errors import Neo4jUnavailable, UseError
 
 NAMES = ("URI", "USERNAME", "USER", "PASSWORD", "PASSWORD_FILE", "DATABASE")
@@ -116,19 +118,55 @@ def test_nobody_there_is_said() -> None:
         connect(Connection(f"bolt://127.0.0.1:{port}", "neo4j", "x"))
 
 
-def test_what_is_no_address_is_said() -> None:
-    with pytest.raises(Neo4jUnavailable, match="like bolt://localhost:7687"):
-        connect(Connection("bolt://a:b", "neo4j", "x"))
-
-
-@pytest.mark.parametrize("uri", ["localhost", "localhost:7687", "ftp://db:21", "http://db:7474"])
+@pytest.mark.parametrize("uri", [
+    "localhost", "localhost:7687", "ftp://db:21", "http://db:7474", "bolt://a:b",
+    "bolt://db:99999", "bolt://db:0", "bolt://[::1", "", " bolt://db",
+])  # fmt: skip
 def test_another_scheme_is_wrong_use(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UseError, match="like bolt://localhost:7687"):
         connect(Connection(uri, "neo4j", "x"))
-    _set(monkeypatch, URI=uri, PASSWORD="x")
-    with pytest.raises(UseError, match=f"'{uri}' is no address for queries") as error:
+    _set(monkeypatch, URI=uri or " ", PASSWORD="x")
+    with pytest.raises(
+        UseError, match=f"'{re.escape(uri or ' ')}' is no address for queries"
+    ) as error:
         from_environment()
     assert ("http is for Neo4j Browser" in str(error.value)) == uri.startswith("http")
+
+
+def test_a_secret_in_the_address_is_refused_and_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for uri in ("bolt://neo4j:s3cret@db", "bolt://neo4j:s3/cret@db:7687", "neo4j:s3cret@db"):
+        _set(monkeypatch, URI=uri, PASSWORD="x")
+        with pytest.raises(UseError, match="set NEO4J_USERNAME and NEO4J_PASSWORD") as error:
+            from_environment()
+        assert "s3" not in str(error.value)
+
+
+def test_a_machine_that_nobody_knows_is_said() -> None:
+    with pytest.raises(Neo4jUnavailable, match="no machine of that name"):
+        connect(Connection("neo4j://no.such.machine.invalid", "neo4j", "x"))
+
+
+@pytest.mark.parametrize(
+    ("agent", "fits"),
+    [
+        ("Neo4j/5.26.30", True),
+        ("Neo4j/5.27-aura", True),
+        ("Neo4j/2025.10.1", True),
+        ("Neo4j/2026.01.0", True),
+        ("Neo4j/5.25.1", False),
+        ("Neo4j/4.4.41", False),
+        ("Neo4j/3.5.35", False),
+        ("Neo4j/5.2.0 compatible graph database server - Memgraph", False),
+        ("Another/7.0", False),
+        ("", False),
+    ],
+)
+def test_a_server_of_another_version_is_refused(agent: str, fits: bool) -> None:
+    if fits:
+        check_agent("bolt://db", agent)
+        return
+    with pytest.raises(Neo4jUnavailable, match=r"vizpub needs Neo4j 5\.26, 2025 or 2026"):
+        check_agent("bolt://db", agent)
 
 
 def test_a_lost_connection_is_named_by_its_address() -> None:
