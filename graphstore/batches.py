@@ -26,9 +26,9 @@ Rows = list[Any]
 OPEN_LEVEL = 63
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
-RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(5)
+LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
+RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
 """The labels, as they stand in the number of a node."""
-_LABELS = 5
 
 
 def level(vf: int, vt: int) -> int:
@@ -52,7 +52,7 @@ def sampled_spans(vf: np.ndarray, vt: np.ndarray, clock: Clock) -> tuple[np.ndar
 
 def numbers(label: int, ids: pa.Array) -> pa.Array:
     """The numbers of the nodes of a label with these dense indices (int64, null for null)."""
-    return pc.add(pc.multiply(ids.cast(pa.int64()), _LABELS), label)
+    return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class RunRows:
 
     def keys_of(self, nodes: pa.Array) -> pa.Array:
         """The keys of nodes by their numbers, null for the run itself."""
-        ids = pc.divide(nodes, _LABELS)
+        ids = pc.divide(nodes, len(LABELS))
         return self.keys(pc.if_else(pc.equal(nodes, RUN), None, ids))
 
     def peers(self, rows: Batch) -> Batch:

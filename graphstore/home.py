@@ -67,6 +67,11 @@ class ServerHome:
         return self.path / ".lock"
 
     @property
+    def remade_file(self) -> Path:
+        """There while a database is made by an import or a restore: its name."""
+        return self.path / "remade"
+
+    @property
     def has_store(self) -> bool:
         """Whether a server has ever made its databases here."""
         return (self.path / "data" / "databases" / "system").exists()

@@ -6,8 +6,6 @@ parent was killed is found again, by any process, from its home alone.
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import socket
 import subprocess
@@ -23,22 +21,20 @@ import psutil
 from filelock import FileLock
 from neo4j.exceptions import AuthError
 
+from graphstore.admin import (
+    LOCAL,
+    LocalTool,
+    drop_half_made,
+    end_tools,
+    java_environment,
+    local_tool,
+)
 from graphstore.connection import Connection, connect, from_home
 from graphstore.home import HOST, ServerHome, ServerState
-from graphstore.settings import (
-    ADMIN_CLASS,
-    ADMIN_JVM,
-    JARS,
-    PROFILES,
-    SERVER_CLASS,
-    SET_PASSWORD,
-    conf_text,
-)
-from model.artifacts import Progress, jar_set, jars
+from graphstore.offline import gist
+from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from model.artifacts import Progress, jar_set
 from model.errors import Neo4jUnavailable, UseError
-from model.java import find_java
-
-LOCAL = "the local server"
 
 _START_S = 180
 _STOP_S = 30
@@ -48,9 +44,6 @@ _SAME_S = 2.0
 
 _ROOM_BYTES = 20_000_000
 """What a start needs of the disk; with less it hangs instead of ending."""
-
-_WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
-
 
 State = Literal["absent", "stopped", "starting", "running"]
 
@@ -111,6 +104,29 @@ class LocalServer:
             self._stop()
             shutil.rmtree(self._home.path)
 
+    @contextmanager
+    def stopped(self) -> Iterator[LocalTool]:
+        """See graphstore.offline.Place."""
+        with self._locked():
+            tool = local_tool(self._home)
+            self._stop()
+            end_tools(self._home)
+            try:
+                yield tool
+            finally:
+                self._wait_until_ready(self._launch(None))
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """See graphstore.offline.Place. It is beside the data, on the same disk."""
+        folder = self._home.path / "staging"
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        try:
+            folder.mkdir(mode=0o700)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
     def status(self) -> ServerStatus:
         """What there is, without waiting for anything."""
         home, state = self._home.path, self._home.read_state()
@@ -165,13 +181,14 @@ class LocalServer:
         free = shutil.disk_usage(self._home.path).free
         if free < _ROOM_BYTES:
             raise OSError(ENOSPC, f"{free / 1e6:.0f} MB left on the disk", str(self._home.path))
-        java = find_java().executable
-        environment = _java_environment(jars(JARS, progress))
+        tool = local_tool(self._home, progress)
+        end_tools(self._home)
+        drop_half_made(self._home)
         state = ServerState(*self._ports(), jar_set(JARS).version)
         self._prepare(state)
         if not self._home.has_store:
-            self._set_first_password(java, environment)
-        process = self._spawn(java, environment)
+            self._set_first_password(tool)
+        process = self._spawn(tool)
         self._record(state, process)
         return process
 
@@ -191,34 +208,19 @@ class LocalServer:
         self._home.make_password()
         self._home.write_state(state)
 
-    def _set_first_password(self, java: Path, environment: dict[str, str]) -> None:
+    def _set_first_password(self, tool: LocalTool) -> None:
         """Must come before the first start; may come again while there was none."""
-        done = subprocess.run(
-            # The tool reads the argument from the file: nobody sees it in the process list.
-            [java, *ADMIN_JVM, ADMIN_CLASS, *SET_PASSWORD, f"@{self._home.password_file}"],
-            env={
-                **environment,
-                "NEO4J_HOME": str(self._home.path),
-                "NEO4J_CONF": str(self._home.conf),
-            },
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
-        if done.returncode:
-            raise Neo4jUnavailable(
-                LOCAL, f"its password cannot be set: {_gist(done.stderr)}", "check its home"
-            )
+        # The tool reads the argument from the file: nobody sees it in the process list.
+        tool.run(*SET_PASSWORD, f"@{self._home.password_file}")
 
-    def _spawn(self, java: Path, environment: dict[str, str]) -> psutil.Process:
+    def _spawn(self, tool: LocalTool) -> psutil.Process:
         with suppress(FileNotFoundError):
             self._home.log.replace(self._home.log.with_suffix(".1.log"))
         with self._home.log.open("wb") as log:
             child = subprocess.Popen(
-                [java, *self._profile.jvm, SERVER_CLASS, self._home_argument,
+                [tool.java, *self._profile.jvm, SERVER_CLASS, self._home_argument,
                  f"--config-dir={self._home.conf}", "--console-mode"],
-                env=environment, cwd=self._home.path, start_new_session=True,
+                env=java_environment(tool.class_path), cwd=self._home.path, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         # It outlives us on purpose: Popen must neither warn about that nor wait for it.
@@ -251,7 +253,7 @@ class LocalServer:
         log = self._home.log
         return Neo4jUnavailable(
             connection.uri,
-            f"{what}: {_gist(log.read_text('utf-8', 'replace'))}",
+            f"{what}: {gist(log.read_text('utf-8', 'replace'))}",
             f"its whole log: {log}\n"
             "  where its store is broken: vizpub neo4j remove, then load the runs again",
         )
@@ -301,14 +303,6 @@ def _ends(process: psutil.Process, seconds: float) -> bool:
     return not _alive(process)
 
 
-def _java_environment(class_path: list[Path]) -> dict[str, str]:
-    return {
-        **os.environ,
-        "CLASSPATH": os.pathsep.join(map(str, class_path)),
-        "LC_ALL": "C.UTF-8",  # Java reads paths by it
-    }
-
-
 def _is_free(port: int) -> bool:
     with suppress(OSError), socket.create_server((HOST, port)):
         return True
@@ -319,10 +313,3 @@ def _answers(port: int) -> bool:
     with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
         return True
     return False
-
-
-def _gist(log: str, lines: int = 3) -> str:
-    """The last lines of a log that say what went wrong, without stack frames."""
-    told = [line.strip() for line in log.splitlines() if line.strip()]
-    wrong = [line for line in told if _WRONG.search(line)]
-    return "\n  ".join((wrong or told)[-lines:]) or "it said nothing"

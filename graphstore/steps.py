@@ -1,7 +1,7 @@
 """The steps of a load: which table's rows become what in the graph, in which order.
 
 A step is told once, here, and taken in two ways: its rows go through one statement of
-cypher/load (graphstore.load), or into a file that is imported (graphstore.bulk).
+cypher/load (graphstore.load), or, if it creates something, into a file (graphstore.bulk).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -30,7 +31,14 @@ class NodeStep:
     label: str
     shape: Callable[[Batch], Batch]
     """The table's rows as nodes: a column for each property."""
+    id: str = "id"
+    """The property with the dense index."""
     creates: bool = True
+
+    @property
+    def group(self) -> str:
+        """What the administration tool calls files of them."""
+        return f"nodes={self.label}"
 
     def rows(self, batch: Batch) -> Rows:
         """The rows of the statement: maps of properties."""
@@ -53,6 +61,12 @@ class RelationshipStep:
     """The ends that the statement is given; the run it knows."""
     has_run: bool = True
     """Whether the run is a property of the relationship."""
+    creates: ClassVar = True
+
+    @property
+    def group(self) -> str:
+        """What the administration tool calls files of them."""
+        return f"relationships={self.type}"
 
     def rows(self, batch: Batch) -> Rows:
         """The rows of the statement: lists of the keys at the ends and of the properties."""
@@ -70,7 +84,7 @@ def node_steps(rows: RunRows) -> tuple[NodeStep, ...]:
     return (
         NodeStep("peers", "peers", "Peer", rows.peers),
         NodeStep("topics", "topics", "Topic", rows.topic_nodes),
-        NodeStep(CLOCK, "intervals", "Interval", rows.intervals),
+        NodeStep(CLOCK, "intervals", "Interval", rows.intervals, id="i"),
         NodeStep(
             "metrics/overlay", "interval-metrics", "Interval", rows.interval_metrics, creates=False
         ),

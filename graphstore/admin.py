@@ -1,0 +1,104 @@
+"""The administration tool of a local server's home."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from graphstore.home import ServerHome
+from graphstore.offline import Command, OnLine
+from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS
+from model.artifacts import Progress, jars
+from model.java import find_java
+
+LOCAL = "the local server"
+
+_JVM = (*ADMIN_JVM, "-XX:TieredStopAtLevel=4", "-Xmx1g")
+"""More than a second of work: of two arguments of a kind Java heeds the last."""
+
+
+@dataclass(frozen=True)
+class LocalTool:
+    """The tool, for a home whose lock is held and whose server does not run."""
+
+    home: ServerHome
+    java: Path
+    class_path: str
+
+    def run(
+        self,
+        *words: str,
+        on_line: OnLine | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> str:
+        """Run it. Raises: Neo4jUnavailable."""
+        command: list[str | Path] = [self.java, *_JVM, _mark(self.home), ADMIN_CLASS, *words]
+        environment = {
+            **java_environment(self.class_path),
+            "NEO4J_HOME": str(self.home.path),
+            "NEO4J_CONF": str(self.home.conf),
+        }
+        tool = Command(command, LOCAL, environment, self.home.path)
+        return tool.run(on_line, stdin, stdout)
+
+    def place(self, folder: Path) -> str:
+        """The folder itself: the tool runs on this machine."""
+        return str(folder)
+
+    @contextmanager
+    def remaking(self, database: str) -> Iterator[None]:
+        """Write down that the database is not whole; drop it where the block fails."""
+        self.home.remade_file.write_text(database, "utf-8")
+        try:
+            yield
+        except BaseException:
+            drop_half_made(self.home)
+            raise
+        self.home.remade_file.unlink()
+
+
+def local_tool(home: ServerHome, progress: Progress | None = None) -> LocalTool:
+    """The tool of a home. Raises: JavaMissing, ArtifactsMissing."""
+    class_path = os.pathsep.join(map(str, jars(JARS, progress)))
+    return LocalTool(home, find_java().executable, class_path)
+
+
+def java_environment(class_path: str) -> dict[str, str]:
+    """The environment of a Java that runs Neo4j."""
+    return {**os.environ, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
+
+
+def drop_half_made(home: ServerHome) -> None:
+    """Take away a database whose making was broken off; the server makes it anew, empty.
+
+    The home's lock must be held, and no tool work on it.
+    """
+    if not home.remade_file.exists():
+        return
+    database = home.remade_file.read_text("utf-8")
+    for kind in ("databases", "transactions"):
+        if database:  # empty: killed before it was named, and so before it was touched
+            shutil.rmtree(home.path / "data" / kind / database, ignore_errors=True)
+    home.remade_file.unlink()
+
+
+def end_tools(home: ServerHome) -> None:
+    """End the tools that work on a home and whose parents are gone."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if _mark(home) in process.cmdline():
+                process.kill()
+                process.wait(30)
+
+
+def _mark(home: ServerHome) -> str:
+    """An argument by which the tools of a home are found."""
+    return f"-Dvizpub.home={home.path}"

@@ -1,0 +1,198 @@
+"""The first load of a run into an empty database: files, and one import of all of them.
+
+`database import full` fills a database some times faster than transactions can, but only one
+whose server is stopped, and it puts an end to what the database had. So a database is taken
+only if it was seen to be empty, and nothing was committed in it since. What the import makes
+are the nodes and relationships of the run; the rest (metrics, labels, indexes, verification)
+is the same as in any load, and graphstore.load goes on with it.
+
+The files are CSV. Neo4j reads Parquet too, but its later 5.26 only with classes of Hadoop that
+it does not bring along; and CSV is read no slower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from neo4j import Driver
+
+import cypher
+from graphstore import bookmarks, sessions
+from graphstore.batches import LABELS, Batch, Tables, numbers, run_rows
+from graphstore.offline import OnLine, Place, Tool, last_transaction
+from graphstore.runs import run_names
+from graphstore.steps import NodeStep, Step, steps, with_clock
+from model.errors import UseError
+from model.progress import Progress, silent
+from model.run import RunFacts
+
+_TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
+_ENDS = {"start": ":START_ID", "end": ":END_ID"}
+_TOLD = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
+
+
+@dataclass(frozen=True)
+class Emptiness:
+    """A database was seen to be empty after its transaction `last`."""
+
+    database: str
+    last: int
+
+
+def find_empty(driver: Driver, database: str) -> Emptiness | None:
+    """Whether a database is empty: it has no nodes and so no relationships.
+
+    Raises: Neo4jUnavailable, Neo4jAnswer.
+    """
+    text = cypher.statement("read", "nodes").text
+    with sessions.reading(driver, database) as session:
+        session.run(text).consume()
+        last = bookmarks.last_transaction(session)
+        # Later than the bookmark: what is committed in between is later than `last`.
+        nodes = session.run(text).single(strict=True)["nodes"]
+    return None if nodes or last is None else Emptiness(database, last)
+
+
+def not_empty(driver: Driver, database: str) -> UseError:
+    """Why a run cannot be imported into a database, and what to do."""
+    runs = run_names(driver, database)
+    there = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that are no run's"
+    return UseError(f"--bulk fills an empty Neo4j, and this one has {there}; load without it")
+
+
+def import_run(
+    place: Place,
+    empty: Emptiness,
+    facts: RunFacts,
+    tables: Tables,
+    progress: Progress | None = None,
+) -> bool:
+    """Stop the server, import the nodes and relationships of a run, start the server again.
+
+    The run is there in the state `loading` then, and `graphstore.load.load_run` makes it
+    complete. False, and nothing imported, where the database is not empty any more. If this
+    does not come to its end the database is as empty as before.
+
+    Raises: Neo4jUnavailable, and what starting the server raises.
+    """
+    progress = progress or silent
+    with place.staging() as folder:
+        files = _Staging(folder, facts, tables, progress).write()
+        progress("stop Neo4j", 0, 0)
+        with place.stopped() as tool:
+            if last_transaction(tool, empty.database) != empty.last:
+                return False
+            with tool.remaking(empty.database):
+                _import(tool, empty.database, folder, files, _told(progress))
+            progress("start Neo4j", 0, 0)
+    return True
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of nodes or relationships."""
+
+    name: str
+    group: str
+    """As `nodes=Peer` or `relationships=LINK`."""
+    has_lines: bool = False
+    """Some text in it has a line break."""
+
+
+def _import(
+    tool: Tool, database: str, folder: Path, files: Sequence[_File], on_line: OnLine
+) -> None:
+    there = tool.place(folder)
+    has_lines = any(file.has_lines for file in files)
+    tool.run(
+        *("database", "import", "full", database),
+        "--overwrite-destination",
+        "--id-type=integer",
+        f"--multiline-fields={str(has_lines).lower()}",
+        f"--report-file={there}/report",
+        *(f"--{file.group}={there}/{file.name}" for file in files),
+        on_line=on_line,
+    )
+
+
+def _told(progress: Progress) -> OnLine:
+    """Takes lines as `(2/4) Relationship import 2026-…` and `..... ..... 15% ∆3s`."""
+    phase = "import"
+
+    def on_line(line: str) -> None:
+        nonlocal phase
+        if found := _TOLD.search(line):
+            phase = f"import ({found['phase'].lower()})" if found["phase"] else phase
+            progress(phase, int(found["percent"] or 0), 100)
+
+    return on_line
+
+
+@dataclass(frozen=True)
+class _Staging:
+    """Writes the files of a run, batch by batch."""
+
+    folder: Path
+    facts: RunFacts
+    tables: Tables
+    progress: Progress
+
+    def write(self) -> list[_File]:
+        """All of them; none for a step without rows."""
+        rows = run_rows(self.facts.name, self.facts.clock, self.tables)
+        tables = with_clock(self.tables, rows)
+        made = [self._step(step, tables) for step in steps(rows) if step.creates]
+        return [self._run(), *filter(None, made)]
+
+    def _run(self) -> _File:
+        """The run's own node, which tells that it was imported and is not whole yet."""
+        told = {"key": self.facts.name, "state": "loading", "tables": self.facts.tables or None}
+        columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
+        row = pa.table({":ID": [0], **columns, "imported:boolean": [True]})
+        pa.csv.write_csv(row, self.folder / "run.csv")
+        return _File("run.csv", "nodes=Run")
+
+    def _step(self, step: Step, tables: Tables) -> _File | None:
+        name, done, has_lines = f"{step.statement}.csv", 0, False
+        total = sum(batch.num_rows for _, batch in tables(step.table))
+        with ExitStack() as opened:
+            writer = None
+            for _, batch in tables(step.table):
+                rows = self._laid_out(step, batch)
+                writer = writer or opened.enter_context(
+                    pa.csv.CSVWriter(self.folder / name, rows.schema)
+                )
+                writer.write_batch(rows)
+                has_lines = has_lines or _has_lines(rows)
+                done += batch.num_rows
+                self.progress(f"write {step.statement}", done, total)
+        return _File(name, step.group, has_lines) if done else None
+
+    def _laid_out(self, step: Step, batch: Batch) -> Batch:
+        """A batch with the columns that the import wants, their types in their names."""
+        rows = step.shape(batch)
+        columns = {name: rows[name] for name in rows.schema.names}
+        if isinstance(step, NodeStep):
+            ids = numbers(LABELS.index(step.label), rows[step.id])
+            return _batch({":ID": ids}, columns)
+        ends = {_ENDS[name]: columns.pop(name) for name in _ENDS}
+        if step.has_run:
+            columns["run"] = pa.repeat(pa.scalar(self.facts.name), len(rows))
+        return _batch(ends, columns)
+
+
+def _batch(private: Mapping[str, pa.Array], properties: Mapping[str, pa.Array]) -> Batch:
+    typed = {name + _TYPES[column.type]: column for name, column in properties.items()}
+    return pa.RecordBatch.from_pydict({**private, **typed})
+
+
+def _has_lines(rows: Batch) -> bool:
+    texts = [column for column in rows.columns if pa.types.is_string(column.type)]
+    return any(pc.any(pc.match_substring_regex(text, "[\r\n]")).as_py() for text in texts)

@@ -1,0 +1,139 @@
+"""What is done to a database while its server is stopped, by Neo4j's administration tool.
+
+There are two places where a server can be stopped and started again: the home of a local
+server (graphstore.server) and a container (graphstore.container). Both give a `Tool`, and
+start the server again whatever happens in between. A database that is made anew is dropped
+where that did not come to its end, so that nobody ever sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Protocol
+
+from model.errors import Neo4jUnavailable
+
+OnLine = Callable[[str], None]
+"""Takes each line that the tool prints, while it works."""
+
+FULL = "No space left on device"
+ROOM = "make room, and run the same command again"
+
+_WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
+
+
+class Tool(Protocol):
+    """The administration tool of a server that is stopped."""
+
+    def run(
+        self,
+        *words: str,
+        on_line: OnLine | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> str:
+        """Run it and give what it printed (nothing where that goes to `stdout`).
+
+        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
+        """
+
+    def place(self, folder: Path) -> str:
+        """The folder of this machine as the tool sees it."""
+
+    def remaking(self, database: str) -> AbstractContextManager[None]:
+        """For the length of the block the database is not whole.
+
+        If the block does not come to its end, be it by a kill, the database is dropped.
+        """
+
+
+class Place(Protocol):
+    """Where a server is, that can be stopped."""
+
+    def stopped(self) -> AbstractContextManager[Tool]:
+        """Its tool, with the server stopped for the length of the block; it is started again
+        and has answered when the block is left, in whatever way.
+
+        Raises: Neo4jUnavailable, and what starting it raises.
+        """
+
+    def staging(self) -> AbstractContextManager[Path]:
+        """A folder of this machine for files that the tool shall read, for the block."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run, and what its failure is called."""
+
+    words: Sequence[str | Path]
+    of: str
+    """The server, as errors name it."""
+    environment: Mapping[str, str] | None = None
+    folder: Path | None = None
+
+    def run(
+        self,
+        on_line: OnLine | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> str:
+        """As Tool.run. The program is ended where this call is (by Ctrl-C)."""
+        with TemporaryFile() as said:
+            process = subprocess.Popen(
+                self.words,
+                env=self.environment,
+                cwd=self.folder,
+                stdin=stdin or subprocess.DEVNULL,
+                stdout=stdout or subprocess.PIPE,
+                stderr=said,
+                start_new_session=True,  # Ctrl-C is for us, and we end it
+            )
+            try:
+                printed = _read(process, on_line)
+                process.wait()
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            if process.returncode:
+                said.seek(0)
+                raise failed(self.of, said.read().decode("utf-8", "replace") + printed)
+        return printed
+
+
+def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:
+    lines = []
+    for raw in process.stdout or ():
+        line = raw.decode("utf-8", "replace")
+        lines.append(line)
+        if on_line:
+            on_line(line)
+    return "".join(lines)
+
+
+def failed(of: str, said: str) -> Neo4jUnavailable:
+    """The tool's failure in our words."""
+    if FULL in said:
+        return Neo4jUnavailable(of, "its disk is full", ROOM)
+    return Neo4jUnavailable(of, f"its administration tool failed: {gist(said)}", "check it")
+
+
+def gist(log: str, lines: int = 3) -> str:
+    """The last lines of a log that say what went wrong, without stack frames."""
+    told = [line.strip() for line in log.splitlines() if line.strip()]
+    wrong = [line for line in told if _WRONG.search(line)]
+    return "\n  ".join((wrong or told)[-lines:]) or "it said nothing"
+
+
+def last_transaction(tool: Tool, database: str) -> int:
+    """The last transaction that was committed in a database. Raises: Neo4jUnavailable."""
+    told = tool.run("database", "info", database, "--format=json")
+    found: int = int(json.loads(told[told.index("{") :])["lastCommittedTransaction"])
+    return found
