@@ -13,8 +13,16 @@ import pytest
 from graphstore.connection import Connection, connect, from_environment
 from graphstore.server import LocalServer
 from model.errors import ServiceError
+from tests.containers.engine import (
+    NoContainers,
+    answering,
+    neo4j,
+    pytest_runtest_makereport,
+    started,
+)
 
-IMAGE = "vizpub/neo4j:5.26"
+__all__ = ["pytest_runtest_makereport"]
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -53,7 +61,7 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connectio
             yield from _container()
         else:
             yield from _local(tmp_path_factory)
-    except ServiceError as error:
+    except (ServiceError, NoContainers) as error:
         if os.environ.get("REQUIRE_NEO4J") == "1":
             pytest.fail(f"REQUIRE_NEO4J is set and no Neo4j can be had: {error}", pytrace=False)
         pytest.skip(f"no Neo4j: {error}")
@@ -68,12 +76,5 @@ def _local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
 
 
 def _container() -> Iterator[Connection]:
-    # The container that would clean up after a killed session comes from a registry.
-    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
-    # The port is mapped to this machine; the bridge's address need not be reachable.
-    os.environ["TESTCONTAINERS_HOST_OVERRIDE"] = "127.0.0.1"
-    from testcontainers.community.neo4j import Neo4jContainer
-
-    with Neo4jContainer(IMAGE, password="vizpub-tests") as container:
-        uri = f"bolt://127.0.0.1:{container.get_exposed_port(container.port)}"
-        yield Connection(uri, container.username, container.password)
+    with started(neo4j()) as container:
+        yield answering(container)

@@ -1,0 +1,116 @@
+"""Containers for tests: started through testcontainers, and their logs told with what failed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from graphstore.connection import Connection, connect
+from graphstore.settings import PROFILES
+from model.errors import Neo4jUnavailable
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
+
+NEO4J = "vizpub/neo4j:5.26"
+VIZPUB = "vizpub/vizpub"
+PASSWORD = "vizpub-tests"
+_READY_S = 120
+_RUNNING: list[DockerContainer] = []
+
+
+class NoContainers(Exception):
+    """Why tests can have no containers here."""
+
+
+def container(image: str, **environment: str) -> DockerContainer:
+    """A container to be started. Raises: NoContainers without an engine or the image."""
+    _look_for(image)
+    # The container that would clean up after a killed session comes from a registry.
+    os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
+    # Ports are mapped to this machine; the bridge's addresses need not be reachable.
+    os.environ["TESTCONTAINERS_HOST_OVERRIDE"] = "127.0.0.1"
+    os.environ["TESTCONTAINERS_CONNECTION_MODE"] = "docker_host"
+    from testcontainers.core.container import DockerContainer
+
+    return DockerContainer(image).with_envs(**environment)
+
+
+def neo4j(**environment: str) -> DockerContainer:
+    """Neo4j's image, for a quick start; with the tests' password unless it is said otherwise."""
+    profile = PROFILES["test"]
+    if "NEO4J_AUTH_FILE" not in environment:
+        environment = {"NEO4J_AUTH": f"neo4j/{PASSWORD}"} | environment
+    return container(
+        NEO4J,
+        JDK_JAVA_OPTIONS=" ".join(profile.jvm),
+        NEO4J_server_memory_heap_max__size="512m",
+        NEO4J_server_memory_pagecache_size=profile.page_cache,
+        **environment,
+    ).with_exposed_ports(7687)
+
+
+@contextmanager
+def started(container: DockerContainer) -> Iterator[DockerContainer]:
+    """Running for the length of the block; removed with its volumes after it."""
+    _RUNNING.append(container)
+    try:
+        yield container.start()
+    finally:
+        _RUNNING.remove(container)
+        container.stop()
+
+
+def answering(container: DockerContainer, password: str = PASSWORD) -> Connection:
+    """How to reach a Neo4j that runs, once it answers."""
+    deadline = time.monotonic() + _READY_S
+    while True:
+        found = Connection(
+            f"bolt://127.0.0.1:{container.get_exposed_port(7687)}", "neo4j", password
+        )
+        try:
+            connect(found).close()
+        except Neo4jUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return found
+
+
+def logs(container: DockerContainer) -> str:
+    """What a container has said so far."""
+    return "".join(text.decode() for text in container.get_logs())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A conftest that imports this has the containers' logs told with a test that failed."""
+    report = yield
+    if report.failed:
+        for running in _RUNNING:
+            report.sections.append((f"log of {running.image}", logs(running)))
+    return report
+
+
+def _look_for(image: str) -> None:
+    """Raises: NoContainers."""
+    try:
+        looked = subprocess.run(
+            ["docker", "image", "inspect", "-f", "{{.Id}}", image],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise NoContainers("there is no docker command") from None
+    if looked.returncode:
+        raise NoContainers(f"{looked.stderr.strip()}; `make test-containers` builds the images")
