@@ -20,6 +20,8 @@ SAMPLES: dict[str, object] = {
     "tick": 5,
     "levels": [[2, 1], [63, -1]],
     "layers": ["mesh"],
+    "direction": "out",
+    "flag": "no",
     "kinds": ["links"],
     "list<string>": ["a"],
     "list<map>": [{"key": "a"}],
@@ -58,6 +60,12 @@ WANTED = {
     "duplicates-by-topic": ("t:Topic(key)", *RECEPTIONS),
     "peer-topics": ("UNIQUE p:Peer(key)", "m:Message(key)"),
     "topics-at": (LEVELS, "t:Topic(key)"),
+    "peers-within": ("UNIQUE start:Peer(key)",),
+    "degree-jumps": (LEVELS,),
+    "topic-churn": ("t:Topic(key)",),
+    "busiest-relays": ("m:Message(key)", *RECEPTIONS),
+    "missed-messages": ("m:Message(key)", *RECEPTIONS),
+    "tree-depth": ("UNIQUE t:Topic(key)", "[r:LINK(run, lv, vf)]->(parent)", "i:Interval(key)"),
     "runs": (),
 }
 

@@ -11,6 +11,7 @@ import cypher
 FOLDERS = ("schema", "load", "queries", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
+    *("direction", "flag"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 EVERY = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]

@@ -22,6 +22,8 @@ from model.errors import UseError
         ("list<int>", "1,2", [1, 2]),
         ("list<int>", 3, [3]),
         ("count", "1", 1),
+        ("direction", "both", "both"),
+        ("flag", "yes", "yes"),
     ],
 )
 def test_converted(type: str, given: object, value: Any) -> None:
@@ -41,6 +43,11 @@ def test_what_cannot_be_converted(type: str, given: str) -> None:
 def test_a_count_is_at_least_one(given: object) -> None:
     with pytest.raises(UseError, match="is less than 1"):
         converted("count", given)
+
+
+def test_a_word_that_is_none_of_those_there_are() -> None:
+    with pytest.raises(UseError, match="'up' is none of out, in, both"):
+        converted("direction", "up")
 
 
 def test_the_user_is_not_asked_for_what_is_ours() -> None:

@@ -1,0 +1,45 @@
+// The peers whose number of neighbours changed most from one time to another.
+// Those that are not present at both times did not change: they came or went.
+//
+// needs: presence, links
+//
+// $run run – the run
+// $before tick ticks – the one time
+// $after tick ticks – the other
+// $levels_before levels($before) – where in the index spans alive at $before can begin
+// $levels_after levels($after) – where in the index spans alive at $after can begin
+// $k count=10 peers – how many, at least 1
+// $layers layers? – layers of links to look at, null = all
+//
+// -> peer: the peer
+// -> before: distinct peers linked either way at $before
+// -> after: distinct peers linked either way at $after
+// -> change: after - before; the largest of either sign first
+CALL () {
+  UNWIND $levels_before AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $before AND r.vt > $before
+    AND ($layers IS NULL OR r.layer IN $layers)
+  WITH DISTINCT a, b
+  UNWIND [[a, b], [b, a]] AS end
+  WITH end[0] AS p, end[1] AS neighbour
+  RETURN p, count(DISTINCT neighbour) AS before, 0 AS after
+  UNION ALL
+  UNWIND $levels_after AS l
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $after AND r.vt > $after
+    AND ($layers IS NULL OR r.layer IN $layers)
+  WITH DISTINCT a, b
+  UNWIND [[a, b], [b, a]] AS end
+  WITH end[0] AS p, end[1] AS neighbour
+  RETURN p, 0 AS before, count(DISTINCT neighbour) AS after
+}
+WITH p, sum(before) AS before, sum(after) AS after
+WHERE before <> after
+  AND EXISTS { MATCH (p)-[s:PRESENT]->(:Run) WHERE s.vf <= $before AND s.vt > $before }
+  AND EXISTS { MATCH (p)-[s:PRESENT]->(:Run) WHERE s.vf <= $after AND s.vt > $after }
+RETURN p.name AS peer, before, after, after - before AS change
+ORDER BY abs(change) DESC, p.id
+LIMIT $k

@@ -1,0 +1,24 @@
+// How the subscribers of each topic changed from one time to another, whatever lay between.
+//
+// needs: subscriptions
+//
+// $run run – the run
+// $before tick ticks – the one time
+// $after tick ticks – the other
+//
+// -> topic: the topic
+// -> before: its subscribers at $before
+// -> after: its subscribers at $after
+// -> came: those who subscribe at $after alone
+// -> went: those who subscribe at $before alone, gone from the overlay or not
+// -> stayed: those who subscribe at both
+MATCH (t:Topic)
+WHERE t.key STARTS WITH $run + '/'
+CALL (t) {
+  MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
+  WITH p, max(CASE WHEN s.vf <= $before AND s.vt > $before THEN 1 ELSE 0 END) AS old,
+       max(CASE WHEN s.vf <= $after AND s.vt > $after THEN 1 ELSE 0 END) AS new
+  RETURN sum(old) AS before, sum(new) AS after, sum(old * new) AS stayed
+}
+RETURN t.name AS topic, before, after, after - stayed AS came, before - stayed AS went, stayed
+ORDER BY came + went DESC, t.id

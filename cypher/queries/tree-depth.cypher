@@ -1,0 +1,52 @@
+// The tree of a topic in each interval: its root, who is in it, and how deep it is.
+//
+// needs: links
+//
+// $run run – the run
+// $topic topic – the topic
+// $from tick ticks – the first time looked at
+// $to tick ticks – the last, inclusive
+// $levels levels($from) – where in the index spans alive at $from can begin
+// $layers layers=tree – layers whose links lead from a child to its parent
+//
+// -> interval: the interval, at its end
+// -> roots: its rendezvous; where none is ever told, parents that have no parent
+// -> peers: in the tree, roots and all
+// -> depth: links from the root to the peer farthest from it, null = there is no root
+// -> detached: peers whose links lead to no root
+MATCH (t:Topic {key: $topic})
+CALL (t) {
+  UNWIND $levels AS l
+  MATCH (child:Peer)-[r:LINK]->(parent:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $to AND r.vt > $from
+    AND r.topic = t.id AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN collect([child.id, parent.id, r.vf, r.vt]) AS links
+}
+CALL (t) {
+  MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
+  RETURN collect([p.id, r.vf, r.vt]) AS told
+}
+MATCH (i:Interval)
+WHERE i.key STARTS WITH $run + '/' AND i.t >= $from AND i.t <= $to
+WITH i, told, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
+WITH i, links, [x IN links | x[0]] AS children, [x IN links | x[1]] AS parents,
+     [x IN told WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now, size(told) > 0 AS is_told
+WITH i, links, children, parents,
+     CASE WHEN is_told THEN now ELSE [p IN parents WHERE NOT p IN children] END AS roots
+WITH i, links, COLLECT { UNWIND roots AS p RETURN DISTINCT p ORDER BY p } AS roots,
+     COLLECT { UNWIND roots + parents + children AS p RETURN DISTINCT p } AS peers
+WITH i, peers, roots, reduce(found = [p IN roots | [p, 0]], depth IN range(1, size(links)) |
+  CASE WHEN found[-1][1] < depth - 1 THEN found ELSE found + COLLECT {
+    WITH [f IN found | f[0]] AS seen, [f IN found WHERE f[1] = depth - 1 | f[0]] AS last
+    UNWIND [x IN links WHERE x[1] IN last AND NOT x[0] IN seen | x[0]] AS p
+    RETURN DISTINCT [p, depth]
+  } END) AS found
+WITH i, peers, found, COLLECT {
+  UNWIND roots AS id
+  MATCH (p:Peer {key: $run + '/' + toString(id)})
+  RETURN p.name
+} AS roots
+RETURN i.i AS interval, roots, size(peers) AS peers, found[-1][1] AS depth,
+       size(peers) - size(found) AS detached
+ORDER BY interval

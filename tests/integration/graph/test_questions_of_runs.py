@@ -1,0 +1,179 @@
+"""Questions to a stretch of a run, against a plain loop over its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from graphstore.queries import ask
+from model.clock import OPEN
+from model.errors import UnknownName
+from tests.integration.graph.conftest import Graph, History, Row, random_history
+from tests.integration.graph.test_queries import HISTORIES, ticks
+
+pytestmark = pytest.mark.neo4j
+
+Rows = list[list[Any]]
+
+
+@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
+def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
+    history: History = request.param
+    print("seed", history.facts.seed)
+    graph.remove(history.facts.name)
+    yield graph.load(history)
+    graph.remove(history.facts.name)
+
+
+@pytest.fixture
+def answer(graph: Graph, history: History) -> Callable[[str, dict[str, object]], Rows]:
+    def answer(name: str, given: dict[str, object]) -> Rows:
+        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
+
+    return answer
+
+
+def subscribers(history: History, topic: int, at: int) -> set[int]:
+    return {r["peer"] for r in history.alive("subscriptions", at) if r["topic"] == topic}
+
+
+def test_who_came_and_went(history: History, answer: Any) -> None:
+    at = dict(ticks(history))
+    last = len(at) - 1
+    for before, after in ((0, 1), (0, last), (last, 1), (2, 2)):
+        expected = {}
+        for topic in range(4):
+            old, new = (subscribers(history, topic, at[i]) for i in (before, after))
+            counts = [len(old), len(new), len(new - old), len(old - new), len(old & new)]
+            expected[history.topic(topic)] = counts
+        rows = answer("topic-churn", {"before": before, "after": after})
+        assert {row[0]: row[1:] for row in rows} == expected
+        moved = [row[3] + row[4] for row in rows]
+        assert moved == sorted(moved, reverse=True)
+
+
+def relayed(history: History, low: int, high: int) -> dict[str, list[int]]:
+    """{relay: [copies, receptions, messages, topics]} of the publications in [low, high)."""
+    result: dict[str, list[int]] = {}
+    for peer in history.rows["peers"]:
+        copies = receptions = messages = 0
+        topics = set()
+        for m in history.rows["publications"]:
+            of = [r for r in history.rows["receptions"] if r["message"] == m["message"]]
+            unsubscribed = [r for r in of if r["peer"] == peer["peer"] and r["interested"] is False]
+            if unsubscribed and low <= m["tick"] < high and m["publisher"] != peer["peer"]:
+                copies += sum(r["previous_hop"] == peer["peer"] for r in of)
+                receptions += len(unsubscribed)
+                messages += 1
+                topics |= {m["topic"]} - {None}
+        if messages:
+            result[peer["key"]] = [copies, receptions, messages, len(topics)]
+    return result
+
+
+def test_the_busiest_relays(history: History, answer: Any) -> None:
+    at = dict(ticks(history))
+    last = len(at) - 1
+    for low, high in ((0, last), (1, 3), (2, 2), (last, 0)):
+        expected = relayed(history, at[low], at[high])
+        rows = answer("busiest-relays", {"from": low, "to": high, "k": 100})
+        assert {row[0]: row[1:] for row in rows} == expected
+        assert [row[1:3] for row in rows] == sorted((row[1:3] for row in rows), reverse=True)
+        assert answer("busiest-relays", {"from": low, "to": high}) == rows[:10]
+
+
+def missed(history: History, topic: int | None) -> dict[str, list[Any]]:
+    """{message: [topic, interval, eligible, missed, peers]}."""
+    result = {}
+    for m in history.rows["publications"]:
+        if not m["publication_known"] or m["topic"] is None or topic not in (None, m["topic"]):
+            continue
+        eligible = subscribers(history, m["topic"], m["tick"]) - {m["publisher"]}
+        reached = {r["peer"] for r in history.rows["receptions"] if r["message"] == m["message"]}
+        peers = [history.peer(p) for p in sorted(eligible - reached)]
+        if peers:
+            told = [history.topic(m["topic"]), m["interval"], len(eligible), len(peers), peers]
+            result[m["key"]] = told
+    return result
+
+
+def test_messages_that_missed_somebody(history: History, answer: Any) -> None:
+    for topic in (None, 0, 1, 2, 3):
+        asked = {} if topic is None else {"topic": history.topic(topic)}
+        rows = answer("missed-messages", asked)
+        assert {row[0]: row[1:] for row in rows} == missed(history, topic)
+        assert [row[4] for row in rows] == sorted((row[4] for row in rows), reverse=True)
+
+
+def test_a_message_misses_whom_its_own_question_names(history: History, answer: Any) -> None:
+    for message, *_, peers in answer("missed-messages", {}):
+        assert answer("missed-subscribers", {"message": message}) == [[p] for p in peers]
+
+
+def tree(history: History, topic: int, at: int) -> nx.DiGraph[int]:
+    """The links of a topic's tree, turned: from parents to children."""
+    links = [r for r in history.alive("links", at) if r["layer"] == "tree" and r["topic"] == topic]
+    return nx.DiGraph([(r["dst"], r["src"]) for r in links])
+
+
+def told_roots(history: History, topic: int) -> list[Row]:
+    roles = history.rows["roles"]
+    return [r for r in roles if (r["role"], r["topic"]) == ("rendezvous", topic)]
+
+
+def state(history: History, topic: int, at: int) -> list[Any]:
+    """[roots, peers, depth, detached] of a tree."""
+    links = tree(history, topic, at)
+    told = told_roots(history, topic)
+    now = {r["peer"] for r in told if r["vf"] <= at < r["vt"]}
+    roots = sorted(now if told else {p for p in links if not links.in_degree(p)})
+    links.add_nodes_from(roots)
+    reached = nx.multi_source_dijkstra_path_length(links, set(roots)) if roots else {}
+    depth = max(reached.values(), default=None)
+    names = [history.peer(p) for p in roots]
+    return [names, len(links), depth, len(links) - len(reached)]
+
+
+def test_a_topics_tree_over_time(history: History, answer: Any) -> None:
+    at = dict(ticks(history))
+    last = len(at) - 1
+    for topic in (2, 3):
+        for low, high in ((0, last), (1, 3), (2, 2), (3, 1)):
+            asked = {"topic": history.topic(topic), "from": low, "to": high}
+            rows = answer("tree-depth", asked)
+            assert rows == [[i, *state(history, topic, at[i])] for i in range(low, high + 1)]
+
+
+def test_a_tree_over_time_with_a_circle_and_a_crash(graph: Graph, loaded: Any) -> None:
+    """0 ← 1 ← 2, and 3 ⇄ 4 that hang on nothing; in interval 2 the root is gone, then 1 is it."""
+    base = random_history(5, name="tree", peers=5, intervals=5)
+    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(5)]
+    base.rows["subscriptions"], base.rows["roles"] = (
+        [],
+        [
+            {"peer": peer, "role": "rendezvous", "topic": 2, "vf": vf, "vt": vt}
+            for peer, vf, vt in ((0, 0, 2), (1, 3, OPEN))
+        ],
+    )
+    base.rows["links"] = [
+        {"src": a, "dst": b, "layer": "tree", "topic": 2, "vf": 0, "vt": vt}
+        for a, b, vt in ((1, 0, 2), (2, 1, OPEN), (3, 4, OPEN), (4, 3, OPEN))
+    ]
+    loaded(base)
+    asked = {"topic": "topic 2", "from": "first", "to": "last"}
+    rows = ask(graph.driver, graph.database, "tree-depth", asked, run="tree").rows
+    whole, without, after = [["peer 0"], 5, 2, 2], [[], 4, None, 4], [["peer 1"], 4, 1, 2]
+    assert rows == [[i, *state] for i, state in enumerate((whole, whole, without, after, after))]
+
+
+def test_a_run_without_trees_has_no_depth_of_any(graph: Graph, loaded: Any) -> None:
+    history = random_history(12, name="treeless")
+    history.rows["links"] = [r for r in history.rows["links"] if r["layer"] != "tree"]
+    loaded(replace(history))
+    asked = {"topic": "topic 2", "from": 0, "to": 3}
+    with pytest.raises(UnknownName, match="no layer 'tree'; there are: mesh, overlay"):
+        ask(graph.driver, graph.database, "tree-depth", asked, run="treeless")
