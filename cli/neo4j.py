@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
+from cli.browser import browser
 from cli.options import Output, command
 from cli.output import Rows, show
 from cli.service import local_server, start_local
@@ -79,35 +79,6 @@ def _show_status(settings: Settings, output: Output) -> None:
     facts: dict[str, Any] = asdict(local_server(settings).status())
     facts["home"] = str(facts["home"])
     show(Rows.of_records([facts]).upright(output), output, settings)
-
-
-def browser(
-    settings: Settings,
-    launch: Annotated[
-        bool | None,
-        typer.Option("--open/--no-open", help="Open it (default: if this is a terminal)."),
-    ] = None,
-) -> None:
-    """Start the server and open Neo4j Browser, where the graph can be drawn and asked.
-
-    Log in as neo4j with the password in the file that is named.
-
-    Examples:
-
-    ```
-    vizpub neo4j browser
-    vizpub neo4j browser --no-open
-    ```
-    """
-    from graphstore.home import ServerHome
-
-    _say_which(settings)
-    start_local(settings)
-    found = local_server(settings).status()
-    print(found.browser)
-    settings.say(f"user neo4j, password in {ServerHome(found.home).password_file}")
-    if found.browser and (sys.stdout.isatty() if launch is None else launch):
-        typer.launch(found.browser)
 
 
 def remove(

@@ -8,12 +8,13 @@ import pytest
 
 import cypher
 
-FOLDERS = ("schema", "load", "queries", "read", "verify", "remove")
+FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
     *("direction", "flag"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
+ASKED = [(folder, name) for folder in ("queries", "browser") for name in cypher.names(folder)]
 EVERY = [(folder, name) for folder in FOLDERS for name in cypher.names(folder)]
 
 
@@ -55,9 +56,9 @@ def test_columns_are_returned_in_their_order(folder: str, name: str) -> None:
     assert names == [c.name for c in statement.columns]
 
 
-@pytest.mark.parametrize("name", cypher.names("queries"))
-def test_every_query_of_links_takes_layers(name: str) -> None:
-    statement = cypher.statement("queries", name)
+@pytest.mark.parametrize(("folder", "name"), ASKED)
+def test_every_query_of_links_takes_layers(folder: str, name: str) -> None:
+    statement = cypher.statement(folder, name)
     layers = [p for p in statement.parameters if p.type == "layers"]
     assert len(layers) == (":LINK" in body(statement))
     assert all(p.optional for p in layers)

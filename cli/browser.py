@@ -1,0 +1,92 @@
+"""`vizpub neo4j browser`: Neo4j Browser with what makes a run worth looking at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from cli.completion import complete_runs
+from cli.service import asking, local_server, start_local
+from cli.settings import Settings
+
+if TYPE_CHECKING:
+    from graphstore.browser_kit import BrowserAddress
+
+
+def browser(
+    settings: Settings,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    launch: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open it (default: if this is a terminal)."),
+    ] = None,
+    page: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Where Browser is served, if not at port 7474 of NEO4J_URI's host."
+        ),
+    ] = None,
+) -> None:
+    """Open Neo4j Browser, where the graph can be drawn and asked; with RUN, a guide to it too.
+
+    Server and user are filled in; paste the password. The guide is a page in the workspace
+    with links that draw the run, beside a style and the saved queries (docs/browser.md).
+    The local server is started, unless NEO4J_URI names another.
+
+    Examples:
+
+    ```
+    vizpub neo4j browser
+    vizpub neo4j browser monday
+    vizpub neo4j browser monday --no-open
+    ```
+    """
+    address, password = _given(page) or _local(settings)
+    shown = [address.link()]
+    if run is not None:
+        shown.append(_guide(settings, run, address, password))
+    for url in shown:
+        print(url)
+    settings.say(f"user {address.username}, the password is {password}")
+    if sys.stdout.isatty() if launch is None else launch:
+        for url in shown:
+            typer.launch(url)
+
+
+def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
+    """Browser of the server that NEO4J_URI names, and where its password is. Raises: UseError."""
+    from graphstore.browser_kit import BrowserAddress
+    from graphstore.connection import from_environment
+
+    if not (found := from_environment()):
+        return None
+    page = page or f"http://{urlsplit(found.uri).hostname}:7474/browser/"
+    file = os.environ.get("NEO4J_PASSWORD_FILE")
+    told = f"in {file}" if file and "NEO4J_PASSWORD" not in os.environ else "that of NEO4J_PASSWORD"
+    return BrowserAddress(page, found.uri, found.username, found.database), told
+
+
+def _local(settings: Settings) -> tuple[BrowserAddress, str]:
+    """Browser of the local server, which is started, and where its password is."""
+    from graphstore.browser_kit import BrowserAddress
+    from graphstore.home import ServerHome
+
+    connection = start_local(settings)
+    status = local_server(settings).status()
+    page = (status.browser or "").partition("?")[0]
+    address = BrowserAddress(page, connection.uri, connection.username, connection.database)
+    return address, f"in {ServerHome(status.home).password_file}"
+
+
+def _guide(settings: Settings, run: str, address: BrowserAddress, password: str) -> str:
+    """Write the guide of a run; its address. Raises: as graphstore.browser_kit.write_kit."""
+    from graphstore.browser_kit import write_kit
+
+    with asking(settings) as neo4j:
+        loaded = neo4j.open_run(run)
+        folder = settings.workspace / "browser" / loaded.facts.name
+        return write_kit(loaded, address, folder, password).resolve().as_uri()

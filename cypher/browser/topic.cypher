@@ -1,0 +1,22 @@
+// A topic's part of the overlay at a time: up to $peers of its subscribers, linked.
+//
+// needs: subscriptions, links
+//
+// $at tick ticks – the time
+// $topic topic – the topic
+// $layers layers? – layers of links to look at, null = all
+// $peers count=60 peers – how many to draw at most
+//
+// -> peer: a subscriber
+// -> links: to other subscribers, one for each of them
+MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
+WHERE s.vf <= $at AND s.vt > $at
+WITH DISTINCT p ORDER BY p.id LIMIT $peers
+WITH collect(p) AS drawn
+UNWIND drawn AS peer
+RETURN peer, COLLECT {
+  MATCH (peer)-[r:LINK]->(b:Peer)
+  WHERE r.vf <= $at AND r.vt > $at AND b IN drawn AND ($layers IS NULL OR r.layer IN $layers)
+  WITH b, min(elementId(r)) AS id, collect(r) AS lives
+  RETURN [r IN lives WHERE elementId(r) = id][0]
+} AS links

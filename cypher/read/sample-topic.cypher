@@ -1,0 +1,14 @@
+// The topic with the most subscribers at a time, to show something of it.
+//
+// $run run – the run
+// $at tick ticks – the time
+//
+// -> topic: key of the topic
+MATCH (t:Topic)
+WHERE t.key STARTS WITH $run + '/'
+MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
+WHERE s.vf <= $at AND s.vt > $at
+WITH t, count(DISTINCT p) AS subscribers
+RETURN t.key AS topic
+ORDER BY subscribers DESC, t.id
+LIMIT 1
