@@ -13,7 +13,7 @@ from typing import IO
 import psutil
 
 from graphstore.home import ServerHome
-from graphstore.offline import Command, OnLine
+from graphstore.offline import SCRATCH, Command, OnLine
 from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS
 from model.artifacts import Progress, jars
 from model.java import find_java
@@ -54,15 +54,13 @@ class LocalTool:
         return str(folder)
 
     @contextmanager
-    def remaking(self, database: str) -> Iterator[None]:
-        """Write down that the database is not whole; drop it where the block fails."""
-        self.home.remade_file.write_text(database, "utf-8")
-        try:
-            yield
-        except BaseException:
-            drop_half_made(self.home)
-            raise
-        self.home.remade_file.unlink()
+    def remaking(self, database: str) -> Iterator[str]:
+        """See graphstore.offline.Tool."""
+        yield SCRATCH
+        new = self.home.remade_file.with_suffix(".new")
+        new.write_text(database, "utf-8")
+        new.replace(self.home.remade_file)  # from here on it is the new one
+        settle(self.home)
 
 
 def local_tool(home: ServerHome, progress: Progress | None = None) -> LocalTool:
@@ -76,18 +74,21 @@ def java_environment(class_path: str) -> dict[str, str]:
     return {**os.environ, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
 
 
-def drop_half_made(home: ServerHome) -> None:
-    """Take away a database whose making was broken off; the server makes it anew, empty.
+def settle(home: ServerHome) -> None:
+    """Put a database that was made whole into its place; forget one that was not.
 
     The home's lock must be held, and no tool work on it.
     """
-    if not home.remade_file.exists():
-        return
-    database = home.remade_file.read_text("utf-8")
-    for kind in ("databases", "transactions"):
-        if database:  # empty: killed before it was named, and so before it was touched
-            shutil.rmtree(home.path / "data" / kind / database, ignore_errors=True)
-    home.remade_file.unlink()
+    folders = [home.path / "data" / kind for kind in ("databases", "transactions")]
+    if home.remade_file.exists():
+        database = home.remade_file.read_text("utf-8")
+        for folder in folders:
+            if (folder / SCRATCH).exists():  # else it was put into its place before
+                shutil.rmtree(folder / database, ignore_errors=True)
+                (folder / SCRATCH).rename(folder / database)
+        home.remade_file.unlink()
+    for folder in folders:
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
 
 
 def end_tools(home: ServerHome) -> None:

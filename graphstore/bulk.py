@@ -89,8 +89,8 @@ def import_run(
         with place.stopped() as tool:
             if last_transaction(tool, empty.database) != empty.last:
                 return False
-            with tool.remaking(empty.database):
-                _import(tool, empty.database, folder, files, _told(progress))
+            with tool.remaking(empty.database) as new:
+                _import(tool, new, folder, files, _told(progress))
             progress("start Neo4j", 0, 0)
     return True
 

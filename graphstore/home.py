@@ -68,7 +68,7 @@ class ServerHome:
 
     @property
     def remade_file(self) -> Path:
-        """There while a database is made by an import or a restore: its name."""
+        """There while a new database is put into the place of an old one: its name."""
         return self.path / "remade"
 
     @property

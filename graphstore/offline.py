@@ -2,8 +2,9 @@
 
 There are two places where a server can be stopped and started again: the home of a local
 server (graphstore.server) and a container (graphstore.container). Both give a `Tool`, and
-start the server again whatever happens in between. A database that is made anew is dropped
-where that did not come to its end, so that nobody ever sees half of one.
+start the server again whatever happens in between. A database that is made anew is made
+under another name, which the server does not know, and takes the place of the old one when it
+is whole: nobody ever sees half of one, and what fails or is killed leaves the old one as it is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Protocol
 
+from graphstore.connection import Connection
 from model.errors import Neo4jUnavailable
 
 OnLine = Callable[[str], None]
@@ -25,6 +27,9 @@ OnLine = Callable[[str], None]
 
 FULL = "No space left on device"
 ROOM = "make room, and run the same command again"
+
+SCRATCH = "vizpub-remade"
+"""The name of a database in the making."""
 
 _WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
 
@@ -47,15 +52,21 @@ class Tool(Protocol):
     def place(self, folder: Path) -> str:
         """The folder of this machine as the tool sees it."""
 
-    def remaking(self, database: str) -> AbstractContextManager[None]:
-        """For the length of the block the database is not whole.
+    def remaking(self, database: str) -> AbstractContextManager[str]:
+        """The name under which a new database is to be made in the block.
 
-        If the block does not come to its end, be it by a kill, the database is dropped.
+        When the block has come to its end it takes the place of the old one, at once.
         """
 
 
 class Place(Protocol):
     """Where a server is, that can be stopped."""
+
+    def start(self) -> Connection:
+        """Start it unless it runs already, and wait until Bolt answers.
+
+        Raises: Neo4jUnavailable, and what else keeps it from starting.
+        """
 
     def stopped(self) -> AbstractContextManager[Tool]:
         """Its tool, with the server stopped for the length of the block; it is started again
@@ -86,7 +97,7 @@ class Command:
     ) -> str:
         """As Tool.run. The program is ended where this call is (by Ctrl-C)."""
         with TemporaryFile() as said:
-            process = subprocess.Popen(
+            with subprocess.Popen(
                 self.words,
                 env=self.environment,
                 cwd=self.folder,
@@ -94,14 +105,13 @@ class Command:
                 stdout=stdout or subprocess.PIPE,
                 stderr=said,
                 start_new_session=True,  # Ctrl-C is for us, and we end it
-            )
-            try:
-                printed = _read(process, on_line)
-                process.wait()
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
+            ) as process:
+                try:
+                    printed = _read(process, on_line)
+                    process.wait()
+                except BaseException:
+                    process.kill()
+                    raise
             if process.returncode:
                 said.seek(0)
                 raise failed(self.of, said.read().decode("utf-8", "replace") + printed)

@@ -24,10 +24,10 @@ from neo4j.exceptions import AuthError
 from graphstore.admin import (
     LOCAL,
     LocalTool,
-    drop_half_made,
     end_tools,
     java_environment,
     local_tool,
+    settle,
 )
 from graphstore.connection import Connection, connect, from_home
 from graphstore.home import HOST, ServerHome, ServerState
@@ -183,7 +183,7 @@ class LocalServer:
             raise OSError(ENOSPC, f"{free / 1e6:.0f} MB left on the disk", str(self._home.path))
         tool = local_tool(self._home, progress)
         end_tools(self._home)
-        drop_half_made(self._home)
+        settle(self._home)
         state = ServerState(*self._ports(), jar_set(JARS).version)
         self._prepare(state)
         if not self._home.has_store:
