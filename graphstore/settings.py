@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from graphstore.home import HOST
 
@@ -35,6 +36,8 @@ class Profile:
 
     jvm: tuple[str, ...]
     page_cache: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What else `neo4j.conf` says; it wins over what all servers are set to."""
 
 
 PROFILES = {
@@ -82,6 +85,7 @@ def settings(profile: Profile) -> dict[str, str]:
         "dbms.cypher.forbid_shortestpath_common_nodes": "false",
         # Stop in one second instead of ten.
         "internal.dbms.bolt.netty_server_shutdown_quiet_period": "0",
+        **profile.settings,
     }
 
 

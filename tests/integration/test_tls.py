@@ -1,0 +1,201 @@
+"""Encrypted connections: a server that takes no others, and certificates made here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trustme
+
+from graphstore import server as server_module
+from graphstore.connection import Connection, connect, from_home
+from graphstore.server import LocalServer
+from graphstore.settings import PROFILES
+from model.errors import Neo4jUnavailable, ServiceError
+
+pytestmark = pytest.mark.neo4j
+
+HOST = "127.0.0.1"
+POLICY = {
+    "server.bolt.tls_level": "REQUIRED",
+    "dbms.ssl.policy.bolt.enabled": "true",
+    "dbms.ssl.policy.bolt.client_auth": "NONE",
+    "dbms.ssl.policy.bolt.private_key": "private.key",
+    "dbms.ssl.policy.bolt.public_certificate": "public.crt",
+}
+
+
+@dataclass(frozen=True)
+class Authority:
+    """One that only who is told so trusts."""
+
+    made: trustme.CA
+    file: Path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    made, file = trustme.CA(), tmp_path_factory.mktemp("authority") / "ca.pem"
+    made.cert_pem.write_to_path(file)
+    return Authority(made, file)
+
+
+def address(connection: Connection, scheme: str, host: str = HOST) -> Connection:
+    """The same server, spoken to in another way."""
+    port = connection.uri.rpartition(":")[2]
+    return replace(connection, uri=f"{scheme}://{host}:{port}")
+
+
+@pytest.fixture(scope="module")
+def encrypted(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[Connection]:
+    """A local server that answers in TLS only, as 127.0.0.1 and as nobody else."""
+    folder = tmp_path_factory.mktemp("certificates")
+    certificate = authority.made.issue_cert(HOST)
+    certificate.private_key_pem.write_to_path(folder / "private.key")
+    certificate.cert_chain_pems[0].write_to_path(folder / "public.crt")
+    settings = {**POLICY, "dbms.ssl.policy.bolt.base_directory": str(folder)}
+
+    def from_home_in_tls(home: Path) -> Connection | None:
+        found = from_home(home)
+        return found and address(found, "bolt+ssc")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "tls", replace(PROFILES["test"], settings=settings))
+        patch.setattr(server_module, "from_home", from_home_in_tls)
+        server = LocalServer(tmp_path_factory.mktemp("server") / "home", "tls")
+        try:
+            started = server.start()
+        except ServiceError as error:
+            if os.environ.get("REQUIRE_NEO4J") == "1":
+                raise
+            pytest.skip(f"no local server: {error}")
+    yield started
+    server.remove()
+
+
+@pytest.fixture
+def trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+
+
+def answer(connection: Connection) -> object:
+    with connect(connection) as driver:
+        found = driver.execute_query("RETURN 7", database_=connection.database)
+    return found.records[0][0]
+
+
+@pytest.mark.parametrize("scheme", ["bolt+ssc", "neo4j+ssc"])
+def test_a_certificate_that_nobody_signed_will_do(encrypted: Connection, scheme: str) -> None:
+    assert answer(address(encrypted, scheme)) == 7
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
+def test_a_certificate_of_an_authority_that_is_trusted(encrypted: Connection, scheme: str) -> None:
+    assert answer(address(encrypted, scheme)) == 7
+
+
+@pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
+def test_a_certificate_of_nobody_known_is_refused(encrypted: Connection, scheme: str) -> None:
+    with pytest.raises(Neo4jUnavailable, match="certificate is refused: unable to get") as error:
+        connect(address(encrypted, scheme))
+    assert "SSL_CERT_FILE" in error.value.hint
+    assert "+ssc" in error.value.hint
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
+    with pytest.raises(Neo4jUnavailable, match="not valid for 'localhost'") as error:
+        connect(address(encrypted, "bolt+s", "localhost"))
+    assert "as its certificate does" in error.value.hint
+
+
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
+def test_who_speaks_in_clear_is_told_of_tls(encrypted: Connection, scheme: str) -> None:
+    with pytest.raises(Neo4jUnavailable, match="ends the connection at the first word") as error:
+        connect(address(encrypted, scheme))
+    assert "bolt+s://" in error.value.hint
+
+
+def test_a_wrong_password_stays_one(encrypted: Connection) -> None:
+    with pytest.raises(Neo4jUnavailable, match="wrong password"):
+        connect(replace(encrypted, password="guessed"))
+
+
+@pytest.mark.parametrize("scheme", ["bolt+s", "bolt+ssc", "neo4j+ssc"])
+def test_a_server_that_speaks_in_clear_is_told(neo4j_server: Connection, scheme: str) -> None:
+    if "+" in neo4j_server.uri:
+        pytest.skip("the server of the tests speaks TLS")
+    with pytest.raises(Neo4jUnavailable, match="does not answer in TLS") as error:
+        connect(address(neo4j_server, scheme))
+    assert "bolt://" in error.value.hint
+
+
+@pytest.fixture
+def listener() -> Iterator[Callable[[trustme.LeafCert], str]]:
+    """Listens with a certificate, and hangs up after the greeting in TLS."""
+    sockets = []
+
+    def listen(certificate: trustme.LeafCert) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        sockets.append(listening := socket.create_server((HOST, 0)))
+
+        def greet() -> None:
+            with suppress(OSError):
+                peer, _ = listening.accept()
+                with context.wrap_socket(peer, server_side=True) as greeted:
+                    greeted.recv(1)
+
+        threading.Thread(target=greet, daemon=True).start()
+        return f"bolt+s://{HOST}:{listening.getsockname()[1]}"
+
+    yield listen
+    for listening in sockets:
+        listening.close()
+
+
+@pytest.mark.usefixtures("trusted")
+def test_an_expired_certificate_is_refused(
+    authority: Authority, listener: Callable[[trustme.LeafCert], str]
+) -> None:
+    old = authority.made.issue_cert(
+        HOST,
+        not_before=datetime(2020, 1, 1, tzinfo=UTC),
+        not_after=datetime(2021, 1, 1, tzinfo=UTC),
+    )
+    with pytest.raises(Neo4jUnavailable, match="certificate has expired") as error:
+        connect(Connection(listener(old), "neo4j", "x"))
+    assert "renewed" in error.value.hint
+
+
+def test_the_command_line_says_it_in_two_lines(encrypted: Connection, authority: Authority) -> None:
+    def ask(scheme: str, **more: str) -> tuple[int, str, str]:
+        there = address(encrypted, scheme)
+        environment = {
+            **os.environ, **more, "NEO4J_URI": there.uri, "NEO4J_PASSWORD": there.password,
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", "cypher", "RETURN 7 AS x", "--format", "csv"],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    assert ask("bolt+s", SSL_CERT_FILE=str(authority.file)) == (0, "x\n7\n", "")
+    code, out, told = ask("bolt+s")
+    assert (code, out) == (3, "")
+    first, second = told.splitlines()
+    assert first.startswith(f"error: Neo4j at {address(encrypted, 'bolt+s').uri}: its certificate")
+    assert second.startswith("  set SSL_CERT_FILE")
