@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources.base import BEFORE, Description, Observed, SourceOptions
 from ingest.sources.reports_facts import lacking
+from ingest.sources.reports_observed import steps
 from model.columns import TRAFFIC_COLUMNS
 
 _STATE = ("neighbors", "topics", "roles")
@@ -47,10 +48,8 @@ def _last_of_each(reports: DataFrame, gap_tolerance: int) -> DataFrame:
     last told at all, and without events.
     """
     by_time = Window.partitionBy("peer").orderBy("interval")
-    missing = F.col("interval") - F.lag("interval").over(by_time) - 1
-    begins = F.lag("left", 1, True).over(by_time) | (missing > gap_tolerance) | F.col("left")
-    stays = reports.withColumn("begins", begins).withColumn(
-        "stay", F.count_if("begins").over(by_time)
+    stays = steps(reports, gap_tolerance).withColumn(
+        "stay", F.count_if(~F.col("joined")).over(by_time)
     )
     here = {name: F.when(~F.col("left"), F.col(name)) for name in _STATE}
     here |= {name: F.col(name) for name in _COUNTERS}

@@ -44,7 +44,7 @@ def observe(
     arrivals = {"sent", "received"} - unknown
     return Observed(
         peers=peers.withColumn("reports", F.lit(True)),
-        presence=_presence(_steps(reports, options.gap_tolerance), last),
+        presence=_presence(steps(reports, options.gap_tolerance), last),
         links=_links(held["neighbors"], peers, options) if "neighbors" in held else None,
         subscriptions=held.get("topics"),
         roles=held.get("roles"),
@@ -56,7 +56,7 @@ def observe(
     )
 
 
-def _steps(reports: DataFrame, gap_tolerance: int) -> DataFrame:
+def steps(reports: DataFrame, gap_tolerance: int) -> DataFrame:
     """Each report beside the one before it.
 
     Adds bridges (the peer was there from the one before to this one) and joined (so that
@@ -69,7 +69,7 @@ def _steps(reports: DataFrame, gap_tolerance: int) -> DataFrame:
     )
 
 
-def _presence(steps: DataFrame, last: int) -> DataFrame:
+def _presence(told: DataFrame, last: int) -> DataFrame:
     """peer, vf, vt. A stay begins at a report that follows on none, ends after one that none
     follows on; a report with `left` says the peer was there before it, not in it.
     """
@@ -78,7 +78,7 @@ def _presence(steps: DataFrame, last: int) -> DataFrame:
     end = F.when(leaves, F.lead("interval").over(_by_time())).otherwise(_end(last))
     ends = ~followed | leaves
     edges = (
-        steps.select(
+        told.select(
             "peer",
             "interval",
             "left",
@@ -118,18 +118,18 @@ def _told(
     """
     items, _ = _STATES[name]
     state = F.when(~F.col("left"), items(name)).alias("state")
-    steps = _steps(reports.select("peer", "interval", "left", state), options.gap_tolerance)
-    return _kept(steps) if lacking(name) in description.notes else steps
+    told = steps(reports.select("peer", "interval", "left", state), options.gap_tolerance)
+    return _kept(told) if lacking(name) in description.notes else told
 
 
-def _kept(steps: DataFrame) -> DataFrame:
+def _kept(reports: DataFrame) -> DataFrame:
     """The steps, but a state that is unknown is the one before it in the same stay."""
     stay = F.count_if(~F.col("joined")).over(_by_time())
     told = F.when(F.col("state").isNotNull(), F.struct("stay", "state"))
     latest = F.last("told", ignorenulls=True).over(_by_time())
     is_held = ~F.col("left") & (F.col("latest.stay") == F.col("stay"))
     return (
-        steps.withColumn("stay", stay)
+        reports.withColumn("stay", stay)
         .withColumn("told", told)
         .withColumn("latest", latest)
         .withColumn("state", F.when(is_held, F.col("latest.state")))
@@ -201,7 +201,7 @@ def _untold(
         (arrivals & F.col("received").isNull()).alias("silent"),
         F.when(~F.col("left"), F.col("topics")).alias("state"),
     )
-    told = _kept(_steps(narrow, options.gap_tolerance))
+    told = _kept(steps(narrow, options.gap_tolerance))
     until = F.when(F.lead("bridges").over(_by_time()), F.lead("interval").over(_by_time()) - 1)
     covered = F.sequence(F.col("interval"), F.coalesce(until, F.col("interval")))
     never = F.lit("topics" in known) & F.col("state").isNull() & ~F.col("left")
