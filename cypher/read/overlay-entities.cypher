@@ -1,0 +1,26 @@
+// The overlay at a time as nodes and relationships, for what draws or walks these.
+//
+// needs: presence, links
+//
+// $run run – the run
+// $at tick ticks – the time
+// $levels levels($at) – where in the index spans alive at $at can begin
+// $layers layers? – layers of links to look at, null = all
+//
+// -> peer: node of a peer that is present, null in the rows of links
+// -> link: relationship from peer to peer, null in the rows of peers
+CALL () {
+  UNWIND $levels AS l
+  MATCH (p:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $at AND s.vt > $at
+  RETURN p AS peer, null AS link
+  UNION ALL
+  UNWIND $levels AS l
+  MATCH (:Peer)-[r:LINK]->(:Peer)
+  USING INDEX r:LINK(run, lv, vf)
+  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+    AND ($layers IS NULL OR r.layer IN $layers)
+  RETURN null AS peer, r AS link
+}
+RETURN peer, link

@@ -1,0 +1,237 @@
+"""What py2neo is given is what the official driver gets."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from graphstore import py2neo_bridge
+from graphstore.connection import Connection
+from graphstore.parameters import asked_of_user
+from graphstore.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
+from graphstore.queries import ask, query_names, shipped
+from graphstore.runs import open_run as open_loaded
+from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
+from tests.integration.graph.conftest import Graph, History, random_history
+
+pytestmark = pytest.mark.neo4j
+
+ROOT = Path(__file__).parents[3]
+pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
+
+Open = Callable[[History], BridgedRun]
+
+
+@pytest.fixture
+def opened(loaded: Any, neo4j_server: Connection) -> Iterator[Open]:
+    """Loads a history and opens it through the bridge."""
+    runs = []
+
+    def open_(history: History) -> BridgedRun:
+        runs.append(open_run(neo4j_server, loaded(history).facts.name))
+        return runs[-1]
+
+    yield open_
+    for run in runs:
+        run.close()
+
+
+def entities(graph: Graph, history: History, at: int, layers: list[str] | None) -> tuple[Any, Any]:
+    """Nodes and relationships alive at a tick, by the official driver and a plain filter."""
+    spans = "r.vf <= $at AND r.vt > $at"
+    nodes = graph.ask(
+        f"MATCH (p:Peer {{run: $run}})-[r:PRESENT]->(:Run) WHERE {spans} "
+        "RETURN labels(p), properties(p)",
+        run=history.facts.name, at=at,
+    )  # fmt: skip
+    links = graph.ask(
+        f"MATCH (a:Peer {{run: $run}})-[r:LINK]->(b) WHERE {spans} "
+        "AND ($layers IS NULL OR r.layer IN $layers) RETURN a.key, type(r), b.key, properties(r)",
+        run=history.facts.name, at=at, layers=layers,
+    )  # fmt: skip
+    return (
+        sorted(([*sorted(labels), *plain(of)] for labels, of in nodes), key=str),
+        sorted(([a, kind, b, *plain(of)] for a, kind, b, of in links), key=str),
+    )
+
+
+def plain(properties: Any) -> list[tuple[str, object]]:
+    return sorted(dict(properties).items())
+
+
+def same_of(subgraph: Any) -> tuple[Any, Any]:
+    """The subgraph as `entities` gives it."""
+    return (
+        sorted(([*sorted(node.labels), *plain(node)] for node in subgraph.nodes), key=str),
+        sorted(
+            (
+                [r.start_node["key"], type(r).__name__, r.end_node["key"], *plain(r)]
+                for r in subgraph.relationships
+            ),
+            key=str,
+        ),
+    )
+
+
+@pytest.mark.parametrize("seed", [80, 81])
+def test_a_subgraph_is_what_the_driver_gets(graph: Graph, opened: Open, seed: int) -> None:
+    history = random_history(seed, ticks=1 + seed % 2 * 9, intervals=4)
+    run, clock = opened(history), history.facts.clock
+    for interval in range(clock.intervals):
+        at = clock.sampling_tick(interval)
+        for layers in (None, ["mesh"], ["mesh", "overlay"]):
+            found = subgraph_at(run, interval, layers)
+            assert same_of(found) == entities(graph, history, at, layers)
+
+
+def test_its_relationships_need_no_further_question(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = opened(random_history(82))
+    found = subgraph_at(run, "last")
+    assert found.relationships
+    monkeypatch.setattr(type(run.graph), "pull", lambda *_: pytest.fail("it asks again"))
+    for link in found.relationships:
+        assert link.start_node["run"] == link.end_node["run"] == "random-82"
+        assert link["vf"] < link["vt"]
+
+
+def test_it_follows_a_run_that_is_made_anew(graph: Graph, loaded: Any, opened: Open) -> None:
+    """py2neo keeps nothing of what it read before, though the database gives ids again."""
+    run = opened(random_history(83, name="anew"))
+    subgraph_at(run, 3)
+    history = loaded(random_history(84, name="anew"))
+    again = replace(run, loaded=open_loaded(graph.driver, graph.database, "anew"))
+    assert same_of(subgraph_at(again, 3)) == entities(graph, history, 3, None)
+
+
+ASKED = random_history(85)
+
+
+@pytest.fixture(scope="module")
+def asked(graph: Graph, neo4j_server: Connection) -> Iterator[BridgedRun]:
+    """One run that all queries are asked."""
+    graph.remove(ASKED.facts.name)
+    graph.load(ASKED)
+    with open_run(neo4j_server, ASKED.facts.name) as run:
+        yield run
+    graph.remove(ASKED.facts.name)
+
+
+def sample() -> dict[str, object]:
+    """Values for parameters of each type that a query insists on, of what is there."""
+    known = [p for p in ASKED.rows["publications"] if p["topic"] is not None]
+    return {
+        "tick": 4,
+        "peer": ASKED.peer(ASKED.alive("presence", 4)[0]["peer"]),
+        "topic": ASKED.topic(1),
+        "message": known[0]["key"],
+    }
+
+
+@pytest.mark.parametrize("name", query_names())
+def test_the_frame_of_a_query_is_the_drivers_answer(
+    graph: Graph, asked: BridgedRun, name: str
+) -> None:
+    required = [p for p in asked_of_user(shipped(name)) if not p.optional]
+    given = {p.name: sample()[p.type] for p in required}
+    if name == "runs":
+        answer = ask(graph.driver, graph.database, name, given)
+    else:
+        answer = ask(graph.driver, graph.database, name, given, run=ASKED.facts.name)
+    found = frame(asked, name, **given)
+    assert tuple(found.columns) == answer.columns
+    for column, values in zip(answer.columns, zip(*answer.rows, strict=True), strict=False):
+        same = [None if value is pd.NA else value for value in found[column].tolist()]
+        assert same == list(values)
+        assert list(map(type, same)) == list(map(type, values))
+    assert len(found) == len(answer.rows)
+
+
+def test_a_columns_type_is_that_of_its_values(asked: BridgedRun) -> None:
+    tree = frame(asked, "dissemination-tree", message=sample()["message"])
+    types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "interested": "boolean"}
+    assert {name: str(tree[name].dtype) for name in types} == types
+    assert tree["hop"].isna().any()
+    runs = frame(asked, "runs").set_index("run").loc[ASKED.facts.name]
+    assert runs["peers"] == len(ASKED.rows["peers"])
+
+
+def test_it_reads_only(asked: BridgedRun) -> None:
+    with pytest.raises(Exception, match="Writ") as refused:
+        asked.graph.query("CREATE (:Peer)")
+    assert "AccessMode" in str(refused.value)
+
+
+def test_what_is_wrong_is_said_in_our_words(
+    asked: BridgedRun, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnknownName, match="did you mean mesh"):
+        subgraph_at(asked, 1, ["mush"])
+    with pytest.raises(UseError, match="is not a time"):
+        subgraph_at(asked, "noon")
+    with pytest.raises(UseError, match="when"):
+        frame(asked, "hubs", when=1)
+    with pytest.raises(UnknownName, match="did you mean random-85"):
+        open_run(neo4j_server, "rnadom-85")
+    broken = replace(shipped("hubs"), text="RETURN")
+    monkeypatch.setattr(py2neo_bridge, "shipped", lambda name: broken)
+    with pytest.raises(Neo4jAnswer, match="SyntaxError"):
+        frame(asked, "hubs", at=1)
+
+
+@pytest.mark.parametrize("state", ["loading", "removing"])
+def test_a_run_that_is_not_complete_does_not_open(
+    graph: Graph, asked: BridgedRun, neo4j_server: Connection, state: str
+) -> None:
+    set_state = "MATCH (r:Run {key: $run}) SET r.state = $state"
+    graph.ask(set_state, run=ASKED.facts.name, state=state)
+    try:
+        with pytest.raises(RunNotComplete):
+            open_run(neo4j_server, ASKED.facts.name)
+    finally:
+        graph.ask(set_state, run=ASKED.facts.name, state="complete")
+
+
+# Where there is no server, py2neo leaves its socket to be collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_server_is_said_in_our_words(neo4j_server: Connection) -> None:
+    gone = replace(neo4j_server, uri="bolt://127.0.0.1:1")
+    with pytest.raises(Neo4jUnavailable, match="does not answer"):
+        open_run(gone, "any")
+    with pytest.raises(Neo4jUnavailable, match="py2neo"):
+        py2neo_bridge.graph(gone)
+    gc.collect()
+
+
+def test_without_py2neo_one_is_told_how_to_get_it(
+    neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "py2neo":
+            raise ModuleNotFoundError(name=name)
+        return really(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UseError, match="pip install py2neo"):
+        open_run(neo4j_server, "any")
+
+
+def test_nothing_else_speaks_of_it() -> None:
+    packages = ("cli", "experiments", "graphstore", "ingest", "model", "simulators", "analytics")
+    speaking = [
+        path.relative_to(ROOT).as_posix()
+        for package in packages
+        for path in (ROOT / package).rglob("*.py")
+        if "py2neo" in path.read_text("utf-8")
+    ]
+    assert speaking == ["graphstore/py2neo_bridge.py"]
