@@ -4,6 +4,7 @@
     // Further lines of the purpose.
     //
     // needs: presence, links
+    // epoch: $at
     //
     // $run run – the run
     // $at tick ticks – the time
@@ -13,6 +14,8 @@
     // -> neighbour: the other peer
 
 What it needs are tables of a run: without one of them its answer would be no answer.
+The epoch are the times it looks at, where it starts at a peer or topic: in a long run links
+and subscriptions of these times can be read apart from all others (graphstore.epochs).
 A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null).
 What the types stand for is graphstore.parameters' matter.
 """
@@ -30,6 +33,7 @@ _PARAMETER = re.compile(
     r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
 )
 _NEEDS = re.compile(r"// needs: (?P<tables>.+)")
+_EPOCH = re.compile(r"// epoch: (?P<times>\$\w+(?:, \$\w+)*)")
 _COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
 
 
@@ -67,6 +71,8 @@ class Statement:
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
     """Tables that a run must have, be they empty, for an answer."""
+    times: tuple[str, ...] = ()
+    """The parameters whose epochs it reads; empty = it reads the whole history, or by an index."""
 
 
 def names(folder: str) -> list[str]:
@@ -88,6 +94,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
+    times = [re.findall(r"\w+", m["times"]) for line in header if (m := _EPOCH.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,
@@ -97,6 +104,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
         tuple(_parameter(match) for match in parameters),
         tuple(Column(match["name"], match["meaning"]) for match in columns),
         tuple(chain.from_iterable(needs)),
+        tuple(chain.from_iterable(times)),
     )
 
 

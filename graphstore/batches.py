@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphstore.epochs import COPIED, NONE, Epochs, copies, copy_types, epochs_of
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 
@@ -24,6 +25,7 @@ Batch: TypeAlias = pa.RecordBatch
 Rows = list[Any]
 
 OPEN_LEVEL = 63
+LINK, SUBSCRIBES = COPIED
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
 LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
@@ -65,6 +67,8 @@ class RunRows:
     """Topic names by dense index."""
     lives: dict[int, tuple[int, int]]
     """First and last sampled interval of a peer; absent where it was never sampled."""
+    epochs: Epochs = NONE
+    """Which copies of links and subscriptions there are."""
 
     def key(self, id: int) -> str:
         """The key of a node of this run."""
@@ -127,6 +131,18 @@ class RunRows:
         ends = {"start": numbers(PEER, rows["peer"]), "end": numbers(TOPIC, rows["topic"])}
         return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
 
+    def link_copies(self, rows: Batch) -> Batch:
+        """Copies of links in the epochs they are alive in, each with its type."""
+        return self._copies(LINK, rows, self.links)
+
+    def subscription_copies(self, rows: Batch) -> Batch:
+        """Copies of subscriptions likewise."""
+        return self._copies(SUBSCRIBES, rows, self.subscriptions)
+
+    def _copies(self, type: str, rows: Batch, shape: Callable[[Batch], Batch]) -> Batch:
+        found = copies(rows, self.epochs)
+        return shape(found).add_column(2, "type", copy_types(type, found["epoch"]))
+
     def roles(self, rows: Batch) -> Batch:
         """Peer to topic, or to the run where the role is for none."""
         of = pc.coalesce(numbers(TOPIC, rows["topic"]), self._whole(rows))
@@ -183,13 +199,16 @@ def _batch(**columns: pa.Array) -> Batch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def run_rows(run: str, clock: Clock, tables: Tables) -> RunRows:
-    """What the rows of a run need: its topics' names and its peers' lives, read once."""
+def run_rows(run: str, clock: Clock, tables: Tables, epochs: Epochs | None = None) -> RunRows:
+    """What the rows of a run need: its topics' names and its peers' lives, read once.
+
+    `epochs` are those that a run of this clock has, where others are not given.
+    """
     topics: dict[int, str] = {}
     for _, batch in tables("topics"):
         topics.update(zip(batch["topic"].to_pylist(), batch["key"].to_pylist(), strict=True))
     names = tuple(topics[id] for id in range(len(topics)))
-    return RunRows(run, clock, names, _lives(clock, tables))
+    return RunRows(run, clock, names, _lives(clock, tables), epochs or epochs_of(clock))
 
 
 def _lives(clock: Clock, tables: Tables) -> dict[int, tuple[int, int]]:

@@ -26,6 +26,7 @@ from neo4j import Driver
 import cypher
 from graphstore import bookmarks, sessions
 from graphstore.batches import LABELS, Batch, Tables, numbers, run_rows
+from graphstore.epochs import Epochs
 from graphstore.offline import OnLine, Place, Tool, last_transaction
 from graphstore.runs import run_names
 from graphstore.steps import NodeStep, Step, steps, with_clock
@@ -34,7 +35,7 @@ from model.progress import Progress, silent
 from model.run import RunFacts
 
 _TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
-_ENDS = {"start": ":START_ID", "end": ":END_ID"}
+_PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
 _TOLD = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
 
 
@@ -149,13 +150,16 @@ class _Staging:
         rows = run_rows(self.facts.name, self.facts.clock, self.tables)
         tables = with_clock(self.tables, rows)
         made = [self._step(step, tables) for step in steps(rows) if step.creates]
-        return [self._run(), *filter(None, made)]
+        return [self._run(rows.epochs), *filter(None, made)]
 
-    def _run(self) -> _File:
+    def _run(self, epochs: Epochs) -> _File:
         """The run's own node, which tells that it was imported and is not whole yet."""
         told = {"key": self.facts.name, "state": "loading", "tables": self.facts.tables or None}
         columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
-        row = pa.table({":ID": [0], **columns, "imported:boolean": [True]})
+        length = pa.array([epochs.intervals or None], pa.int64())
+        row = pa.table(
+            {":ID": [0], **columns, "imported:boolean": [True], "epoch_intervals:long": length}
+        )
         pa.csv.write_csv(row, self.folder / "run.csv")
         return _File("run.csv", "nodes=Run")
 
@@ -182,10 +186,10 @@ class _Staging:
         if isinstance(step, NodeStep):
             ids = numbers(LABELS.index(step.label), rows[step.id])
             return _batch({":ID": ids}, columns)
-        ends = {_ENDS[name]: columns.pop(name) for name in _ENDS}
+        private = {title: columns.pop(name) for name, title in _PRIVATE.items() if name in columns}
         if step.has_run:
             columns["run"] = pa.repeat(pa.scalar(self.facts.name), len(rows))
-        return _batch(ends, columns)
+        return _batch(private, columns)
 
 
 def _batch(private: Mapping[str, pa.Array], properties: Mapping[str, pa.Array]) -> Batch:

@@ -7,68 +7,106 @@ of the type LINK_E<epoch>: a question at one time reads those of that time's epo
 Neo4j keeps the relationships of a node apart by their type, so it passes over no others.
 Subscriptions likewise (SUBSCRIBES_E<epoch>).
 
-A run of less than two epochs has none.
+A run of less than two epochs has none, nor has a copy of a run that was made before there
+were any; it is asked without. What it costs, and what else was tried: docs/history.md.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.clock import OPEN, Clock
 
 EPOCH_INTERVALS = 128
 """Intervals of an epoch."""
+MOST_EPOCHS = 512
+"""So many epochs at most; in a longer run they are longer. Neo4j holds 65,535 types."""
 COPIED = ("LINK", "SUBSCRIBES")
 """The types that have copies."""
+COPY_TYPES = tuple(f"{type}_E{epoch}" for type in COPIED for epoch in range(MOST_EPOCHS))
+"""The types of copies."""
+
+_PATTERN = re.compile(rf"(?<=:)(?:{'|'.join(COPIED)})\b")
+_HINT = re.compile(r"USING INDEX \w+:(\w+)")
 
 
 @dataclass(frozen=True)
 class Epochs:
     """The epochs of a run, numbered from 0."""
 
-    first_tick: int
-    """The first tick of the run."""
-    ticks: int
-    """Ticks of an epoch."""
-    count: int
-    """How many there are; 0 in a run that is too short for them."""
+    clock: Clock
+    intervals: int = 0
+    """Intervals of an epoch; 0 = the run has none."""
+
+    @property
+    def count(self) -> int:
+        """How many epochs there are."""
+        return -(-self.clock.intervals // self.intervals) if self.intervals else 0
 
     def at(self, tick: int) -> int:
         """The epoch of a tick; what lies outside the run counts to the first or the last."""
-        return min(max(0, (tick - self.first_tick) // self.ticks), self.count - 1)
+        return int(self.of(np.array([tick]))[0])
 
-    def type(self, name: str, epoch: int) -> str:
-        """The type of the copies of an epoch."""
-        return f"{name}_E{epoch:d}"
+    def of(self, ticks: np.ndarray) -> np.ndarray:
+        """The epochs of ticks (int64)."""
+        k = self.clock.ticks_per_interval
+        epochs: np.ndarray = (ticks - self.clock.first * k) // (self.intervals * k)
+        return epochs.clip(0, self.count - 1)
+
+
+NONE = Epochs(Clock())
+"""Of a run without epochs."""
 
 
 def epochs_of(clock: Clock, intervals: int = EPOCH_INTERVALS) -> Epochs:
-    """The epochs of a run of this clock; none below two of them."""
-    count = -(-clock.intervals // intervals) if clock.intervals >= 2 * intervals else 0
-    k = clock.ticks_per_interval
-    return Epochs(clock.first * k, intervals * k, count)
+    """The epochs of a run of this clock: none below two of them, and not more than MOST_EPOCHS."""
+    if clock.intervals < 2 * intervals:
+        return Epochs(clock)
+    while clock.intervals > MOST_EPOCHS * intervals:
+        intervals *= 2
+    return Epochs(clock, intervals)
 
 
 def copies(rows: pa.RecordBatch, epochs: Epochs) -> pa.RecordBatch:
-    """The rows once for each epoch that they are alive in, with it in a column `epoch` (int32).
+    """The rows once for each epoch that they are alive in, with it in a column `epoch` (int64).
 
     `rows` have the columns vf and vt, in ticks. They keep their order, and those of one row
     come by ascending epoch. None where the run has no epochs.
     """
     if not epochs.count:
-        return rows.slice(0, 0).append_column("epoch", pa.array([], pa.int32()))
+        return rows.slice(0, 0).append_column("epoch", pa.array([], pa.int64()))
     vf, vt = (rows[name].to_numpy() for name in ("vf", "vt"))
-    first, last = _epoch(vf, epochs), _epoch(np.where(vt == OPEN, OPEN, vt - 1), epochs)
+    first, last = epochs.of(vf), epochs.of(np.where(vt == OPEN, OPEN, vt - 1))
     times = last - first + 1
     of = np.repeat(np.arange(len(times)), times)
     nth = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
-    epoch = (first[of] + nth).astype(np.int32)
-    return rows.take(pa.array(of)).append_column("epoch", pa.array(epoch))
+    return rows.take(pa.array(of)).append_column("epoch", pa.array(first[of] + nth))
 
 
-def _epoch(ticks: np.ndarray, epochs: Epochs) -> np.ndarray:
-    epoch: np.ndarray = (ticks - epochs.first_tick) // epochs.ticks
-    return epoch.clip(0, epochs.count - 1)
+def copy_types(type: str, epochs: pa.Array) -> pa.Array:
+    """The types of copies of these epochs: LINK_E0, …"""
+    return pc.binary_join_element_wise(type, epochs.cast(pa.string()), "_E")
+
+
+def narrowed(text: str, epochs: Epochs, ticks: Sequence[int]) -> str:
+    """A query's text, reading copies of the epochs of these times in place of links and so on.
+
+    A type that the text finds by an index stays: the index knows the time by itself. Nothing
+    changes where the run has no epochs.
+    """
+    if not epochs.count or not ticks:
+        return text
+    hinted = set(_HINT.findall(text))
+    numbers = sorted({epochs.at(tick) for tick in ticks})
+
+    def types(match: re.Match[str]) -> str:
+        type = match[0]
+        return type if type in hinted else "|".join(f"{type}_E{number}" for number in numbers)
+
+    return _PATTERN.sub(types, text)

@@ -21,6 +21,7 @@ import cypher
 from graphstore import sessions
 from graphstore.batches import Rows, RunRows, Tables, run_rows
 from graphstore.degrees import peer_labels, run_summary
+from graphstore.epochs import EPOCH_INTERVALS, Epochs, epochs_of
 from graphstore.remove import remove_run
 from graphstore.runs import is_of_other_tables, properties_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
@@ -53,13 +54,14 @@ def load_run(
     facts: RunFacts,
     tables: Tables,
     progress: Progress | None = None,
+    epoch_intervals: int = EPOCH_INTERVALS,
 ) -> LoadSummary:
     """Load a run from its tables, or go on with a load that was interrupted.
 
     `tables(name)` yields (label, batch) in the schemas of model.tables, nothing for a
     table the run lacks; a label names the same rows at every call. A run that is whole
     and equal is left alone; one that is half removed, or was made from other tables than
-    `facts.tables`, is removed first.
+    `facts.tables`, is removed first. `epoch_intervals` tells the length of its epochs.
 
     Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
     stays unfinished); Neo4jUnavailable where the connection is lost (the same load again
@@ -75,7 +77,9 @@ def load_run(
     complete = there.get("state") == "complete"
     summary = run_summary(tables)
     if not complete:
-        _fill(driver, database, facts, tables, progress, imported=bool(there.get("imported")))
+        epochs = _begin(driver, database, facts, there.get("epoch_intervals", epoch_intervals))
+        rows = run_rows(facts.name, facts.clock, tables, epochs)
+        _fill(driver, database, rows, tables, progress, imported=bool(there.get("imported")))
     progress("verify", 0, 1)
     _check(driver, database, facts, tables)
     progress("verify", 1, 1)
@@ -90,22 +94,29 @@ _PEERS_PER_BATCH = 10_000
 _COUNTED = ("peers", "topics", "messages", "links", "receptions")
 
 
+def _begin(driver: Driver, database: str, facts: RunFacts, epoch_intervals: int) -> Epochs:
+    """The node of the run; its epochs stay what they were when the load began."""
+    epochs = epochs_of(facts.clock, epoch_intervals)
+    told = {**properties_of(facts), "epoch_intervals": epochs.intervals or None}
+    with sessions.writing(driver, database) as session:
+        _run(session, "run", run=facts.name, facts=told)
+    return epochs
+
+
 def _fill(
     driver: Driver,
     database: str,
-    facts: RunFacts,
+    rows: RunRows,
     tables: Tables,
     progress: Progress,
     *,
     imported: bool,
 ) -> None:
-    rows = run_rows(facts.name, facts.clock, tables)
     with sessions.writing(driver, database) as session:
-        _run(session, "run", run=facts.name, facts=properties_of(facts))
         for step in steps(rows):
             if imported and step.creates:
                 continue  # graphstore.bulk did
-            _load_step(session, facts.name, step, with_clock(tables, rows), progress)
+            _load_step(session, rows.run, step, with_clock(tables, rows), progress)
         _label(session, rows, tables)
     progress("index", 0, 1)
     create_indexes(driver, database)
@@ -167,6 +178,7 @@ def _label(session: Session, rows: RunRows, tables: Tables) -> None:
         for start in range(0, len(peers), _PEERS_PER_BATCH):
             keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
             _run(session, "label-peers", label=label, keys=keys)
+    session.run(cypher.statement("load", "captions").text, run=rows.run).consume()
 
 
 def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:

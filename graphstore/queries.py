@@ -11,7 +11,8 @@ from neo4j import Driver, Query
 
 import cypher
 from graphstore import parameters, sessions
-from graphstore.runs import open_run
+from graphstore.epochs import narrowed
+from graphstore.runs import LoadedRun, open_run
 from model.errors import UnknownName, UseError
 
 
@@ -67,14 +68,24 @@ def ask(
     """
     query = shipped(name)
     parameters.check_names(query, given)
-    values: dict[str, Any] = {}
-    if query.parameters:
-        if run is None:
-            raise UseError(f"query {name} asks a run: say which")
-        loaded = open_run(driver, database, run)
-        loaded.facts.check_known(*query.needs)
-        values = parameters.values(query, given, loaded)
-    return _answer(driver, database, query.text, values, limits)
+    if not query.parameters:
+        return _answer(driver, database, query.text, {}, limits)
+    if run is None:
+        raise UseError(f"query {name} asks a run: say which")
+    text, values = prepared(query, given, open_run(driver, database, run))
+    return _answer(driver, database, text, values, limits)
+
+
+def prepared(
+    query: cypher.Statement, given: Mapping[str, object], run: LoadedRun
+) -> tuple[str, dict[str, Any]]:
+    """The text and the values that Neo4j gets.
+
+    Raises: as `ask`.
+    """
+    run.facts.check_known(*query.needs)
+    values = parameters.values(query, given, run)
+    return narrowed(query.text, run.epochs, [values[name] for name in query.times]), values
 
 
 def runs(driver: Driver, database: str) -> Answer:

@@ -11,6 +11,7 @@ from neo4j import Driver
 
 import cypher
 from graphstore import sessions
+from graphstore.epochs import NONE, Epochs
 from model.clock import Clock
 from model.errors import RunNotComplete, UnknownName
 from model.run import RunFacts
@@ -32,6 +33,8 @@ class LoadedRun:
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
+    epochs: Epochs = NONE
+    """Which copies of its links and subscriptions there are."""
 
     def rows(
         self, folder: str, statement: str, /, timeout: float | None = None, **parameters: Any
@@ -56,13 +59,15 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))
+    facts = facts_of(properties)
     return LoadedRun(
         driver,
         database,
-        facts_of(properties),
+        facts,
         tuple(properties.get("levels", ())),
         tuple(properties.get("link_layers", ())),
         properties.get("peers", 0),
+        epochs_in(properties, facts.clock),
     )
 
 
@@ -127,6 +132,11 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
         tables=properties.get("tables", ""),
         known=None if known is None else tuple(known),
     )
+
+
+def epochs_in(properties: Mapping[str, Any], clock: Clock) -> Epochs:
+    """The epochs of a run's copy, by its Run node; none where it tells of none."""
+    return Epochs(clock, properties.get("epoch_intervals", 0))
 
 
 def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:

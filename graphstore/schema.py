@@ -7,6 +7,7 @@ from neo4j import Driver
 import cypher
 from graphstore import sessions
 from graphstore.degrees import DEGREE_CLASSES
+from graphstore.epochs import COPY_TYPES
 
 LABELS = (
     "Run",
@@ -29,6 +30,7 @@ TYPES = (
     "ON",
     "HOP",
     "REACHED",
+    *COPY_TYPES,
 )
 
 _INDEX_WAIT_S = 600

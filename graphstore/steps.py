@@ -48,11 +48,12 @@ class NodeStep:
 
 @dataclass(frozen=True)
 class RelationshipStep:
-    """One table's rows as relationships of one type."""
+    """One table's rows as relationships."""
 
     table: str
     statement: str
     type: str
+    """Of all of them; empty where each has its own, in a column `type` behind their ends."""
     shape: Callable[[Batch], Batch]
     """The table's rows as relationships: `start`, `end`, and a column for each property."""
     keys: Callable[[pa.Array], pa.Array]
@@ -66,7 +67,7 @@ class RelationshipStep:
     @property
     def group(self) -> str:
         """What the administration tool calls files of them."""
-        return f"relationships={self.type}"
+        return f"relationships={self.type}" if self.type else "relationships"
 
     def rows(self, batch: Batch) -> Rows:
         """The rows of the statement: lists of the keys at the ends and of the properties."""
@@ -107,6 +108,16 @@ def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
         step("links", "links", "LINK", rows.links),
         step("receptions", "hops", "HOP", rows.hops),
         step("receptions", "reached", "REACHED", rows.reached),
+        *(_copy_steps(rows) if rows.epochs.count else ()),
+    )
+
+
+def _copy_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
+    """The copies of what questions at one time read."""
+    step = partial(RelationshipStep, keys=rows.keys_of, type="")
+    return (
+        step("links", "link-copies", shape=rows.link_copies),
+        step("subscriptions", "subscription-copies", shape=rows.subscription_copies),
     )
 
 

@@ -19,6 +19,8 @@ import cypher
 from graphstore import sessions
 from graphstore.batches import Tables, levels, run_rows
 from graphstore.degrees import Ints
+from graphstore.epochs import Epochs, copies
+from graphstore.runs import epochs_in, run_properties
 from graphstore.steps import NodeStep, node_steps, parts, with_clock
 from model.run import RunFacts
 
@@ -61,7 +63,8 @@ def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -
 
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
-    return _Verification(driver, database, facts, tables).differences()
+    epochs = epochs_in(run_properties(driver, database, facts.name) or {}, facts.clock)
+    return _Verification(driver, database, facts, tables, epochs).differences()
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class _Verification:
     database: str
     facts: RunFacts
     tables: Tables
+    epochs: Epochs
 
     def differences(self) -> list[Difference]:
         rows = run_rows(self.facts.name, self.facts.clock, self.tables)
@@ -80,7 +84,7 @@ class _Verification:
             "layers": self._numbered("links", "layer"),
             "roles": self._numbered("roles", "role"),
         }
-        for check in _checks(**words):
+        for check in _checks(self.epochs, **words):
             found += self._relationships(check, words)
         return found
 
@@ -148,10 +152,18 @@ def _node_differences(
                 yield Difference(table, f"{row['key']} {name}", value, properties.get(name))
 
 
-def _checks(layers: Numbers, roles: Numbers) -> tuple[Check, ...]:
+def _checks(epochs: Epochs, layers: Numbers, roles: Numbers) -> tuple[Check, ...]:
     def links(batch: pa.RecordBatch) -> list[Ints]:
         spans = [*_integers(batch, "src", "dst", "topic", "vf", "vt"), levels(batch)]
         return [*spans, _numbers(batch["layer"], layers)]
+
+    def link_copies(batch: pa.RecordBatch) -> list[Ints]:
+        copied = copies(batch, epochs)
+        return [*_integers(copied, "epoch"), *links(copied)]
+
+    def subscription_copies(batch: pa.RecordBatch) -> list[Ints]:
+        copied = copies(batch, epochs)
+        return [*_integers(copied, "epoch"), *subscriptions(copied)]
 
     def plays(batch: pa.RecordBatch) -> list[Ints]:
         return [*_integers(batch, "peer", "topic", "vf", "vt"), _numbers(batch["role"], roles)]
@@ -170,6 +182,8 @@ def _checks(layers: Numbers, roles: Numbers) -> tuple[Check, ...]:
         Check("publications", "on", lambda b: _where(b, "topic", "message", "topic")),
         Check("receptions", "hops", lambda b: _where(b, "previous_hop", *_HOP)),
         Check("receptions", "reached", _reached),
+        Check("links", "link-copies", link_copies),
+        Check("subscriptions", "subscription-copies", subscription_copies),
     )
 
 

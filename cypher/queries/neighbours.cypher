@@ -1,6 +1,7 @@
 // The peers linked to a peer at a time, either way.
 //
 // needs: presence, links
+// epoch: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at

@@ -1,6 +1,7 @@
 // The topics at a time, those with the most subscribers first.
 //
 // needs: subscriptions, links
+// epoch: $at
 //
 // $run run – the run
 // $at tick ticks – the time

@@ -3,7 +3,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from graphstore.epochs import Epochs, copies, epochs_of
+from graphstore.epochs import (
+    COPY_TYPES,
+    MOST_EPOCHS,
+    Epochs,
+    copies,
+    copy_types,
+    epochs_of,
+    narrowed,
+)
 from model.clock import OPEN, Clock
 
 
@@ -41,7 +49,7 @@ def test_a_row_is_copied_into_every_epoch_it_is_alive_in(first: int, ticks: int)
 
 
 def test_what_lies_outside_the_run_is_in_its_first_or_last_epoch() -> None:
-    epochs = Epochs(first_tick=10, ticks=5, count=3)
+    epochs = Epochs(Clock(5, None, 2, 4), 1)
     found = copies(spans((0, 3), (40, 50), (24, 99)), epochs)
     assert list(zip(found["id"].to_pylist(), found["epoch"].to_pylist(), strict=True)) == [
         (0, 0), (1, 2), (2, 2),
@@ -55,5 +63,48 @@ def test_no_epochs_no_copies() -> None:
     assert found.schema.names == ["id", "vf", "vt", "epoch"]
 
 
-def test_types_are_made_of_whole_numbers() -> None:
-    assert Epochs(0, 5, 3).type("LINK", 2) == "LINK_E2"
+def test_a_very_long_run_has_longer_epochs() -> None:
+    assert epochs_of(Clock(1, None, 0, 4 * MOST_EPOCHS - 1), 4) == Epochs(
+        Clock(1, None, 0, 4 * MOST_EPOCHS - 1), 4
+    )
+    longer = epochs_of(Clock(1, None, 0, 4 * MOST_EPOCHS), 4)
+    assert longer.intervals == 8
+    assert longer.count == MOST_EPOCHS // 2 + 1
+
+
+def test_types_are_of_the_closed_list() -> None:
+    types = copy_types("LINK", pa.array([0, 7, MOST_EPOCHS - 1])).to_pylist()
+    assert types == ["LINK_E0", "LINK_E7", f"LINK_E{MOST_EPOCHS - 1}"]
+    assert {*types, "SUBSCRIBES_E0"} <= set(COPY_TYPES)
+
+
+TEXT = """// Of :LINK and $at.
+MATCH (t)<-[s:SUBSCRIBES]-(p), q = ((a)-[:LINK*0..]->(b))-[r:LINKED]->(c:LINK_E1)
+"""
+EPOCHS = Epochs(Clock(1, None, 0, 9), 2)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "links", "subscriptions"),
+    [
+        ([0], "LINK_E0", "SUBSCRIBES_E0"),
+        ([9], "LINK_E4", "SUBSCRIBES_E4"),
+        ([5, 0, 1], "LINK_E0|LINK_E2", "SUBSCRIBES_E0|SUBSCRIBES_E2"),
+    ],
+)
+def test_a_text_reads_the_copies_of_its_times(
+    ticks: list[int], links: str, subscriptions: str
+) -> None:
+    found = narrowed(TEXT, EPOCHS, ticks)
+    expected = TEXT.replace(":SUBSCRIBES]", f":{subscriptions}]").replace(":LINK*", f":{links}*")
+    assert found == expected.replace(":LINK and", f":{links} and")
+
+
+def test_a_text_without_times_or_in_a_run_without_epochs_stays() -> None:
+    assert narrowed(TEXT, EPOCHS, []) == TEXT
+    assert narrowed(TEXT, Epochs(EPOCHS.clock), [3]) == TEXT
+
+
+def test_what_is_found_by_an_index_stays() -> None:
+    text = "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, vf) MATCH (a)-[:SUBSCRIBES]->(t)"
+    assert narrowed(text, EPOCHS, [3]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")

@@ -1,0 +1,152 @@
+"""Runs of one overlay over histories of different lengths, as the tables of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.dissemination import INTERVAL_US, messages
+from benchmarks.overlay import history
+from benchmarks.sizes import Size
+from graphstore.batches import Tables
+from model.clock import OPEN, Clock
+from model.compiled import Int64s
+from model.run import RunFacts
+from model.tables import table
+
+LENGTHS = (200, 1_000, 5_000)
+"""Intervals of the runs."""
+SIZE = Size("history", peers=200, intervals=0, links=15, topics=20, churn=0.1)
+"""All runs have the same peers, links at a time, and topics."""
+_VISITORS = 50
+"""Peers beside these that come and go, and link to nobody."""
+_PUBLISHING = 125
+"""As many messages in every run as are published over so many intervals."""
+_STAYS, _SUBSCRIPTIONS = 3, 4
+"""Streams of the seed; see benchmarks.overlay and benchmarks.dissemination."""
+_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A run of so many intervals. A tenth of the links is replaced from one to the next; what
+    a peer subscribes to changes every 50 intervals on average, and visitors stay for 20.
+    """
+
+    intervals: int
+
+    @property
+    def facts(self) -> RunFacts:
+        """What the run is."""
+        clock = Clock(1, INTERVAL_US, 0, self.intervals - 1)
+        return RunFacts(f"history-{self.intervals}", "synthetic", clock)
+
+    @property
+    def tables(self) -> Tables:
+        """Its tables, batch by batch."""
+
+        def read(name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
+            if name not in self._rows:
+                return []
+            schema = table(name).arrow
+            columns = [self._rows[name].column(c).cast(schema.field(c).type) for c in schema.names]
+            batches = pa.table(columns, schema=schema).to_batches(_ROWS)
+            return [(f"{name}-{i}", batch) for i, batch in enumerate(batches)]
+
+        return read
+
+    @property
+    def size(self) -> Size:
+        """Its dimensions."""
+        return replace(SIZE, intervals=self.intervals)
+
+    @cached_property
+    def _rows(self) -> dict[str, pa.Table]:
+        published, received = self._messages()
+        return {
+            "peers": _named("peer", SIZE.peers + _VISITORS, reports=True),
+            "topics": _named("topic", SIZE.topics),
+            "presence": self._presence(),
+            "subscriptions": self._subscriptions(),
+            "links": self._links(),
+            "publications": published,
+            "receptions": received,
+        }
+
+    def _links(self) -> pa.Table:
+        lives = pa.concat_tables(step.ended for step in history(self.size)).combine_chunks()
+        unknown = pa.nulls(lives.num_rows, pa.int32())
+        layers = pa.repeat(pa.scalar("overlay"), lives.num_rows)
+        return lives.append_column("layer", layers).append_column("topic", unknown)
+
+    def _presence(self) -> pa.Table:
+        always = np.arange(SIZE.peers)
+        visitor, vf, vt = self._spells(_STAYS, _VISITORS, 20, 20)
+        return pa.table(
+            {
+                "peer": np.concatenate((always, SIZE.peers + visitor)),
+                "vf": np.concatenate((np.zeros_like(always), vf)),
+                "vt": np.concatenate((np.full_like(always, OPEN), vt)),
+            }
+        )
+
+    def _subscriptions(self) -> pa.Table:
+        pair, vf, vt = self._spells(_SUBSCRIPTIONS, SIZE.peers * SIZE.topics, 50, 150)
+        peer, topic = np.divmod(pair, SIZE.topics)
+        return pa.table({"peer": peer, "topic": topic, "vf": vf, "vt": vt})
+
+    def _spells(self, stream: int, things: int, on: int, off: int) -> tuple[Int64s, Int64s, Int64s]:
+        """thing, vf, vt of things that are there and away by turns, for so long on average."""
+        rng = np.random.default_rng([SIZE.seed, stream])
+        turns = 4 + 2 * self.intervals // (on + off)
+        shape = (things, turns)
+        stays, gaps = rng.geometric(1 / on, shape), rng.geometric(1 / off, shape)
+        vt = np.cumsum(stays + gaps, axis=1) - rng.integers(off, size=(things, 1))
+        vf = vt - stays
+        thing = np.broadcast_to(np.arange(things)[:, None], shape)
+        there = (vt > 0) & (vf < self.intervals)
+        return thing[there], vf[there].clip(0), np.where(vt < self.intervals, vt, OPEN)[there]
+
+    def _messages(self) -> tuple[pa.Table, pa.Table]:
+        published, received = messages(replace(SIZE, intervals=_PUBLISHING))
+        slower = self.intervals / _PUBLISHING
+        time_us = (published.time_us * slower).astype(np.int64)
+        interval = time_us // INTERVAL_US
+        message = np.arange(time_us.size)
+        told = pa.table(
+            {
+                "message": message,
+                "key": pa.array([f"message {m}" for m in message]),
+                "topic": published.topic,
+                "publisher": published.publisher,
+                "interval": interval,
+                "time_us": time_us,
+                "tick": interval,
+                "publication_known": np.ones(message.size, bool),
+            }
+        )
+        of = received.message
+        arrivals = pa.table(
+            {
+                "message": of,
+                "peer": received.peer,
+                "previous_hop": received.previous,
+                "time_us": time_us[of] + received.time_us - published.time_us[of],
+                "interval": interval[of],
+                "tick": interval[of],
+                "first": np.ones(of.size, bool),
+                "hop": received.hop,
+                "interested": received.peer % 2 == 0,
+            }
+        )
+        return told, arrivals
+
+
+def _named(name: str, count: int, **more: object) -> pa.Table:
+    keys = pa.array([f"{name} {id}" for id in range(count)])
+    told = {column: pa.array([value] * count) for column, value in more.items()}
+    return pa.table({name: np.arange(count), "key": keys, **told})

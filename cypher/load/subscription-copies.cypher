@@ -1,0 +1,11 @@
+// Create a batch of copies of subscriptions, of the types of their epochs.
+//
+// $run run – the run
+// $rows list<list> – [key of the peer, key of the topic, type, vf, vt, lv]
+//
+// -> rows: how many there are now
+UNWIND $rows AS row
+MATCH (p:Peer {key: row[0]})
+MATCH (t:Topic {key: row[1]})
+CREATE (p)-[r:$(row[2]) {run: $run, vf: row[3], vt: row[4], lv: row[5]}]->(t)
+RETURN count(r) AS rows
