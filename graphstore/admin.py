@@ -93,11 +93,20 @@ def settle(home: ServerHome) -> None:
 
 def end_tools(home: ServerHome) -> None:
     """End the tools that work on a home and whose parents are gone."""
+    for process in tools(home):
+        with suppress(psutil.Error):
+            process.kill()
+            process.wait(30)
+
+
+def tools(home: ServerHome) -> list[psutil.Process]:
+    """The tools that work on a home."""
+    found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if _mark(home) in process.cmdline():
-                process.kill()
-                process.wait(30)
+                found.append(process)
+    return found
 
 
 def _mark(home: ServerHome) -> str:

@@ -1,0 +1,42 @@
+"""A whole graph, to compare it with another: by labels, types and properties, not by ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from tests.integration.graph.conftest import Graph, History, random_history
+
+NODES = "MATCH (n) WHERE NOT n:LoadBatch RETURN labels(n), properties(n)"
+RELATIONSHIPS = (
+    "MATCH (a)-[r]->(b) RETURN labels(a), a.key, type(r), properties(r), labels(b), b.key"
+)
+NAMES = ['"', "'; DROP", "a,b;c", "two\nlines\r\n", "`x`\\", "", " ", "é 🜁", "1", "x" * 10_000]
+
+
+def everything(graph: Graph) -> Counter[str]:
+    """How often there is each node and each relationship; the ledgers of loads are left out."""
+    return Counter(_told(row) for text in (NODES, RELATIONSHIPS) for row in graph.ask(text))
+
+
+def _told(row: list[Any]) -> str:
+    parts = [
+        sorted(part.items()) if isinstance(part, dict)
+        else sorted(part) if isinstance(part, list)
+        else part
+        for part in row
+    ]  # fmt: skip
+    return repr(parts)
+
+
+def awkward_history(seed: int, name: str) -> History:
+    """A history long enough for epochs, whose names are what files find hard to hold."""
+    history = random_history(seed, name=name, peers=14, intervals=260)
+    for table in ("peers", "topics", "publications"):
+        for row, text in zip(history.rows[table], NAMES, strict=False):
+            row["key"] = text
+    for number, row in enumerate(history.rows["links"]):
+        row["layer"] = NAMES[number % 5]
+    facts = replace(history.facts, tables="of these rows")
+    return replace(history, facts=facts, batch=1_000)
