@@ -31,6 +31,10 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 GREY = "#7F8C8D"
 PANEL_HEIGHT = 2.2
 _WIDTH = 7.0
+_TITLE = 80
+"""Characters that find room in a title."""
+_DRAWN = {ord("$"): r"\$", 0xFEFF: None}
+"""Or matplotlib takes the one for mathematics, and cannot write the other into a PDF."""
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -71,7 +75,7 @@ def panels(count: int, title: str, height: float = PANEL_HEIGHT) -> tuple[Figure
 
     figure = Figure(figsize=(_WIDTH, max(height * count, 3.0)))
     if title:
-        figure.suptitle(plain(title))
+        figure.suptitle(short(title, _TITLE))
     return figure, list(figure.subplots(count, 1, squeeze=False)[:, 0])
 
 
@@ -147,7 +151,8 @@ def cut(name: str, width: int = 24) -> str:
 
 def plain(text: str) -> str:
     """Text that matplotlib draws as it is."""
-    return text.replace("$", r"\$")  # or matplotlib takes it for mathematics
+    hidden = " " if text.startswith("_") else ""  # a legend leaves out what begins so
+    return hidden + text.translate(_DRAWN)
 
 
 def require(something: Any) -> None:

@@ -325,6 +325,18 @@ def test_names_from_outside_cannot_break_a_figure() -> None:
     ET.fromstring(svg(coverage(rows, "$x_{$ 日本")))
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_names_from_outside_are_drawn_in_every_format(form: str) -> None:
+    names = ["_hidden", "\ufefffirst", "long" * 2_500]
+    parts = [overlay(2).append_column("peer_name", pa.array([name] * 2)) for name in names]
+    figure = series(pa.concat_tables(parts), ["diameter"], names[-1], by="peer_name")
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == [" _hidden", "first", "longlong…" + ("long" * 4)[1:]]
+    save(figure, io.BytesIO(), form)
+
+
 def contrast(a: str, b: str) -> float:
     def luminance(colour: str) -> float:
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
