@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from model.clock import OPEN
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -91,22 +93,33 @@ def _rest(rows: int, columns: int) -> Iterator[str]:
         yield f", the first {SHOWN_COLUMNS} columns"
 
 
-def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table of HTML in which nothing of what is shown can be more than text."""
-    head = f"<thead><tr>{''.join(_cell('th', name) for name in columns)}</tr></thead>"
-    lines = (f"<tr>{''.join(_cell('td', value) for value in row)}</tr>" for row in rows)
+def html_table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    longest: int = SHOWN_CHARACTERS,
+) -> str:
+    """A table of HTML in which nothing of what is shown can be more than text.
+
+    Of texts in it the first `longest` characters are shown.
+    """
+
+    def line(tag: str, values: Sequence[Any]) -> str:
+        cells = (f"<{tag}>{escape(_short(_text(v), longest))}</{tag}>" for v in values)
+        return f"<tr>{''.join(cells)}</tr>"
+
+    head = f"<thead>{line('th', columns)}</thead>"
+    lines = (line("td", row) for row in rows)
     body = f"<tbody>{''.join(lines)}</tbody>"
     return f"<table><caption>{escape(_short(caption, 200))}</caption>{head}{body}</table>"
 
 
-def _cell(tag: str, value: object) -> str:
-    return f"<{tag}>{escape(_short(_text(value), SHOWN_CHARACTERS))}</{tag}>"
-
-
 def _text(value: object) -> str:
-    """A value for people; a dash is unknown."""
+    """A value for people; a dash is unknown, and `open` a life that has no end yet."""
     if value is None:
         return "–"
+    if value == OPEN:
+        return "open"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -44,6 +44,9 @@ _NAMED = {
 }
 """Columns that hold a dense index, and the table with the names."""
 
+_SHOWN_OF_A_FACT = 1_000
+"""Characters in a notebook."""
+
 
 @dataclass(frozen=True)
 class Where:
@@ -179,7 +182,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What the run is and what was left out of it, as `vizpub runs show` says."""
-        return html_table(repr(self)[1:-1], ("fact", "value"), list(facts_for_people(self.stored)))
+        facts = list(facts_for_people(self.stored))
+        return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
 
     def with_names(self, found: pa.Table) -> pa.Table:
         """The table with `<column>_name` after each column that holds a dense index."""

@@ -20,8 +20,9 @@ from tests.containers.engine import (
     pytest_runtest_makereport,
     started,
 )
+from tests.integration.ingested import gossipsub, ingested
 
-__all__ = ["pytest_runtest_makereport"]
+__all__ = ["gossipsub", "ingested", "pytest_runtest_makereport"]
 
 Done = subprocess.CompletedProcess[str]
 

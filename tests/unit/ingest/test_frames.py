@@ -98,6 +98,11 @@ def test_nothing_in_a_page_is_more_than_text() -> None:
     assert page.cells["caption"][0].startswith(HOSTILE[0])
 
 
-def test_a_dash_is_unknown() -> None:
-    page = Table(html_table("", ["a"], [[None], [0], [1 / 3], [True], [[None, 2]]]))
-    assert page.cells["td"] == ["–", "0", "0.333333", "True", "[None, 2]"]
+def test_a_dash_is_unknown_and_an_open_end_is_no_number() -> None:
+    page = Table(html_table("", ["a"], [[None], [0], [1 / 3], [True], [[None, 2]], [OPEN]]))
+    assert page.cells["td"] == ["–", "0", "0.333333", "True", "[None, 2]", "open"]
+
+
+def test_texts_may_be_shown_longer() -> None:
+    page = Table(html_table("", ["x" * 99], [["y" * 200]], longest=100))
+    assert page.cells["th"] + page.cells["td"] == ["x" * 99, "y" * 99 + "…"]

@@ -1,0 +1,141 @@
+"""The notebook of the examples, executed, against what was recorded inside the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.integration.ingested import SMALL, Ingested, truth
+
+pytestmark = pytest.mark.spark
+
+NOTEBOOK = Path(__file__).parents[2] / "examples/gossipsub.ipynb"
+STRICT = "import warnings; warnings.simplefilter('error')"
+RESULTS = """
+import json
+print(json.dumps({
+    "links": list(graph.edges), "peers": list(graph),
+    "mesh": list(mesh.edges), "subscribers": list(mesh),
+    "vizpub": by_vizpub, "networkx": by_networkx,
+    "topics": by_topic.to_dict("index"),
+    "message": farthest, "way": list(way.edges), "publisher": publisher, "depths": depths,
+}))
+"""
+"""Put behind the notebook's cells: what is in its variables then."""
+
+PAIRS = ("links", "mesh", "way")
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="module")
+def executed(ingested: Ingested, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The notebook with its outputs: cells for warnings and results are put around its own."""
+    place = tmp_path_factory.mktemp("notebook") / "run.ipynb"
+    notebook = read(NOTEBOOK)
+    first, last = (nbformat.v4.new_code_cell(text) for text in (STRICT, RESULTS))  # type: ignore[no-untyped-call]
+    notebook.cells = [first, *notebook.cells, last]
+    nbformat.write(notebook, place)  # type: ignore[no-untyped-call]
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyter", "execute", "--inplace", str(place)],
+        env={**os.environ, "VIZPUB_WORKSPACE": str(ingested.workspace)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return read(place)
+
+
+@pytest.fixture(scope="module")
+def results(executed: Any) -> Any:
+    found = json.loads(executed.cells[-1].outputs[0].text)
+    return {name: {*map(tuple, of)} if name in PAIRS else of for name, of in found.items()}
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Any:
+    """The network 50 seconds after its start, as its nodes saw it, by their names."""
+    (found,) = [s for s in truth()["snapshots"] if s["t_ns"] - truth()["start_ns"] == 50 * 10**9]
+    return found
+
+
+def peers() -> dict[int, str]:
+    return {node["idx"]: node["peer_id"] for node in truth()["nodes"]}
+
+
+def pairs(neighbours: dict[str, list[int]]) -> set[tuple[str, str]]:
+    of = peers()
+    return {(of[int(src)], of[dst]) for src, found in neighbours.items() for dst in found}
+
+
+def test_it_is_kept_without_outputs() -> None:
+    code = [cell for cell in read(NOTEBOOK).cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def test_every_cell_shows_something_and_warns_of_nothing(executed: Any) -> None:
+    shown = {cell.id: cell.outputs for cell in executed.cells[1:-1] if cell.cell_type == "code"}
+    for name, outputs in shown.items():
+        assert [o.output_type for o in outputs] in (["execute_result"], ["display_data"]), name
+    pictures = [name for name, outputs in shown.items() if "image/png" in outputs[0].data]
+    assert pictures == ["series", "topic"]
+    assert {n for n, outputs in shown.items() if "text/html" not in outputs[0].data} == {*pictures}
+
+
+def test_a_table_says_what_it_is(executed: Any, snapshot: Any) -> None:
+    (cell,) = [cell for cell in executed.cells if cell.id == "overlay"]
+    links = sum(len(found) for of in snapshot["mesh"].values() for found in of.values())
+    links += sum(map(len, snapshot["pubsub_peers"].values()))
+    caption = f"<caption>gossipsub, overlay in interval 49 (50 s): {links} rows of 9 columns"
+    assert caption in cell.outputs[0].data["text/html"]
+
+
+def test_the_overlay_is_that_of_the_network(results: Any, snapshot: Any) -> None:
+    assert results["links"] == pairs(snapshot["pubsub_peers"]) | {
+        pair for mesh in snapshot["mesh"].values() for pair in pairs(mesh)
+    }
+    running = {
+        node["peer_id"]
+        for node in truth()["nodes"]
+        if node["joined_ns"] <= snapshot["t_ns"] < node.get("left_ns", snapshot["t_ns"] + 1)
+    }
+    assert {*results["peers"]} == running
+
+
+def test_networkx_measures_what_vizpub_did(results: Any) -> None:
+    assert len(results["networkx"]) == 6
+    told = {name: results["vizpub"][name] for name in results["networkx"]}
+    assert told == pytest.approx(results["networkx"], rel=1e-9)
+
+
+def test_the_topic_is_that_of_the_network(results: Any, snapshot: Any) -> None:
+    of = peers()
+    assert {*results["subscribers"]} == {of[idx] for idx in snapshot["subscribers"]["alerts"]}
+    assert results["mesh"] == pairs(snapshot["mesh"]["alerts"])
+
+
+def test_hit_ratios_are_the_recorded_ones(results: Any) -> None:
+    recorded = json.loads((SMALL / "facts.json").read_text("utf-8"))
+    told = ("delivered", "eligible", "hit_ratio")
+    found = {t: [of[name] for name in told] for t, of in results["topics"].items()}
+    assert found == recorded["hit_per_topic_excl_publisher"]
+
+
+def test_the_tree_is_the_way_the_message_went(results: Any) -> None:
+    of = peers()
+    accepted = [m for m in truth()["messages"] if m["kind"] in ("normal", "burst")]
+    (message,) = [m for m in accepted if m["id_hex"] == results["message"]]
+    deliveries = message["deliveries"]
+    assert results["publisher"] == of[message["publisher"]]
+    assert results["way"] == {(of[d["from"]], of[d["node"]]) for d in deliveries}
+    depths = {of[d["node"]]: d["hops"] for d in deliveries}
+    assert results["depths"] == {results["publisher"]: 0, **depths}
+    assert max(depths.values()) == max(d["hops"] for m in accepted for d in m["deliveries"])
