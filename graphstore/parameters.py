@@ -8,6 +8,7 @@ The header of the query says each one's type:
     layers    names of layers, separated by commas
     kinds     of what lives: links, subscriptions, presence; those that the run knows
     count     a whole number, at least 1
+    span      a number of ticks ('3'), or as long a time ('50ms')
     direction, flag   one of the words of CHOICES
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
     run, levels            not given: the query's run, and graphstore.runs.level_ranges
@@ -21,7 +22,7 @@ from typing import Any
 
 from cypher import Parameter, Statement
 from graphstore.runs import LoadedRun, level_ranges
-from model.clock import OPEN, Clock
+from model.clock import OPEN, Clock, parse_duration_us
 from model.errors import UnknownName, UseError
 
 _OURS = ("run", "levels")
@@ -98,6 +99,8 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
     if parameter.type == "kinds":
         return _kinds(converted("list<string>", given), run)
     try:
+        if parameter.type == "span":
+            return _span(str(given).strip(), run.facts.clock)
         return converted(parameter.type, given)
     except UseError as error:
         raise UseError(f"parameter {parameter.name}: {error}") from None
@@ -121,6 +124,18 @@ def converted(type: str, given: object) -> Any:
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
     return number
+
+
+def _span(given: str, clock: Clock) -> int:
+    """Ticks, from their number or from a time that is a whole number of them."""
+    if given.isdecimal():
+        return int(given)
+    if clock.tick_us is None:
+        raise UseError(f"'{given}' is not a number of ticks, and how long one is nobody told")
+    ticks, rest = divmod(parse_duration_us(given), clock.tick_us)
+    if rest:
+        raise UseError(f"'{given}' is no whole number of ticks; one is {clock.tick_us / 1e6:g} s")
+    return ticks
 
 
 def _chosen(words: Sequence[str], given: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
 from typing import Any
 
 import networkx as nx
 import pytest
 
 from graphstore.queries import ask
+from model.clock import OPEN
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.test_queries import HISTORIES, LAYERS, digraph, given, ticks
@@ -33,6 +35,11 @@ def answer(graph: Graph, history: History) -> Callable[[str, dict[str, object]],
         return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
 
     return answer
+
+
+def some(ticks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The first, one in the middle, and the last."""
+    return [ticks[0], ticks[len(ticks) // 2], ticks[-1]]
 
 
 def both_ways(graph: nx.DiGraph[str], direction: str) -> Any:
@@ -93,3 +100,78 @@ def test_degrees_that_jumped(history: History, answer: Any, layers: Any) -> None
         assert sizes == sorted(sizes, reverse=True)
         assert answer("degree-jumps", {**asked, "k": 1}) == rows[:1]
         assert answer("degree-jumps", asked) == rows[:10]
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_k_shortest_paths(history: History, answer: Any, layers: Any) -> None:
+    for i, at in some(ticks(history)):
+        overlay = digraph(history, at, layers)
+        present = sorted(overlay)
+        for a, b in ((a, b) for a in present[:2] for b in present[-3:]):
+            asked = given(i, layers, **{"from": a, "to": b})
+            there_is_one = nx.has_path(overlay, a, b)
+            for k in (2, 40):
+                shortest = nx.shortest_simple_paths(overlay, a, b) if there_is_one else []
+                lengths = [len(path) - 1 for path in islice(shortest, k)]
+                rows = answer("k-shortest-paths", {**asked, "k": k})
+                assert [row[0] for row in rows] == lengths, (i, a, b, k)
+                paths = [row[1] for row in rows]
+                assert len({*map(tuple, paths)}) == len(paths)
+                for hops, path in rows:
+                    assert (path[0], path[-1], len({*path})) == (a, b, hops + 1)
+                    assert all(overlay.has_edge(*link) for link in pairwise(path))
+
+
+def test_all_shortest_paths_are_the_first_of_k(history: History, answer: Any) -> None:
+    i, at = ticks(history)[0]
+    a, *_, b = sorted(digraph(history, at, None))
+    asked = given(i, None, **{"from": a, "to": b})
+    every = answer("all-shortest-paths", asked)
+    assert answer("k-shortest-paths", {**asked, "k": max(1, len(every))}) == every
+    assert answer("k-shortest-paths", asked) == answer("k-shortest-paths", {**asked, "k": 5})
+
+
+def test_many_ways_and_one_path(graph: Graph, loaded: Any) -> None:
+    """A tree whose links lead both ways, each doubled: walks without number, and one path."""
+    base = random_history(5, name="both-ways", peers=63, intervals=3)
+    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(63)]
+    base.rows["subscriptions"] = []
+    tree = nx.balanced_tree(2, 5).to_directed()
+    base.rows["links"] = [
+        {"src": a, "dst": b, "layer": layer, "topic": None, "vf": 0, "vt": OPEN}
+        for a, b in tree.edges
+        for layer in ("overlay", "mesh")
+    ]
+    loaded(base)
+    asked = {"at": 1, "from": "peer 31", "to": "peer 62", "k": 20}
+    rows = ask(graph.driver, graph.database, "k-shortest-paths", asked, run="both-ways").rows
+    assert rows == [[10, [f"peer {p}" for p in nx.shortest_path(tree, 31, 62)]]]
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=str)
+def test_the_parts_of_a_topic(history: History, answer: Any, layers: Any) -> None:
+    for i, at in some(ticks(history)):
+        overlay = digraph(history, at, layers).to_undirected()
+        for topic in range(4):
+            subscribed = subscribers(history, topic, at)
+            for main in (None, min(overlay)):
+                joined = overlay.subgraph(subscribed | ({main} if main else set()))
+                whole = [*nx.connected_components(joined)]
+                expected = {frozenset(part & subscribed): main in part for part in whole}
+                expected.pop(frozenset(), None)
+                asked = given(i, layers, topic=history.topic(topic))
+                rows = answer("topic-components", asked | ({"from": main} if main else {}))
+                assert [row[0] for row in rows] == [*range(1, len(rows) + 1)]
+                assert [row[1] for row in rows] == [len(row[3]) for row in rows]
+                if main is None:
+                    assert {frozenset(row[3]) for row in rows} == set(expected)
+                    assert [row[2] for row in rows] == [n > 0 for n in range(len(rows))]
+                    sizes = [row[1] for row in rows]
+                    assert sizes == sorted(sizes, reverse=True)
+                else:
+                    assert {frozenset(row[3]): not row[2] for row in rows} == expected
+
+
+def subscribers(history: History, topic: int, at: int) -> set[str]:
+    alive = history.alive("subscriptions", at)
+    return {history.peer(r["peer"]) for r in alive if r["topic"] == topic}

@@ -11,7 +11,7 @@ import pytest
 
 from graphstore.queries import ask
 from model.clock import OPEN
-from model.errors import UnknownName
+from model.errors import UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 from tests.integration.graph.test_queries import HISTORIES, ticks
 
@@ -177,3 +177,65 @@ def test_a_run_without_trees_has_no_depth_of_any(graph: Graph, loaded: Any) -> N
     asked = {"topic": "topic 2", "from": 0, "to": 3}
     with pytest.raises(UnknownName, match="no layer 'tree'; there are: mesh, overlay"):
         ask(graph.driver, graph.database, "tree-depth", asked, run="treeless")
+
+
+WALKS = {"out": [False], "in": [True], "both": [False, True]}
+"""Whether links are walked against their direction."""
+
+
+def moments(history: History, low: int, high: int, per_hop: int, direction: str) -> nx.DiGraph[Any]:
+    """A node for each peer and tick of a stretch; from one to another a wait or a hop."""
+    graph: nx.DiGraph[Any] = nx.DiGraph()
+    for at in range(low, high + 1):
+        for peer in range(len(history.rows["peers"])):
+            graph.add_edge((peer, at), (peer, at + 1), hops=0)
+        for row in history.alive("links", at):
+            for turned in WALKS[direction]:
+                a, b = (row["dst"], row["src"]) if turned else (row["src"], row["dst"])
+                graph.add_edge((a, at), (b, at + per_hop), hops=1)
+    return graph.subgraph([(peer, at) for peer, at in graph if at <= high])
+
+
+@pytest.mark.parametrize("direction", WALKS)
+def test_what_is_reachable_over_time(history: History, answer: Any, direction: str) -> None:
+    at = dict(ticks(history))
+    last = len(at) - 1
+    for low, high, per_hop in ((0, last, 0), (0, last, 1), (1, last, 4), (1, 3, 2), (2, 2, 0)):
+        graph = moments(history, at[low], at[high], per_hop, direction)
+        for stay in history.alive("presence", at[low])[:3]:
+            start = (stay["peer"], at[low])
+            reached = nx.single_source_dijkstra_path_length(graph, start, weight="hops")
+            expected: dict[str, list[int]] = {}
+            for (peer, tick), hops in sorted(reached.items()):
+                found = [tick, history.facts.clock.interval_of(tick), hops]
+                expected.setdefault(history.peer(peer), found)
+            name = history.peer(stay["peer"])
+            del expected[name]
+            asked = {"from": low, "to": high, "peer": name, "per_hop": per_hop}
+            rows = answer("reachable-over-time", {**asked, "direction": direction})
+            assert {row[0]: row[1:] for row in rows} == expected, (low, high, per_hop, name)
+            assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+
+
+def test_a_hop_takes_a_time_or_ticks(graph: Graph, loaded: Any) -> None:
+    asked = {"from": "first", "to": "last"}
+    histories = [random_history(14, name="timed", ticks=5), random_history(15, name="untimed")]
+    (timed, peer), (untimed, other) = (
+        (loaded(h), h.peer(h.alive("presence", h.facts.clock.sampling_tick(0))[0]["peer"]))
+        for h in histories
+    )
+    assert (timed.facts.clock.tick_us, untimed.facts.clock.tick_us) == (1_000, None)
+
+    def rows(run: str, peer: str, per_hop: str) -> Rows:
+        given = {**asked, "peer": peer, "per_hop": per_hop}
+        return ask(graph.driver, graph.database, "reachable-over-time", given, run=run).rows
+
+    assert rows("timed", peer, "3ms") == rows("timed", peer, "3")
+    assert rows("untimed", other, str(2**63 - 1)) == []
+    for run, of, per_hop, words in (
+        ("timed", peer, "1.5ms", "per_hop: '1.5ms' is no whole number of ticks; one is 0.001 s"),
+        ("timed", peer, "-1", "per_hop: '-1' is not a duration"),
+        ("untimed", other, "3ms", "per_hop: '3ms' is not a number of ticks"),
+    ):
+        with pytest.raises(UseError, match=words):
+            rows(run, of, per_hop)

@@ -23,6 +23,7 @@ SAMPLES: dict[str, object] = {
     "layers": ["mesh"],
     "direction": "out",
     "flag": "no",
+    "span": 1,
     "kinds": ["links"],
     "list<string>": ["a"],
     "list<map>": [{"key": "a"}],
@@ -66,6 +67,9 @@ WANTED = {
     "topic-churn": ("t:Topic(key)",),
     "busiest-relays": ("m:Message(key)", *RECEPTIONS),
     "missed-messages": ("m:Message(key)", *RECEPTIONS),
+    "k-shortest-paths": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),
+    "reachable-over-time": ("UNIQUE run:Run(key)", "UNIQUE start:Peer(key)"),
+    "topic-components": ("UNIQUE anon_0:Topic(key)", "UNIQUE start:Peer(key)"),
     "tree-depth": ("UNIQUE t:Topic(key)", "[r:LINK(run, lv, vf)]->(parent)", "i:Interval(key)"),
     "runs": (),
 }

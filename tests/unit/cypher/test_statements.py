@@ -11,7 +11,7 @@ import cypher
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
-    *("direction", "flag"),
+    *("direction", "flag", "span"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 ASKED = [(folder, name) for folder in ("queries", "browser") for name in cypher.names(folder)]

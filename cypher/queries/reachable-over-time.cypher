@@ -1,0 +1,58 @@
+// The peers that something can come to from a peer in a stretch of time, and when at the earliest.
+// It goes from peer to peer and may wait anywhere, as long as it takes; a hop begins while the
+// link is alive and ends $per_hop later. Who goes and comes back still has it.
+//
+// needs: presence, links
+// epoch: $from..$to
+//
+// $run run – the run
+// $from tick ticks – when it starts
+// $to tick($from) ticks – the latest time that counts, inclusive
+// $peer peer($from) – the peer it starts at, present at $from
+// $per_hop span=0 ticks – what a hop takes; 0 = any number of hops fits into a moment
+// $direction direction=out – out = along the links, in = against them, both = either way
+// $layers layers? – layers of links to look at, null = all
+//
+// -> peer: another peer
+// -> arrival: tick at which it can be there at the earliest
+// -> interval: that this tick falls into
+// -> hops: the fewest that bring it there by then
+MATCH (run:Run {key: $run})
+MATCH (start:Peer {key: $peer})
+// Round by round from those that it came to earlier in the last round than in any before:
+// [number of a peer, arrival, hops, the peer], one for each.
+WITH run, reduce(found = [[start.id, $from, 0, start]], i IN range(1, run.peers) |
+  CASE WHEN found[-1][2] < i - 1 THEN found ELSE COLLECT {
+    WITH COLLECT {
+      CALL (found, i) {
+        UNWIND found AS f
+        RETURN f
+        UNION ALL
+        UNWIND [f IN found WHERE f[2] = i - 1] AS f
+        WITH f[3] AS p, f[1] AS arrival, i
+        CALL (p) {
+          MATCH (p)-[r:LINK]->(q:Peer)
+          WHERE $direction <> 'in'
+          RETURN r, q
+          UNION ALL
+          MATCH (p)<-[r:LINK]-(q:Peer)
+          WHERE $direction <> 'out'
+          RETURN r, q
+        }
+        WITH q, CASE WHEN r.vf > arrival THEN r.vf ELSE arrival END AS departure, r, i
+        WHERE r.vt > departure AND departure <= $to - $per_hop
+          AND ($layers IS NULL OR r.layer IN $layers)
+        RETURN DISTINCT [q.id, departure + $per_hop, i, q] AS f
+      }
+      RETURN f ORDER BY f
+    } AS came
+    UNWIND range(0, size(came) - 1) AS j
+    WITH came[j] AS f, came, j
+    WHERE j = 0 OR came[j - 1][0] < f[0]
+    RETURN f ORDER BY f[2]
+  } END) AS found
+UNWIND found AS f
+WITH f[3] AS p, f[1] AS arrival, f[2] AS hops, run
+WHERE hops > 0
+RETURN p.name AS peer, arrival, arrival / run.ticks_per_interval AS interval, hops
+ORDER BY arrival, hops, p.id
