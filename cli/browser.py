@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from cli.completion import complete_runs
 from cli.service import asking, local_server, start_local
 from cli.settings import Settings
+from model.errors import UseError
 
 if TYPE_CHECKING:
     from graphstore.browser_kit import BrowserAddress
+    from graphstore.runs import LoadedRun
 
 
 def browser(
@@ -45,13 +46,15 @@ def browser(
     vizpub neo4j browser monday --no-open
     ```
     """
-    address, password = _given(page) or _local(settings)
+    address, password = _given(page) or _local(settings, page)
     shown = [address.link()]
-    if run is not None:
-        shown.append(_guide(settings, run, address, password))
+    with asking(settings) as neo4j:
+        if run is not None:
+            shown.append(_guide(settings, neo4j.open_run(run), address, password))
     for url in shown:
         print(url)
-    settings.say(f"user {address.username}, the password is {password}")
+    guide = "" if run is None else f" and the guide to {run}"
+    settings.say(f"Neo4j Browser{guide}; log in as {address.username}, the password is {password}")
     if sys.stdout.isatty() if launch is None else launch:
         for url in shown:
             typer.launch(url)
@@ -59,34 +62,39 @@ def browser(
 
 def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
     """Browser of the server that NEO4J_URI names, and where its password is. Raises: UseError."""
-    from graphstore.browser_kit import BrowserAddress
+    from graphstore.browser_kit import BrowserAddress, browser_page
     from graphstore.connection import from_environment
 
     if not (found := from_environment()):
         return None
-    page = page or f"http://{urlsplit(found.uri).hostname}:7474/browser/"
     file = os.environ.get("NEO4J_PASSWORD_FILE")
     told = f"in {file}" if file and "NEO4J_PASSWORD" not in os.environ else "that of NEO4J_PASSWORD"
-    return BrowserAddress(page, found.uri, found.username, found.database), told
+    address = BrowserAddress(
+        browser_page(found.uri, page), found.uri, found.username, found.database
+    )
+    return address, told
 
 
-def _local(settings: Settings) -> tuple[BrowserAddress, str]:
-    """Browser of the local server, which is started, and where its password is."""
+def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
+    """Browser of the local server, which is started, and where its password is.
+
+    Raises: UseError where a page is given: the local server serves its own.
+    """
     from graphstore.browser_kit import BrowserAddress
     from graphstore.home import ServerHome
 
+    if page is not None:
+        raise UseError("--page goes with NEO4J_URI; the local server serves Browser itself")
     connection = start_local(settings)
     status = local_server(settings).status()
-    page = (status.browser or "").partition("?")[0]
-    address = BrowserAddress(page, connection.uri, connection.username, connection.database)
+    own = (status.browser or "").partition("?")[0]
+    address = BrowserAddress(own, connection.uri, connection.username, connection.database)
     return address, f"in {ServerHome(status.home).password_file}"
 
 
-def _guide(settings: Settings, run: str, address: BrowserAddress, password: str) -> str:
+def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
     """Write the guide of a run; its address. Raises: as graphstore.browser_kit.write_kit."""
     from graphstore.browser_kit import write_kit
 
-    with asking(settings) as neo4j:
-        loaded = neo4j.open_run(run)
-        folder = settings.workspace / "browser" / loaded.facts.name
-        return write_kit(loaded, address, folder, password).resolve().as_uri()
+    folder = settings.workspace / "browser" / run.facts.name
+    return write_kit(run, address, folder, password).resolve().as_uri()

@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import cypher
 from graphstore.guide import Entry, Guide, guide_page
@@ -27,10 +27,18 @@ SETTINGS = {
     # Else Browser adds what links the peers of a picture at any other time.
     "autoComplete": False,
     "useReadTransactions": True,
+    # Else a page of instructions lies below each picture.
+    "initCmd": "",
     "allowUserStats": False,
     "allowCrashReports": False,
 }
 """Settings of Browser, by the names of its `:config`."""
+
+PICTURES = (
+    *("overlay", "topic", "subscriptions", "neighbourhood", "shortest-path"),
+    "dissemination-tree",
+)
+"""The queries of the folder `browser`, in the guide's order."""
 
 _WINDOW = 10
 """Intervals, where a question is about two times."""
@@ -59,10 +67,29 @@ class BrowserAddress:
         if text is not None and re.search("[&#]", text):
             raise ValueError(f"Browser takes no & or # in a link: {text}")
         scheme, _, host = self.uri.partition("://")
+        # Which certificates are good is the web browser's to say, not an address's.
+        scheme = scheme.replace("+ssc", "+s")
         asked = {"dbms": f"{scheme}://{quote(self.username)}@{host}", "db": self.database}
         if text is not None:
             asked |= {"cmd": "edit", "arg": text}
         return f"{self.page}?{urlencode(asked, quote_via=quote)}"
+
+
+def browser_page(uri: str, page: str | None = None) -> str:
+    """Where Browser is served: `page` in full, else the usual port of the server's host.
+
+    Raises: UseError where `page` is no address of a page.
+    """
+    if page is None:
+        host = urlsplit(uri).hostname or "localhost"
+        return f"http://{f'[{host}]' if ':' in host else host}:7474/browser/"
+    parts = urlsplit(page)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UseError(
+            f"'{page}' is no address of a page; write it like http://localhost:7474/browser/"
+        )
+    path = parts.path if parts.path.strip("/") else "/browser/"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
 @dataclass(frozen=True)
@@ -182,8 +209,8 @@ class _Kit:
         """The queries that the run has an answer to."""
         return [
             query
-            for folder in ("browser", "queries")
-            for name in cypher.names(folder)
+            for folder, names in (("browser", PICTURES), ("queries", cypher.names("queries")))
+            for name in names
             if (query := self._saved(cypher.statement(folder, name)))
         ]
 

@@ -4,7 +4,7 @@
 //
 // $run run – the run
 // $message message – the message
-// $peers count=100 peers – how many to draw at most, the first ones it reached
+// $peers count=60 peers – how many to draw at most, the first ones it reached
 //
 // -> from: the peer a copy came from; the message, where that peer is unknown
 // -> arrival: the first reception, numbered by hops; PUBLISHED and ON in the first rows

@@ -1,4 +1,4 @@
-// A topic's part of the overlay at a time: up to $peers of its subscribers, linked.
+// A topic's part of the overlay at a time: its subscribers and the links between them.
 //
 // needs: subscriptions, links
 //

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 import cypher
 from graphstore.browser_kit import (
+    PICTURES,
     BrowserAddress,
+    browser_page,
     literal,
     settings_command,
     style_command,
     style_sheet,
 )
 from graphstore.schema import LABELS, TYPES
+from model.errors import UseError
 
 ADDRESS = BrowserAddress("http://127.0.0.1:7474/browser/", "bolt://127.0.0.1:7687", "neo4j")
 
@@ -35,6 +38,30 @@ def test_a_link_names_server_database_and_user() -> None:
     assert parse_qs(urlsplit(odd.link()).query)["dbms"] == ["neo4j+s://a%40b%3Ac@host:1"]
 
 
+def test_a_certificate_is_the_web_browsers_to_trust() -> None:
+    own = BrowserAddress(ADDRESS.page, "bolt+ssc://host:1", "neo4j")
+    assert parse_qs(urlsplit(own.link()).query)["dbms"] == ["bolt+s://neo4j@host:1"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "page", "expected"),
+    [
+        ("neo4j+s://graph.example:7687", None, "http://graph.example:7474/browser/"),
+        ("bolt://[::1]:7687", None, "http://[::1]:7474/browser/"),
+        ("bolt://localhost", "https://graph.example", "https://graph.example/browser/"),
+        ("bolt://localhost", "http://h:1/neo4j/browser/?dbms=x#y", "http://h:1/neo4j/browser/"),
+    ],
+)
+def test_where_browser_is_served(uri: str, page: str | None, expected: str) -> None:
+    assert browser_page(uri, page) == expected
+
+
+@pytest.mark.parametrize("page", ["", "localhost:7474", "//h/browser", "javascript:alert(1)"])
+def test_what_is_no_page_is_refused(page: str) -> None:
+    with pytest.raises(UseError, match="no address of a page"):
+        browser_page("bolt://localhost", page)
+
+
 @given(st.text(st.characters(exclude_characters="&#", exclude_categories=["Cs"]), min_size=1))
 def test_browser_reads_the_text_of_a_link(text: str) -> None:
     assert read_by_browser(ADDRESS.link(text)) == text
@@ -51,6 +78,20 @@ def test_every_query_fits_into_a_link(folder: str) -> None:
     for name in cypher.names(folder):
         text = cypher.statement(folder, name).text
         assert read_by_browser(ADDRESS.link(text)) == text
+
+
+def test_every_picture_has_its_place_in_the_guide() -> None:
+    assert sorted(PICTURES) == cypher.names("browser")
+
+
+def test_a_parameter_means_the_same_in_every_picture() -> None:
+    """One `:param` line sets it for all."""
+    told = {(p.name, p.type, p.default) for n in PICTURES for p in picture(n).parameters}
+    assert len({name for name, _, _ in told}) == len(told)
+
+
+def picture(name: str) -> cypher.Statement:
+    return cypher.statement("browser", name)
 
 
 def rules() -> dict[str, dict[str, str]]:

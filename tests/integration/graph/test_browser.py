@@ -1,0 +1,378 @@
+"""Neo4j Browser in a real Chromium: the guide leads in, and the tables say what is to be drawn."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import networkx as nx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from graphstore.connection import Connection
+from model.clock import OPEN, Clock
+from model.run import RunFacts
+from tests.integration.graph.conftest import Graph, History, Row
+
+pytestmark = pytest.mark.neo4j
+
+RUN = "evening"
+AT = 4
+"""The interval of the message that came to most peers: what the guide looks at."""
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SWITCHES = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-sync",
+    # No name but this machine's is found: what Browser needs, the server serves.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)
+PATIENCE_MS = 30_000
+PUBLISHER, RENDEZVOUS, PEER = "rgb(232, 149, 106)", "rgb(0, 158, 115)", "rgb(191, 197, 204)"
+TOPIC, MESSAGE = "rgb(240, 228, 66)", "rgb(0, 114, 178)"
+
+Vizpub = Callable[..., CompletedProcess[str]]
+
+
+def evening() -> History:
+    """Two hundred links of 26 peers, of whom some come late and some links end early."""
+    graph = nx.barabasi_albert_graph(26, 2, seed=11)
+    clock = Clock(1, 1_000_000, 0, 9)
+    rows: dict[str, list[Row]] = {
+        "peers": [{"peer": i, "key": f"p{i}", "reports": True} for i in graph],
+        "topics": [{"topic": i, "key": key} for i, key in enumerate(("news", "sport", "alerts"))],
+    }
+    begins = {peer: 7 if peer > 22 else 0 for peer in graph}
+    rows["presence"] = [{"peer": peer, "vf": begins[peer], "vt": OPEN} for peer in graph]
+    rows["links"] = [
+        {"src": src, "dst": dst, "layer": "overlay", "topic": None, "vf": vf, "vt": vt}
+        for n, (a, b) in enumerate(graph.edges)
+        for src, dst in ((a, b), (b, a))[: 1 + n % 2]
+        for vf, vt in _lives(n, max(begins[a], begins[b]))
+    ]
+    rows["subscriptions"] = [
+        {"peer": peer, "topic": topic, "vf": begins[peer], "vt": OPEN}
+        for peer in graph
+        for topic in range(3)
+        if peer % (topic + 2) == 0
+    ]
+    rows["roles"] = [{"peer": 4, "role": "rendezvous", "topic": 0, "vf": 0, "vt": OPEN}]
+    rows["publications"] = [
+        {"message": m, "key": f"m{m}", "topic": m % 3, "publisher": publisher, "interval": AT + m,
+         "time_us": (AT + m) * 1_000_000, "tick": AT + m, "publication_known": True}
+        for m, publisher in enumerate((6, 12, 18, 6))
+    ]  # fmt: skip
+    rows["receptions"] = list(_receptions(rows["publications"][0], graph.subgraph(range(20))))
+    rows["metrics/messages"] = [
+        {"message": m, "receptions": reached, "first_receptions": reached, "duplicates": 0,
+         "rejections": 0, "hit_ratio": 1.0}
+        for m, reached in enumerate((len(rows["receptions"]), 0, 0, 0))
+    ]  # fmt: skip
+    return History(RunFacts(RUN, "synthetic", clock, "synthetic"), rows)
+
+
+def _lives(n: int, begin: int) -> Iterator[tuple[int, int]]:
+    """Every fifth link ends before AT and comes again after it."""
+    if n % 5 or begin > AT:
+        yield begin, OPEN
+    else:
+        yield begin, AT
+        yield AT + 2, OPEN
+
+
+def _receptions(publication: Row, graph: nx.Graph[int]) -> Iterator[Row]:
+    """First receptions along shortest paths from the publisher."""
+    hops = nx.single_source_shortest_path_length(graph, publication["publisher"])
+    for previous, peer in nx.bfs_edges(graph, publication["publisher"]):
+        yield {"message": publication["message"], "peer": peer, "previous_hop": previous,
+               "time_us": publication["time_us"] + hops[peer] * 40_000, "interval": AT,
+               "tick": AT, "first": True, "hop": hops[peer], "interested": True}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(graph: Graph) -> Iterator[History]:
+    graph.remove(RUN)
+    yield graph.load(evening())
+    graph.remove(RUN)
+
+
+@pytest.fixture(scope="module")
+def workspace(
+    graph: Graph, neo4j_server: Connection, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """One whose local server is that of the tests."""
+    setting = "SHOW SETTINGS 'server.directories.neo4j_home' YIELD value RETURN value"
+    ((found,),) = graph.ask(setting)
+    home = Path(found)
+    if not (home / "server.json").exists():
+        pytest.skip(f"{neo4j_server.uri} is no local server of vizpub: its Browser may be anywhere")
+    workspace = tmp_path_factory.mktemp("workspace")
+    (workspace / "neo4j").symlink_to(home)
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def vizpub(workspace: Path, vizpub_process: Vizpub) -> Vizpub:
+    """Calls in the workspace, of its own server."""
+
+    def call(*words: str, **environment: str) -> CompletedProcess[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("NEO4J_URI", raising=False)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            return vizpub_process("--workspace", str(workspace), "neo4j", "browser", *words)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the command says."""
+
+    browser: str
+    guide: str
+    words: str
+
+
+@pytest.fixture(scope="module")
+def told(run: History, vizpub: Vizpub) -> Told:
+    done = vizpub(RUN, "--no-open")
+    assert done.returncode == 0, done.stderr
+    browser, guide = done.stdout.splitlines()
+    return Told(browser, guide, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"no Chromium: none of {', '.join(CHROMIUM)} is installed")
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=found, args=SWITCHES)
+
+
+@pytest.fixture(scope="module")
+def guide(chromium: Browser, told: Told) -> Iterator[Page]:
+    """The guide; its links are followed as a click on them would."""
+    with chromium.new_context(viewport={"width": 1100, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(told.guide)
+        yield page
+
+
+@pytest.fixture(scope="module")
+def browser(guide: Page, told: Told, neo4j_server: Connection) -> Page:
+    """Neo4j Browser, logged in and set up as the guide says."""
+    page = guide.context.new_page()
+    page.set_viewport_size({"width": 1200, "height": 800})
+    page.goto(told.browser)
+    page.get_by_test_id("password").fill(neo4j_server.password)
+    page.get_by_test_id("connect").click()
+    expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    kept(page, "neo4j.connections", neo4j_server.password)
+    for name, key, value in (
+        ("Settings", "neo4j.settings", '"autoComplete":false'),
+        ("Colours and sizes", "neo4j.grass", "node.Publisher"),
+    ):
+        follow(page, guide.get_by_role("link", name=name))
+        press_run(page)
+        kept(page, key, value)
+    return page
+
+
+def kept(page: Page, key: str, value: str) -> None:
+    """Wait until Browser has put something down: it does so some time after it took it."""
+    for _ in range(PATIENCE_MS // 100):
+        if value in (page.evaluate("key => localStorage[key]", key) or ""):
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"Browser keeps no {value} in {key}")
+
+
+def follow(page: Page, link: Locator) -> None:
+    address = link.get_attribute("href")
+    assert address is not None
+    page.goto(address)
+    expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def press_run(page: Page) -> None:
+    page.get_by_test_id("editor-Run").click()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What there is to see of a graph."""
+
+    nodes: int
+    links: int
+    colours: Counter[str]
+    """Of the nodes."""
+
+
+def drawn(page: Page, expected: Drawing) -> Drawing:
+    """What Browser draws, once there is as much of it as is expected and it has come to rest."""
+    nodes = page.locator("g.node")
+    expect(nodes).to_have_count(expected.nodes, timeout=PATIENCE_MS)
+    at_rest(page)
+    fills = page.locator("g.node circle.b-outline").evaluate_all(
+        "circles => circles.map(circle => circle.getAttribute('fill'))"
+    )
+    return Drawing(nodes.count(), page.locator("g.relationship").count(), Counter(fills))
+
+
+def at_rest(page: Page) -> None:
+    before = None
+    while before != (now := page.locator("g.layer.nodes").inner_html()):
+        before = now
+        page.wait_for_timeout(300)
+
+
+def colour(history: History, peer: int) -> str:
+    if peer in {row["peer"] for row in history.rows["roles"]}:
+        return RENDEZVOUS
+    publishers = {row["publisher"] for row in history.rows["publications"]}
+    return PUBLISHER if peer in publishers else PEER
+
+
+def overlay(history: History) -> Drawing:
+    present = {row["peer"] for row in history.alive("presence", AT)}
+    links = {(row["src"], row["dst"]) for row in history.alive("links", AT)}
+    assert len(links) < len({(row["src"], row["dst"]) for row in history.rows["links"]})
+    return Drawing(len(present), len(links), Counter(colour(history, p) for p in present))
+
+
+def subscriptions(history: History) -> Drawing:
+    alive = history.alive("subscriptions", AT)
+    colours = Counter(colour(history, peer) for peer in {row["peer"] for row in alive})
+    return Drawing(colours.total() + 3, len(alive), colours + Counter({TOPIC: 3}))
+
+
+def message(history: History) -> Drawing:
+    """First receptions, and from the publisher to the message to its topic."""
+    receptions = [row for row in history.rows["receptions"] if row["first"]]
+    publisher = history.rows["publications"][0]["publisher"]
+    peers = {publisher, *(row["peer"] for row in receptions)}
+    colours = Counter(colour(history, peer) for peer in peers) + Counter((TOPIC, MESSAGE))
+    return Drawing(colours.total(), len(receptions) + 2, colours)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("title", "expect_of", "picture"),
+    [
+        ("The overlay at a time", overlay, "overlay"),
+        ("Who subscribes to what", subscriptions, "subscriptions"),
+        ("The way of a message", message, "message"),
+    ],
+)
+def test_a_link_of_the_guide_draws(
+    browser: Page,
+    guide: Page,
+    run: History,
+    tmp_path: Path,
+    title: str,
+    expect_of: Callable[[History], Drawing],
+    picture: str,
+) -> None:
+    entry = guide.get_by_role("article").filter(has=guide.get_by_role("heading", name=title))
+    follow(browser, entry.first.get_by_role("link"))
+    press_run(browser)
+    assert drawn(browser, expected := expect_of(run)) == expected
+    frame = browser.get_by_test_id("frame").first
+    frame.screenshot(path=pictures(tmp_path) / f"browser-{picture}.png")
+
+
+def pictures(folder: Path) -> Path:
+    """Where pictures go: VIZPUB_PICTURES (docs/pictures for the docs), else the test's folder."""
+    return Path(os.environ.get("VIZPUB_PICTURES", folder))
+
+
+@pytest.mark.browser
+def test_a_saved_query_draws_with_the_saved_parameters(
+    browser: Page, run: History, told: Told
+) -> None:
+    folder = Path(told.guide.removeprefix("file://")).parent
+    browser.goto(told.browser)
+    expect(browser.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    type_in(browser, values := (folder / "parameters.cypher").read_text("utf-8"))
+    done = browser.get_by_title("Status: success")
+    expect(done).to_have_count(values.count(":param "), timeout=PATIENCE_MS)
+    type_in(browser, (folder / "draw-overlay.cypher").read_text("utf-8"))
+    assert drawn(browser, expected := overlay(run)) == expected
+
+
+def type_in(page: Page, text: str) -> None:
+    """Put a text into the editor and run it."""
+    page.locator("#monaco-main-editor textarea").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+    press_run(page)
+
+
+@pytest.mark.browser
+def test_what_is_typed_can_only_read(browser: Page, told: Told, graph: Graph) -> None:
+    browser.goto(told.browser)
+    expect(browser.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    type_in(browser, "CREATE (:Peer {run: 'typed'})")
+    expect(browser.get_by_text("not allowed").first).to_be_visible(timeout=PATIENCE_MS)
+    assert graph.ask("MATCH (p:Peer {run: 'typed'}) RETURN count(p)") == [[0]]
+
+
+@pytest.mark.browser
+def test_the_guide_copies_queries(guide: Page, tmp_path: Path) -> None:
+    guide.screenshot(path=pictures(tmp_path) / "browser-guide.png")
+    guide.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = guide.get_by_role("article").first.get_by_role("button")
+    button.click()
+    expect(button).to_have_text("Copied")
+    text = guide.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("// The overlay at a time")
+    assert "MATCH (run:Run {key: 'evening'})" in text
+
+
+def test_the_command_says_where_the_password_is_and_not_what(
+    told: Told, workspace: Path, neo4j_server: Connection
+) -> None:
+    file = (workspace / "neo4j").resolve() / "password"
+    assert told.words.endswith(f"log in as neo4j, the password is in {file}\n")
+    kit = Path(told.guide.removeprefix("file://")).parent
+    assert (workspace / "browser" / RUN).samefile(kit)
+    assert kit.stat().st_mode & 0o077 == 0
+    for path in kit.iterdir():
+        assert neo4j_server.password not in path.read_text("utf-8")
+
+
+def test_the_browser_of_a_server_elsewhere(
+    told: Told, vizpub: Vizpub, neo4j_server: Connection
+) -> None:
+    elsewhere = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
+    page = told.browser.partition("?")[0]
+    done = vizpub(RUN, "--no-open", "--page", page, **elsewhere)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, told.browser), done.stderr
+    assert done.stderr.endswith("the password is that of NEO4J_PASSWORD\n")
+    done = vizpub("--no-open", **elsewhere | {"NEO4J_PASSWORD": "guessed"})
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "wrong password" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("evning",), "no run 'evning'; did you mean evening"),
+        (("<b>'\"\n",), "no run '<b>"),
+        (("evening", "--page", "http://localhost/"), "--page goes with NEO4J_URI"),
+    ],
+)
+def test_a_wrong_use_is_said(
+    run: History, vizpub: Vizpub, words: tuple[str, ...], why: str
+) -> None:
+    done = vizpub(*words, "--no-open")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
