@@ -20,12 +20,14 @@ from model.tables import table
 
 LENGTHS = (200, 1_000, 5_000)
 """Intervals of the runs."""
-SIZE = Size("history", peers=200, intervals=0, links=15, topics=20, churn=0.1)
+SIZE = Size("history", peers=100, intervals=0, links=10, topics=20, churn=0.1)
 """All runs have the same peers, links at a time, and topics."""
 _VISITORS = 50
 """Peers beside these that come and go, and link to nobody."""
 _PUBLISHING = 125
 """As many messages in every run as are published over so many intervals."""
+LAYER = "overlay"
+"""Of all links."""
 _STAYS, _SUBSCRIPTIONS = 3, 4
 """Streams of the seed; see benchmarks.overlay and benchmarks.dissemination."""
 _ROWS = 100_000
@@ -38,6 +40,7 @@ class LongRun:
     """
 
     intervals: int
+    like: Size = SIZE
 
     @property
     def facts(self) -> RunFacts:
@@ -62,14 +65,23 @@ class LongRun:
     @property
     def size(self) -> Size:
         """Its dimensions."""
-        return replace(SIZE, intervals=self.intervals)
+        return replace(self.like, intervals=self.intervals)
+
+    def sample(self, kind: str, place: float) -> str:
+        """The name of a peer that is always there, a topic or a message, at a share of all."""
+        counts = {
+            "peer": self.like.peers,
+            "topic": self.like.topics,
+            "message": replace(self.like, intervals=_PUBLISHING).messages,
+        }
+        return f"{kind} {round(place * counts[kind])}"
 
     @cached_property
     def _rows(self) -> dict[str, pa.Table]:
         published, received = self._messages()
         return {
-            "peers": _named("peer", SIZE.peers + _VISITORS, reports=True),
-            "topics": _named("topic", SIZE.topics),
+            "peers": _named("peer", self.like.peers + _VISITORS, reports=True),
+            "topics": _named("topic", self.like.topics),
             "presence": self._presence(),
             "subscriptions": self._subscriptions(),
             "links": self._links(),
@@ -80,28 +92,28 @@ class LongRun:
     def _links(self) -> pa.Table:
         lives = pa.concat_tables(step.ended for step in history(self.size)).combine_chunks()
         unknown = pa.nulls(lives.num_rows, pa.int32())
-        layers = pa.repeat(pa.scalar("overlay"), lives.num_rows)
+        layers = pa.repeat(pa.scalar(LAYER), lives.num_rows)
         return lives.append_column("layer", layers).append_column("topic", unknown)
 
     def _presence(self) -> pa.Table:
-        always = np.arange(SIZE.peers)
+        always = np.arange(self.like.peers)
         visitor, vf, vt = self._spells(_STAYS, _VISITORS, 20, 20)
         return pa.table(
             {
-                "peer": np.concatenate((always, SIZE.peers + visitor)),
+                "peer": np.concatenate((always, self.like.peers + visitor)),
                 "vf": np.concatenate((np.zeros_like(always), vf)),
                 "vt": np.concatenate((np.full_like(always, OPEN), vt)),
             }
         )
 
     def _subscriptions(self) -> pa.Table:
-        pair, vf, vt = self._spells(_SUBSCRIPTIONS, SIZE.peers * SIZE.topics, 50, 150)
-        peer, topic = np.divmod(pair, SIZE.topics)
+        pair, vf, vt = self._spells(_SUBSCRIPTIONS, self.like.peers * self.like.topics, 50, 150)
+        peer, topic = np.divmod(pair, self.like.topics)
         return pa.table({"peer": peer, "topic": topic, "vf": vf, "vt": vt})
 
     def _spells(self, stream: int, things: int, on: int, off: int) -> tuple[Int64s, Int64s, Int64s]:
         """thing, vf, vt of things that are there and away by turns, for so long on average."""
-        rng = np.random.default_rng([SIZE.seed, stream])
+        rng = np.random.default_rng([self.like.seed, stream])
         turns = 4 + 2 * self.intervals // (on + off)
         shape = (things, turns)
         stays, gaps = rng.geometric(1 / on, shape), rng.geometric(1 / off, shape)
@@ -112,7 +124,7 @@ class LongRun:
         return thing[there], vf[there].clip(0), np.where(vt < self.intervals, vt, OPEN)[there]
 
     def _messages(self) -> tuple[pa.Table, pa.Table]:
-        published, received = messages(replace(SIZE, intervals=_PUBLISHING))
+        published, received = messages(replace(self.like, intervals=_PUBLISHING))
         slower = self.intervals / _PUBLISHING
         time_us = (published.time_us * slower).astype(np.int64)
         interval = time_us // INTERVAL_US

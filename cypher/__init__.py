@@ -15,7 +15,9 @@
 
 What it needs are tables of a run: without one of them its answer would be no answer.
 The epoch are the times it looks at, where it starts at a peer or topic: in a long run links
-and subscriptions of these times can be read apart from all others (graphstore.epochs).
+and subscriptions of these times can be read apart from all others (graphstore.epochs). Times
+are told by their parameters, `$before, $after` two of them, `$from..$to` all between two;
+a message stands for its tick. What lives long may come more than once then.
 A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null).
 What the types stand for is graphstore.parameters' matter.
 """
@@ -33,7 +35,7 @@ _PARAMETER = re.compile(
     r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
 )
 _NEEDS = re.compile(r"// needs: (?P<tables>.+)")
-_EPOCH = re.compile(r"// epoch: (?P<times>\$\w+(?:, \$\w+)*)")
+_EPOCH = re.compile(r"// epoch: (?P<times>\$\w+(?:(?:, |\.\.)\$\w+)*)")
 _COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
 
 
@@ -71,8 +73,9 @@ class Statement:
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
     """Tables that a run must have, be they empty, for an answer."""
-    times: tuple[str, ...] = ()
-    """The parameters whose epochs it reads; empty = it reads the whole history, or by an index."""
+    times: tuple[tuple[str, str], ...] = ()
+    """The stretches whose epochs it reads, each by the parameters of its first and last time;
+    empty = it reads the whole history, or by an index."""
 
 
 def names(folder: str) -> list[str]:
@@ -94,7 +97,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
-    times = [re.findall(r"\w+", m["times"]) for line in header if (m := _EPOCH.fullmatch(line))]
+    times = [_stretches(m["times"]) for line in header if (m := _EPOCH.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,
@@ -117,6 +120,12 @@ def _purpose(header: list[str]) -> str:
             break
         lines.append(words)
     return " ".join(lines)
+
+
+def _stretches(times: str) -> list[tuple[str, str]]:
+    """`$at` is one as well, from itself to itself."""
+    named = [re.findall(r"\w+", stretch) for stretch in times.split(", ")]
+    return [(names[0], names[-1]) for names in named]
 
 
 def _parameter(match: re.Match[str]) -> Parameter:

@@ -27,6 +27,9 @@ EPOCH_INTERVALS = 128
 """Intervals of an epoch."""
 MOST_EPOCHS = 512
 """So many epochs at most; in a longer run they are longer. Neo4j holds 65,535 types."""
+MOST_READ = 32
+"""A question that looks at more epochs than these reads the whole history: each is one more
+type for Neo4j to plan, and what lives through several of them is read as often."""
 COPIED = ("LINK", "SUBSCRIBES")
 """The types that have copies."""
 COPY_TYPES = tuple(f"{type}_E{epoch}" for type in COPIED for epoch in range(MOST_EPOCHS))
@@ -94,16 +97,19 @@ def copy_types(type: str, epochs: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(type, epochs.cast(pa.string()), "_E")
 
 
-def narrowed(text: str, epochs: Epochs, ticks: Sequence[int]) -> str:
+def narrowed(text: str, epochs: Epochs, stretches: Sequence[tuple[int, int]]) -> str:
     """A query's text, reading copies of the epochs of these times in place of links and so on.
 
-    A type that the text finds by an index stays: the index knows the time by itself. Nothing
-    changes where the run has no epochs.
+    The times are stretches of ticks, the last one included. A type that the text finds by an
+    index stays: the index knows the time by itself. Nothing changes where the run has no
+    epochs, or where the times are in more than MOST_READ of them.
     """
-    if not epochs.count or not ticks:
+    if not epochs.count or not stretches:
+        return text
+    numbers = sorted({n for t1, t2 in stretches for n in range(epochs.at(t1), epochs.at(t2) + 1)})
+    if len(numbers) > MOST_READ:
         return text
     hinted = set(_HINT.findall(text))
-    numbers = sorted({epochs.at(tick) for tick in ticks})
 
     def types(match: re.Match[str]) -> str:
         type = match[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from neo4j import Driver, Query
@@ -85,7 +85,19 @@ def prepared(
     """
     run.facts.check_known(*query.needs)
     values = parameters.values(query, given, run)
-    return narrowed(query.text, run.epochs, [values[name] for name in query.times]), values
+    if not run.epochs.count:
+        return query.text, values
+    ticks = {name: _tick(query, name, values, run) for name in chain.from_iterable(query.times)}
+    stretches = [(ticks[first], ticks[last]) for first, last in query.times]
+    return narrowed(query.text, run.epochs, stretches), values
+
+
+def _tick(query: cypher.Statement, name: str, values: Mapping[str, Any], run: LoadedRun) -> int:
+    """The time that a parameter stands for: itself, or when the message was published."""
+    value = values[name]
+    if next(p.type for p in query.parameters if p.name == name) == "message":
+        ((*_, value),) = run.rows("read", "message", message=value)
+    return int(value)
 
 
 def runs(driver: Driver, database: str) -> Answer:

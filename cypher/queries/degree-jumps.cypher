@@ -24,7 +24,7 @@ CALL () {
   WITH DISTINCT a, b
   UNWIND [[a, b], [b, a]] AS end
   WITH end[0] AS p, end[1] AS neighbour
-  RETURN p, count(DISTINCT neighbour) AS before, 0 AS after
+  RETURN p, count(DISTINCT neighbour) AS before, 0 AS after, 0 AS stays
   UNION ALL
   UNWIND $levels_after AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
@@ -34,12 +34,22 @@ CALL () {
   WITH DISTINCT a, b
   UNWIND [[a, b], [b, a]] AS end
   WITH end[0] AS p, end[1] AS neighbour
-  RETURN p, 0 AS before, count(DISTINCT neighbour) AS after
+  RETURN p, 0 AS before, count(DISTINCT neighbour) AS after, 0 AS stays
+  UNION ALL
+  UNWIND $levels_before AS l
+  MATCH (p:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $before AND s.vt > $before
+  RETURN p, 0 AS before, 0 AS after, 1 AS stays
+  UNION ALL
+  UNWIND $levels_after AS l
+  MATCH (p:Peer)-[s:PRESENT]->(:Run)
+  USING INDEX s:PRESENT(run, lv, vf)
+  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $after AND s.vt > $after
+  RETURN p, 0 AS before, 0 AS after, 1 AS stays
 }
-WITH p, sum(before) AS before, sum(after) AS after
-WHERE before <> after
-  AND EXISTS { MATCH (p)-[s:PRESENT]->(:Run) WHERE s.vf <= $before AND s.vt > $before }
-  AND EXISTS { MATCH (p)-[s:PRESENT]->(:Run) WHERE s.vf <= $after AND s.vt > $after }
+WITH p, sum(before) AS before, sum(after) AS after, sum(stays) AS stays
+WHERE before <> after AND stays = 2
 RETURN p.name AS peer, before, after, after - before AS change
 ORDER BY abs(change) DESC, p.id
 LIMIT $k

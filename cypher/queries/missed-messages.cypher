@@ -16,6 +16,14 @@ MATCH (m:Message)
 WHERE m.key STARTS WITH $run + '/' AND m.publication_known
 MATCH (m)-[:ON]->(t:Topic)
 WHERE $topic IS NULL OR t.key = $topic
+// The subscribers of a topic are read once for all its messages.
+WITH t, collect(m) AS messages
+CALL (t) {
+  MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
+  WITH p, p.id AS id, s ORDER BY id
+  RETURN collect([p, id, s.vf, s.vt]) AS lives
+}
+UNWIND messages AS m
 CALL (m) {
   CALL (m) {
     MATCH (:Peer)-[h:HOP]->(p:Peer)
@@ -28,14 +36,10 @@ CALL (m) {
   }
   RETURN collect(p) AS reached
 }
-CALL (m, t, reached) {
-  MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
-  WHERE s.vf <= m.tick AND s.vt > m.tick AND p.id <> coalesce(m.publisher, -1)
-  WITH DISTINCT p, reached
-  ORDER BY p.id
-  RETURN count(p) AS eligible, collect(CASE WHEN NOT p IN reached THEN p.name END) AS peers
-}
-WITH m, t, eligible, peers
+WITH m, t, lives, reached, m.tick AS tick, coalesce(m.publisher, -1) AS publisher
+WITH m, t, reached,
+     [x IN lives WHERE x[2] <= tick AND x[3] > tick AND x[1] <> publisher | x[0]] AS eligible
+WITH m, t, size(eligible) AS eligible, [p IN eligible WHERE NOT p IN reached | p.name] AS peers
 WHERE size(peers) > 0
 RETURN m.name AS message, t.name AS topic, m.interval AS interval, eligible,
        size(peers) AS missed, peers

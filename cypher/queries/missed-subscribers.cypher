@@ -1,6 +1,7 @@
 // The subscribers a message never reached: present and subscribed when it was published.
 //
 // needs: subscriptions, receptions
+// epoch: $message
 //
 // $run run – the run
 // $message message – the message

@@ -1,6 +1,7 @@
 // How the subscribers of each topic changed from one time to another, whatever lay between.
 //
 // needs: subscriptions
+// epoch: $before, $after
 //
 // $run run – the run
 // $before tick ticks – the one time

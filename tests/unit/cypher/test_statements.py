@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import pytest
 
@@ -88,6 +89,27 @@ def test_a_times_parameter_is_one_of_the_query() -> None:
         assert {p.at for p in parameters if p.at} <= ticks
         assert all(p.at for p in parameters if p.type == "levels")
         assert all(p.at != p.name for p in parameters)
+
+
+def test_epochs_are_of_times_and_messages_of_the_query() -> None:
+    for name in cypher.names("queries"):
+        query = cypher.statement("queries", name)
+        points = {p.name for p in query.parameters if p.type in ("tick", "message")}
+        assert {*chain.from_iterable(query.times)} <= points
+        assert bool(query.times) == ("// epoch" in query.text)
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("neighbours", (("at", "at"),)),
+        ("topic-churn", (("before", "before"), ("after", "after"))),
+        ("reachable-over-time", (("from", "to"),)),
+        ("hubs", ()),
+    ],
+)
+def test_epochs_are_stretches(name: str, times: tuple[tuple[str, str], ...]) -> None:
+    assert cypher.statement("queries", name).times == times
 
 
 def test_a_header_taken_apart() -> None:

@@ -6,6 +6,7 @@ import pytest
 from graphstore.epochs import (
     COPY_TYPES,
     MOST_EPOCHS,
+    MOST_READ,
     Epochs,
     copies,
     copy_types,
@@ -85,26 +86,34 @@ EPOCHS = Epochs(Clock(1, None, 0, 9), 2)
 
 
 @pytest.mark.parametrize(
-    ("ticks", "links", "subscriptions"),
+    ("stretches", "links", "subscriptions"),
     [
-        ([0], "LINK_E0", "SUBSCRIBES_E0"),
-        ([9], "LINK_E4", "SUBSCRIBES_E4"),
-        ([5, 0, 1], "LINK_E0|LINK_E2", "SUBSCRIBES_E0|SUBSCRIBES_E2"),
+        ([(0, 0)], "LINK_E0", "SUBSCRIBES_E0"),
+        ([(9, 9)], "LINK_E4", "SUBSCRIBES_E4"),
+        ([(5, 5), (0, 0), (1, 1)], "LINK_E0|LINK_E2", "SUBSCRIBES_E0|SUBSCRIBES_E2"),
+        ([(3, 6)], "LINK_E1|LINK_E2|LINK_E3", "SUBSCRIBES_E1|SUBSCRIBES_E2|SUBSCRIBES_E3"),
+        ([(0, 2), (3, 3)], "LINK_E0|LINK_E1", "SUBSCRIBES_E0|SUBSCRIBES_E1"),
     ],
 )
 def test_a_text_reads_the_copies_of_its_times(
-    ticks: list[int], links: str, subscriptions: str
+    stretches: list[tuple[int, int]], links: str, subscriptions: str
 ) -> None:
-    found = narrowed(TEXT, EPOCHS, ticks)
+    found = narrowed(TEXT, EPOCHS, stretches)
     expected = TEXT.replace(":SUBSCRIBES]", f":{subscriptions}]").replace(":LINK*", f":{links}*")
     assert found == expected.replace(":LINK and", f":{links} and")
 
 
 def test_a_text_without_times_or_in_a_run_without_epochs_stays() -> None:
     assert narrowed(TEXT, EPOCHS, []) == TEXT
-    assert narrowed(TEXT, Epochs(EPOCHS.clock), [3]) == TEXT
+    assert narrowed(TEXT, Epochs(EPOCHS.clock), [(3, 3)]) == TEXT
+
+
+def test_a_text_that_looks_at_many_epochs_stays() -> None:
+    epochs = Epochs(Clock(1, None, 0, 2 * MOST_READ), 2)
+    assert narrowed(TEXT, epochs, [(0, 2 * MOST_READ)]) == TEXT
+    assert narrowed(TEXT, epochs, [(0, 2 * MOST_READ - 1)]) != TEXT
 
 
 def test_what_is_found_by_an_index_stays() -> None:
     text = "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, vf) MATCH (a)-[:SUBSCRIBES]->(t)"
-    assert narrowed(text, EPOCHS, [3]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")
+    assert narrowed(text, EPOCHS, [(3, 3)]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")

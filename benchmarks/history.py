@@ -1,0 +1,177 @@
+"""What each shipped query costs in runs of one overlay over histories of different lengths."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from statistics import fmean, median
+from typing import Any
+
+from neo4j import Driver, Query
+
+import cypher
+from benchmarks.histories import LAYER, LENGTHS, LongRun
+from benchmarks.parts import WORK, Bench
+from benchmarks.steps import Steps
+from benchmarks.watched import Json
+from graphstore import queries, sessions
+from graphstore.connection import connect
+from graphstore.epochs import EPOCH_INTERVALS, NONE
+from graphstore.load import load_run
+from graphstore.runs import LoadedRun, open_run
+from graphstore.server import LocalServer
+from model.errors import CheckFailed, UseError
+
+COMPARED = 1_000
+"""In a run of so many intervals it is measured what copies by epoch cost."""
+PLACES = (0.3, 0.5, 0.7)
+"""Where in a run a query is asked, as a share of its intervals."""
+STRETCH = 10
+"""Intervals from the first to the last time of those that have two."""
+REPEATS = 3
+"""Warm runs at each place."""
+TIMEOUT_S = 60.0
+_PATIENCE_S = 3.0
+"""So long a query is repeated at a place."""
+_NO_EPOCHS = 10**9
+DATABASE = "neo4j"
+HOME = WORK / "history"
+_RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN count(r)"
+
+
+def history(bench: Bench) -> Json:
+    """dbHits and milliseconds of each query by length, with and without copies by epoch; and
+    what it costs to load the runs, one of them without copies too. The size is not looked at:
+    these runs have their own.
+    """
+    del bench
+    server = LocalServer(HOME)
+    server.remove()
+    try:
+        loads = {"without": _load(server, LongRun(COMPARED), "plain", _NO_EPOCHS)}
+        loads |= {str(n): _load(server, LongRun(n), LongRun(n).facts.name) for n in LENGTHS}
+        with connect(server.start()) as driver:
+            told = {name: _by_length(driver, name) for name in queries.query_names()}
+    finally:
+        server.remove()
+    return {"lengths": [*LENGTHS], "compared": COMPARED, "loads": loads, "queries": told}
+
+
+def _load(
+    server: LocalServer, run: LongRun, name: str, epoch_intervals: int = EPOCH_INTERVALS
+) -> Json:
+    """Seconds, bytes that the store grew by, and relationships that there are then."""
+    before, steps = _store_bytes(), Steps()
+    facts = replace(run.facts, name=name)
+    with connect(server.start()) as driver:
+        begun = time.monotonic()
+        load_run(driver, DATABASE, facts, run.tables, steps.progress, epoch_intervals)
+        seconds = time.monotonic() - begun
+        ((relationships,),) = sessions.rows(driver, DATABASE, _RELATIONSHIPS, {"run": name})
+    server.stop()  # which writes everything to the store
+    return {
+        "seconds": round(seconds, 1),
+        "megabytes": round((_store_bytes() - before) / 1e6, 1),
+        "relationships": relationships,
+        "steps": {step.name: round(step.ended - step.begun, 1) for step in steps.taken},
+    }
+
+
+def _store_bytes() -> int:
+    files = (HOME / "data" / "databases" / DATABASE).rglob("*")
+    return sum(path.stat().st_size for path in files if path.is_file())
+
+
+def _by_length(driver: Driver, name: str) -> Json:
+    """`with` and `without` copies by epoch: dbHits and ms by length; `with` is empty for a
+    query that reads none.
+    """
+    query = cypher.statement("queries", name)
+    told: Json = {"with": {}, "without": {}}
+    for of in map(LongRun, LENGTHS):
+        run = open_run(driver, DATABASE, of.facts.name)
+        ways = {"without": replace(run, epochs=NONE)} | ({"with": run} if query.times else {})
+        found = {way: list(_at_places(query, loaded, of)) for way, loaded in ways.items()}
+        _require_same(of.facts.name, name, *found.values())
+        for way, asked in found.items():
+            told[way][of.intervals] = _summary(asked)
+    return told
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query asked at one place. Null where the time was up."""
+
+    hits: int | None = None
+    seconds: tuple[float, ...] = ()
+    rows: tuple[str, ...] | None = None
+
+
+def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
+    for place in PLACES:
+        text, values = question(query, run, of, place)
+        try:
+            yield _asked(run, text, values)
+        except UseError:
+            yield _Asked()
+
+
+def question(
+    query: cypher.Statement, run: LoadedRun, of: LongRun, place: float
+) -> tuple[str, dict[str, Any]]:
+    """The text and the values of a query at a place of a run; what may be left out is."""
+    if not query.parameters:
+        return query.text, {}
+    at = round(place * of.intervals)
+    given: dict[str, object] = {}
+    for p in query.parameters:
+        if p.type == "tick":
+            given[p.name] = at + STRETCH if p.name in ("to", "after") else at
+        elif p.type in ("peer", "topic", "message") and not p.optional:
+            given[p.name] = of.sample(p.type, 0 if p.name == "to" else place)
+        elif p.type == "layers" and p.default:
+            given[p.name] = LAYER
+    return queries.prepared(query, given, run)
+
+
+def _asked(run: LoadedRun, text: str, values: Mapping[str, Any]) -> _Asked:
+    with sessions.reading(run.driver, run.database) as session:
+        profiled = session.run(Query("PROFILE " + text, timeout=TIMEOUT_S), dict(values))
+        rows = tuple(sorted(repr(_fixed(record.data())) for record in profiled))
+        profile = profiled.consume().profile
+        assert profile is not None
+        seconds: list[float] = []
+        while len(seconds) < REPEATS and sum(seconds) < _PATIENCE_S:
+            begun = time.perf_counter()
+            list(session.run(Query(text, timeout=TIMEOUT_S), dict(values)))
+            seconds.append(time.perf_counter() - begun)
+    return _Asked(db_hits(profile), tuple(seconds), rows)
+
+
+def _fixed(row: Mapping[str, Any]) -> object:
+    """What of a row is told; which of equally short paths is, is not said."""
+    return row["hops"] if "peers" in row and "hops" in row else row
+
+
+def db_hits(profile: Mapping[str, Any]) -> int:
+    """Of a profiled plan, all operators together."""
+    inner = chain.from_iterable([db_hits(child)] for child in profile.get("children", ()))
+    return int(profile.get("dbHits", 0)) + sum(inner)
+
+
+def _require_same(run: str, name: str, *found: list[_Asked]) -> None:
+    for ways in zip(*found, strict=True):
+        answers = {asked.rows for asked in ways if asked.rows is not None}
+        if len(answers) > 1:
+            raise CheckFailed(f"{name} of {run}: copies by epoch change the answer")
+
+
+def _summary(asked: list[_Asked]) -> Json | None:
+    """Over all places; null where the time was up at one of them."""
+    hits = [one.hits for one in asked if one.hits is not None]
+    if len(hits) < len(asked):
+        return None
+    milliseconds = 1e3 * median(chain.from_iterable(one.seconds for one in asked))
+    return {"hits": round(fmean(hits)), "ms": round(milliseconds, 2)}

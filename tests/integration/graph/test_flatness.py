@@ -1,0 +1,76 @@
+"""What a question reads does not grow with the history, in a run and one eight times as long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+
+import cypher
+from benchmarks.histories import LongRun
+from benchmarks.history import PLACES, db_hits, question
+from benchmarks.sizes import Size
+from graphstore.epochs import NONE
+from graphstore.load import load_run
+from graphstore.runs import LoadedRun, open_run
+from tests.integration.graph.conftest import Graph
+
+pytestmark = pytest.mark.neo4j
+
+SIZE = Size("small", peers=20, intervals=0, links=5, topics=5, churn=0.2)
+SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))
+EPOCH = 16
+"""Intervals of an epoch: both runs have some."""
+WHOLE, ANCHORED = 2.0, 3.0
+"""What reads the whole overlay at a time may read so many times more in the longer run, and so
+many what starts at a peer or a topic."""
+GROWING = {"lives-all", "peer-history"}
+"""They tell of the whole history."""
+FLAT = [name for name in cypher.names("queries") if name not in GROWING | {"runs"}]
+AT_A_TIME = [name for name in FLAT if cypher.statement("queries", name).times]
+
+
+@pytest.fixture(scope="module")
+def runs(graph: Graph) -> Iterator[Mapping[LongRun, LoadedRun]]:
+    for run in (SHORT, LONG):
+        graph.remove(run.facts.name)
+        load_run(graph.driver, graph.database, run.facts, run.tables, epoch_intervals=EPOCH)
+    yield {run: open_run(graph.driver, graph.database, run.facts.name) for run in (SHORT, LONG)}
+    for run in (SHORT, LONG):
+        graph.remove(run.facts.name)
+
+
+def hits(graph: Graph, name: str, loaded: LoadedRun, run: LongRun) -> float:
+    """dbHits, on average over some places of the run."""
+
+    def at(place: float) -> int:
+        text, values = question(cypher.statement("queries", name), loaded, run, place)
+        with graph.driver.session(database=graph.database) as session:
+            result = session.run("PROFILE " + text, values)
+            list(result)  # what nobody takes is not read
+            profile = result.consume().profile
+        assert profile
+        return db_hits(profile)
+
+    return fmean(map(at, PLACES))
+
+
+def growth(graph: Graph, name: str, runs: Mapping[LongRun, LoadedRun]) -> float:
+    return hits(graph, name, runs[LONG], LONG) / hits(graph, name, runs[SHORT], SHORT)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_longer_history_costs_no_more(
+    graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
+) -> None:
+    assert growth(graph, name, runs) < (ANCHORED if name in AT_A_TIME else WHOLE)
+
+
+@pytest.mark.parametrize("name", ["neighbours", "peers-within", "topic-subgraph"])
+def test_without_epochs_it_would(
+    graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
+) -> None:
+    without = {run: replace(loaded, epochs=NONE) for run, loaded in runs.items()}
+    assert growth(graph, name, without) > ANCHORED
