@@ -32,6 +32,8 @@ from typing import Any, ClassVar
 
 _LISTED = 8
 """So many of the names that there are, where none is like the one asked for."""
+_SHOWN = 100
+"""So many characters of a name."""
 
 
 class VizpubError(Exception):
@@ -139,14 +141,19 @@ class UnknownName(UseError):
 
     def __str__(self) -> str:
         near = get_close_matches(self.name, self.known, n=3, cutoff=0.5)
-        text = f"no {self.kind} '{self.name}'"
+        text = f"no {self.kind} '{_shown(self.name)}'"
         if near:
-            text += f"; did you mean {' or '.join(near)}?"
+            text += f"; did you mean {' or '.join(map(_shown, near))}?"
         elif self.known:
-            text += f"; there are: {', '.join(self.known[:_LISTED])}"
+            text += f"; there are: {', '.join(map(_shown, self.known[:_LISTED]))}"
             if more := len(self.known[_LISTED:]):
                 text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
+
+
+def _shown(name: str) -> str:
+    """A name, without its middle where it is long."""
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN // 2]}…{name[-_SHOWN // 2 :]}"
 
 
 @dataclass(eq=False)

@@ -1,0 +1,258 @@
+"""Names that are made to do harm, from the input to every answer, export and figure.
+
+They come back as they were, or are refused with a reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, cycle, islice
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+import cypher
+from cli.main import app
+from graphstore.connection import Connection, connect
+from graphstore.load import load_run
+from graphstore.queries import ask, query_names
+from graphstore.verify import verify_run
+from ingest.pipeline import IngestRequest, ingest_in
+from ingest.run import Run
+from ingest.store import writing
+from model.errors import UseError
+from tests.integration.graph.conftest import Graph
+from tests.integration.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
+
+pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
+
+RUN = "hostile-" + "x" * 92
+"""As long as the name of a run may be."""
+FILE = "input '\"`$(x) \u202e[a]{b}*?\n\\.ndjson"
+GEXF = "{http://gexf.net/1.3}"
+GIVEN = {"at": 0, "from": 0, "to": 1, "before": 0, "after": 1}
+WORDS = {
+    "links", "subscriptions", "presence", "links to", "publishes", "subscribes", "plays", "present",
+    "rendezvous",
+}  # fmt: skip
+"""What answers say in words of their own."""
+NAMED = ("peer", "topic", "message")
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """The run, in its workspace and in Neo4j, and calls of vizpub there."""
+
+    workspace: Path
+    graph: Graph
+
+    @property
+    def run(self) -> Run:
+        return Run.open(self.workspace, RUN)
+
+    def ask(self, query: str, **given: Any) -> list[list[Any]]:
+        return ask(self.graph.driver, self.graph.database, query, given, run=RUN).rows
+
+    def __call__(self, *words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(self.workspace), *words])
+
+    def done(self, *words: str) -> str:
+        result = self(*words)
+        assert (result.exit_code, result.exception) == (0, None), result.output[-2000:]
+        return result.stdout
+
+
+@pytest.fixture(scope="module")
+def vizpub(
+    tmp_path_factory: pytest.TempPathFactory,
+    spark: SparkSession,
+    neo4j_server: Connection,
+) -> Iterator[Hostile]:
+    """One ingest of all names, and one load."""
+    workspace = tmp_path_factory.mktemp("work ' \" `$(x) space")
+    (workspace / FILE).write_text("".join(json.dumps(r) + "\n" for r in reports()), "utf-8")
+    request = IngestRequest((str(workspace),), RUN, workspace)
+    with writing(workspace, RUN) as writer:
+        stored = ingest_in(spark, writer, request).run
+    with connect(neo4j_server) as driver, pytest.MonkeyPatch.context() as patch:
+        load_run(driver, neo4j_server.database, stored.facts, stored.row_groups)
+        patch.setenv("NEO4J_URI", neo4j_server.uri)
+        patch.setenv("NEO4J_USERNAME", neo4j_server.username)
+        patch.setenv("NEO4J_PASSWORD", neo4j_server.password)
+        patch.setenv("NEO4J_DATABASE", neo4j_server.database)
+        yield Hostile(workspace, graph := Graph(driver, neo4j_server.database))
+        graph.remove(RUN)
+
+
+def texts(value: object) -> Iterator[str]:
+    """All text in an answer, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from chain.from_iterable(map(texts, value.values()))
+    elif isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(texts, value))
+
+
+def after(name: str) -> str:
+    return TAKEN[(TAKEN.index(name) + 1) % len(TAKEN)]
+
+
+def test_the_tables_have_them_as_they_were(vizpub: Hostile) -> None:
+    run = vizpub.run
+    assert set(run.peers) == set(run.topics) == set(TAKEN)
+    assert set(run.table("publications")["key"].to_pylist()) == set(TAKEN)
+    assert set(run.table("links")["layer"].to_pylist()) == set(TAKEN)
+    assert (run.facts.protocol, run.facts.parameters) == (TAKEN[0], {TAKEN[1]: TAKEN[2]})
+
+
+def test_what_no_name_can_be_is_refused_with_its_place(vizpub: Hostile) -> None:
+    refused = vizpub.run.table("quarantine").to_pylist()
+    assert [row["reason"] for row in refused] == [f"'peer' {why}" for why in REFUSED.values()]
+    for row, name in zip(refused, REFUSED, strict=True):
+        assert f'"peer": {json.dumps(name)}, ' in row["text"]
+    assert {Path(row["file"]).name for row in refused} == {FILE}
+
+
+def test_neo4j_has_them_as_they_were(vizpub: Hostile) -> None:
+    graph, stored = vizpub.graph, vizpub.run.stored
+    assert verify_run(graph.driver, graph.database, stored.facts, stored.row_groups) == []
+    for label in ("Peer", "Topic", "Message"):
+        found = graph.ask(f"MATCH (n:{label}) WHERE n.key STARTS WITH $of RETURN n.name", of=RUN)
+        assert sorted(name for (name,) in found) == sorted(TAKEN)
+
+
+def test_a_name_is_found_and_no_other_one(vizpub: Hostile) -> None:
+    for name in TAKEN:
+        ((path,),) = [row[1:] for row in vizpub.ask("shortest-path", at=0, **{
+            "from": name, "to": after(name)})]  # fmt: skip
+        assert path == [name, after(name)]
+
+
+_TURNS = cycle(TAKEN)
+
+
+@pytest.mark.parametrize("query", query_names())
+def test_every_question_takes_and_gives_them(vizpub: Hostile, query: str) -> None:
+    asked = cypher.statement("queries", query).parameters
+    for name in islice(_TURNS, 6):
+        given: dict[str, Any] = {p.name: GIVEN[p.name] for p in asked if p.name in GIVEN}
+        given |= {p.name: name for p in asked if p.type in NAMED}
+        given |= {p.name: [name, after(name)] for p in asked if p.type == "layers"}
+        found = set(texts(vizpub.ask(query, **given)))
+        if query != "runs":
+            assert found <= {*TAKEN, *WORDS}
+
+
+@pytest.mark.parametrize("name", [*REFUSED, *(f"{name}\u0301" for name in TAKEN), "\udcff"])
+def test_a_name_that_is_not_there_is_wrong_use(vizpub: Hostile, name: str) -> None:
+    result = vizpub("query", "topic-subgraph", RUN, "-p", "at=0", "-p", f"topic={name}")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert unsafe(result.output) == set()
+    assert len(result.stderr) < 1_000
+
+
+def unsafe(text: str) -> set[str]:
+    """Characters that a terminal obeys."""
+    found = set(text) - {"\n"}
+    return {c for c in found if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_commands_take_them(vizpub: Hostile, name: str) -> None:
+    drawn = vizpub.done("tree", RUN, "--", name)
+    assert unsafe(drawn) == set()
+    links = json.loads(vizpub.done("topic", RUN, "--at", "0", "-f", "json", "--", name))
+    assert {(link["src"], link["dst"]) for link in links if link["dst"]} == {(name, after(name))}
+    assert vizpub.done("path", RUN, "-f", "csv", "--at", "0", "--", name, after(name))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_programs_get_them_as_they_were(vizpub: Hostile, form: str, tmp_path: Path) -> None:
+    file = tmp_path / f"overlay.{form}"
+    vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-o", str(file))
+    text = file.read_text("utf-8")
+    rows: list[dict[str, Any]]
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    elif form == "json":
+        rows = json.loads(text)
+    else:
+        rows = [json.loads(line) for line in text.split("\n") if line]
+    assert {(row["src"], row["dst"]) for row in rows} == {(n, after(n)) for n in TAKEN}
+
+
+@pytest.mark.parametrize("form", ["md", "table"])
+def test_people_get_nothing_that_a_terminal_obeys(vizpub: Hostile, form: str) -> None:
+    assert unsafe(vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-f", form)) == set()
+    assert unsafe(vizpub.done("runs", "show", RUN, "quarantine", "-f", form)) == set()
+
+
+def test_tables_are_written_as_csv(vizpub: Hostile, tmp_path: Path) -> None:
+    vizpub.done("export", "csv", RUN, "-o", str(tmp_path))
+    for table in ("peers", "topics", "publications"):
+        with (tmp_path / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            assert {row["key"] for row in csv.DictReader(file)} == set(TAKEN)
+
+
+def test_gexf_has_them_but_for_what_xml_cannot_hold(vizpub: Hostile, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.gexf"
+    vizpub.done("export", "gexf", RUN, "-o", str(whole))
+    held = {name: name.translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}) for name in TAKEN}
+    assert labels(whole) == set(held.values())
+    for place, name in enumerate(TAKEN[::4]):
+        spread, part = tmp_path / f"message-{place}.gexf", tmp_path / f"topic-{place}.gexf"
+        vizpub.done("export", "gexf", RUN, f"--message={name}", "-o", str(spread))
+        vizpub.done("export", "gexf", RUN, f"--topic={name}", "-o", str(part))
+        assert labels(spread) == labels(part) == {held[name], held[after(name)]}
+    vizpub.done("export", "check", *map(str, tmp_path.glob("*.gexf")))
+
+
+def labels(file: Path) -> set[str | None]:
+    return {node.get("label") for node in ElementTree.parse(file).iter(f"{GEXF}node")}
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_figures_are_drawn_of_them(vizpub: Hostile, form: str, tmp_path: Path) -> None:
+    file, worst = str(tmp_path / f"figure.{form}"), TAKEN[-1]
+    for place in range(0, len(TAKEN), 9):
+        some = (f"--peer={name}" for name in TAKEN[place : place + 9])
+        vizpub.done("plot", RUN, "degree", *some, "-o", file)
+    vizpub.done("plot", RUN, "--kind=tree", "-o", file, worst)
+    vizpub.done("plot", RUN, "--kind=overlay", "--at=0", f"--topic={worst}", "-o", file)
+
+
+@pytest.mark.parametrize("name", OF_NO_RUN)
+def test_no_run_can_be_called_so(vizpub: Hostile, name: str) -> None:
+    elsewhere = vizpub.workspace / "x"
+    elsewhere.mkdir(exist_ok=True)
+    (elsewhere / "run.json").write_text("{}")
+    for words in (("runs", "show"), ("runs", "remove", "--yes"), ("load",), ("metrics",),
+                  ("query", "hubs", "-p", "at=0"), ("export", "gexf")):  # fmt: skip
+        result = vizpub(*words, "--", name)
+        assert result.exit_code == 2, result.output
+        assert result.stderr.startswith("error: ")
+        assert unsafe(result.stderr) == set()
+    with pytest.raises(UseError, match="cannot name a run"), writing(vizpub.workspace, name):
+        pass
+    assert (elsewhere / "run.json").exists()
+    assert [path.name for path in (vizpub.workspace / "runs").iterdir()] == [RUN]
+
+
+def test_the_run_is_listed_shown_and_removed(vizpub: Hostile) -> None:
+    (listed,) = json.loads(vizpub.done("runs", "list", "-f", "json"))
+    assert (listed["run"], listed["neo4j"], listed["protocol"]) == (RUN, "complete", TAKEN[0])
+    assert unsafe(vizpub.done("runs", "show", RUN)) == set()
+    vizpub.done("runs", "remove", RUN, "--yes")
+    assert list((vizpub.workspace / "runs").iterdir()) == []
+    assert vizpub.graph.ask("MATCH (n) WHERE n.key STARTS WITH $run RETURN n", run=RUN) == []
