@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from neo4j.exceptions import (
     AuthError,
-    ClientError,
     ConfigurationError,
     Neo4jError,
     ServiceUnavailable,
@@ -28,6 +27,8 @@ OLDEST = (5, 26)
 _NEEDED = "5.26, 2025 or 2026"
 _AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
 
+_NOT_STARTED = ("its database '{database}' is not available", "see the server's log")
+
 _BY_CODE = {
     "Neo.ClientError.Security.AuthenticationRateLimit": (
         "it refuses after too many wrong passwords", "wait a minute, then check NEO4J_PASSWORD",
@@ -38,10 +39,12 @@ _BY_CODE = {
     "Neo.ClientError.Database.DatabaseNotFound": (
         "it has no database '{database}'", "check NEO4J_DATABASE",
     ),
-    "Neo.TransientError.Database.DatabaseUnavailable": (
-        "its database '{database}' is not available", "see the server's log",
-    ),
+    "Neo.TransientError.Database.DatabaseUnavailable": _NOT_STARTED,
+    "Neo.TransientError.General.DatabaseUnavailable": _NOT_STARTED,
 }  # fmt: skip
+
+_STOPPED = re.compile(r"Neo\.DatabaseError\.Transaction\.Transaction(Log|Start|Commit)")
+"""A database that could not write has stopped, and answers so to all until it is restarted."""
 
 _BY_CERTIFICATE = (
     ("expired", "it has to be renewed on the server"),
@@ -63,14 +66,32 @@ def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
     if isinstance(error, (ConfigurationError, ValueError)):
         return Neo4jUnavailable(uri, str(error), "write NEO4J_URI like bolt://localhost:7687")
     code = error.code if isinstance(error, Neo4jError) and error.code else ""
-    if code in _BY_CODE:
-        why, hint = _BY_CODE[code]
-        return Neo4jUnavailable(uri, why.format(database=connection.database), hint)
+    if known := _known(connection, code):
+        return known
     if isinstance(error, AuthError):
         why = f"wrong password for the user '{connection.username}'"
         return Neo4jUnavailable(uri, why, "check NEO4J_USERNAME and NEO4J_PASSWORD")
-    message = error.message if isinstance(error, ClientError) else str(error)
+    message = error.message if isinstance(error, Neo4jError) else str(error)
     return Neo4jUnavailable(uri, message or code, "see the server's log")
+
+
+def _known(connection: Connection, code: str) -> Neo4jUnavailable | None:
+    if code not in _BY_CODE:
+        return has_stopped(connection.uri, code)
+    why, hint = _BY_CODE[code]
+    return Neo4jUnavailable(connection.uri, why.format(database=connection.database), hint)
+
+
+def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
+    """What to say where the code is that of a database that could not write any more."""
+    if not _STOPPED.match(code):
+        return None
+    return Neo4jUnavailable(
+        uri,
+        "its database could not write and has stopped; mostly its disk is full",
+        "make room there and restart it (the local one with: vizpub neo4j stop), "
+        "then run the same command again",
+    )
 
 
 def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:

@@ -19,6 +19,7 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
+from graphstore.refusals import has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
@@ -89,7 +90,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
         raise Neo4jUnavailable(uri, "the connection was lost", again) from error
     except Neo4jError as error:
-        raise in_our_words(error) from error
+        raise (has_stopped(uri, error.code or "") or in_our_words(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except (UnicodeEncodeError, OverflowError) as error:
