@@ -11,6 +11,7 @@ from analytics.measures import ENGINES, Measures
 from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
+from cli.places import Filling
 from cli.service import remove_stale
 from cli.settings import Settings
 from cli.summary import show_summary
@@ -79,7 +80,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Handling:
+class Handling(Filling):
     """What is to be done with the run."""
 
     replace: Annotated[bool, typer.Option("--replace", help="Make a run of that name anew.")] = (
@@ -130,7 +131,7 @@ def ingest(
     if (refused := _refused(outcome.run)) and not handling.strict:
         settings.say(refused)
     if not handling.no_load:
-        load_stored(settings, outcome.run)
+        load_stored(settings, outcome.run, handling)
     elif handling.replace or handling.append:
         remove_stale(settings, outcome.run)
     if handling.strict:

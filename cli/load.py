@@ -8,7 +8,8 @@ import typer
 
 from cli.options import Output, RunName, command
 from cli.output import Rows, show
-from cli.service import asking, connected, to_write
+from cli.places import Filling, target
+from cli.service import asking, connected
 from cli.settings import Settings
 from model.errors import CheckFailed
 
@@ -22,27 +23,32 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel="Graph in Neo4j")(command(function))
 
 
-def load(settings: Settings, run: RunName) -> None:
+def load(settings: Settings, run: RunName, filling: Filling) -> None:
     """Load a run into Neo4j; `ingest` does it too.
 
     A load that was interrupted goes on; nothing is entered twice. Neo4j is the one
-    NEO4J_URI names, or the workspace's own, which is started.
+    NEO4J_URI names, or the workspace's own, which is started. With --bulk an empty one is
+    stopped for an import, which is some times faster; a large run gets one of itself.
 
     Examples:
 
     ```
     vizpub load monday
+    vizpub load monday --bulk
     ```
     """
     from ingest.store import open_run
 
-    load_stored(settings, open_run(settings.workspace, run))
+    load_stored(settings, open_run(settings.workspace, run), filling)
 
 
-def load_stored(settings: Settings, run: StoredRun) -> None:
+def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
     """Load a run of the store, and say what Neo4j has of it then."""
-    with connected(to_write(settings)) as neo4j:
-        loaded = neo4j.load(run, settings)
+    from graphstore.bulk import load
+
+    into = target(settings, filling or Filling())
+    with settings.progress() as progress:
+        loaded = load(into, run.facts, run.row_groups, progress)
     if loaded.replaced:
         settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
     settings.say(
@@ -82,7 +88,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     )
 
 
-def rebuild(settings: Settings, run: RunName) -> None:
+def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
     """Remove the copy in Neo4j, if any, and load it anew from the tables of the run.
 
     Examples:
@@ -94,6 +100,6 @@ def rebuild(settings: Settings, run: RunName) -> None:
     from ingest.store import open_run
 
     stored = open_run(settings.workspace, run)
-    with connected(to_write(settings)) as neo4j:
+    with connected(target(settings, filling).connection) as neo4j:
         neo4j.remove(run, settings)
-    load_stored(settings, stored)
+    load_stored(settings, stored, filling)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ import typer
 from cli.browser import browser
 from cli.options import Output, command
 from cli.output import Rows, show
+from cli.places import Container, stopping
 from cli.service import local_server, start_local
 from cli.settings import Settings
 
@@ -18,7 +21,7 @@ from cli.settings import Settings
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Start and stop the local Neo4j.")
-    for function in (start, stop, status, browser, remove):
+    for function in (start, stop, status, browser, dump, restore, remove):
         group.command()(command(function))
     app.add_typer(group, name="neo4j", rich_help_panel="Graph in Neo4j")
 
@@ -79,6 +82,60 @@ def _show_status(settings: Settings, output: Output) -> None:
     facts: dict[str, Any] = asdict(local_server(settings).status())
     facts["home"] = str(facts["home"])
     show(Rows.of_records([facts]).upright(output), output, settings)
+
+
+def dump(
+    settings: Settings,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Default: neo4j-<now>.dump, here.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    container: Container = None,
+) -> None:
+    """Write the whole database into a file; the server is stopped meanwhile.
+
+    Examples:
+
+    ```
+    vizpub neo4j dump
+    vizpub neo4j dump backups/monday.dump --force
+    ```
+    """
+    from graphstore.archive import dump
+
+    file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
+    place, connection = stopping(settings, container)
+    with settings.progress() as progress:
+        progress(f"Dump into {file}", 0, 0)
+        size = dump(place, connection.database, file, overwrite=force)
+    settings.say(f"{file} has all of {connection.uri} ({size / 1e6:.1f} MB)")
+
+
+def restore(
+    settings: Settings,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `dump` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    container: Container = None,
+) -> None:
+    """Put what a dump has into the place of the database; the server is stopped meanwhile.
+
+    The runs that were in the database are gone from it then; those of the workspace stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j restore backups/monday.dump --yes
+    ```
+    """
+    from graphstore.archive import restore
+
+    place, connection = stopping(settings, container)
+    if not yes:
+        typer.confirm(f"Replace everything in {connection.uri} by {file}?", abort=True)
+    with settings.progress() as progress:
+        progress(f"Restore {file}", 0, 0)
+        restore(place, connection.database, file)
+    settings.say(f"{connection.uri} has what {file} has; vizpub query runs shows its runs")
 
 
 def remove(

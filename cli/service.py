@@ -13,7 +13,6 @@ from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from graphstore.connection import Connection
-    from graphstore.load import LoadSummary
     from graphstore.runs import LoadedRun
     from graphstore.server import LocalServer
     from graphstore.verify import Difference
@@ -73,13 +72,6 @@ class Neo4j:
         from graphstore.runs import open_run
 
         return open_run(self.driver, self.database, name)
-
-    def load(self, run: StoredRun, settings: Settings) -> LoadSummary:
-        """Load a run from the store. Raises: as graphstore.load.load_run."""
-        from graphstore.load import load_run
-
-        with settings.progress() as progress:
-            return load_run(self.driver, self.database, run.facts, run.row_groups, progress)
 
     def verify(self, run: StoredRun) -> list[Difference]:
         """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""

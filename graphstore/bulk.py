@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,16 +27,26 @@ from neo4j import Driver
 import cypher
 from graphstore import bookmarks, sessions
 from graphstore.batches import LABELS, Batch, Tables, numbers, run_rows
+from graphstore.connection import Connection, connect
 from graphstore.epochs import Epochs
+from graphstore.load import LoadSummary, load_run
 from graphstore.offline import OnLine, Place, Tool, last_transaction
-from graphstore.runs import run_names
+from graphstore.runs import is_of_other_tables, run_names, run_properties
 from graphstore.steps import NodeStep, Step, steps, with_clock
 from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
+PAYING_ROWS = 500_000
+"""Of so many rows at least an import is faster: stopping, starting and the tool take as long
+as transactions with so many (measured: docs/loading.md)."""
+
 _TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
 _PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
+_NO_PLACE = (
+    "--bulk stops Neo4j while it imports, and the one that NEO4J_URI names cannot be stopped "
+    "from here; name its container with --container NAME, or load without --bulk"
+)
 _TOLD = re.compile(r"^\(\d/\d\) (?P<phase>\D+?) \d{4}-|(?P<percent>\d+)% ∆")
 
 
@@ -45,6 +56,68 @@ class Emptiness:
 
     database: str
     last: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a run shall be loaded, and how."""
+
+    connection: Connection
+    place: Place | None = None
+    """Where its server can be stopped; null where nobody can."""
+    bulk: bool | None = None
+    """Whether to import; null = where it can be done and pays."""
+
+
+def load(
+    target: Target, facts: RunFacts, tables: Tables, progress: Progress | None = None
+) -> LoadSummary:
+    """As graphstore.load.load_run, by an import of all that can be imported if that is wanted.
+
+    Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
+    """
+    connection = target.connection
+    if target.place and _imported(target, target.place, facts, tables, progress):
+        connection = target.place.start()  # its port may be another one now
+    elif target.bulk and not target.place:
+        raise UseError(_NO_PLACE)
+    with connect(connection) as driver:
+        return load_run(driver, connection.database, facts, tables, progress)
+
+
+def _imported(
+    target: Target, place: Place, facts: RunFacts, tables: Tables, progress: Progress | None
+) -> bool:
+    """Whether the run was imported now, and `load_run` is to go on with it."""
+    if target.bulk is False or not (target.bulk or pays(tables)):
+        return False
+    database = target.connection.database
+    with connect(target.connection) as driver:
+        there = run_properties(driver, database, facts.name) or {}
+        if there.get("imported") or _is_whole(there, facts):
+            return False
+        empty = find_empty(driver, database)
+    if empty and import_run(place, empty, facts, tables, progress):
+        return True
+    if target.bulk:
+        with connect(place.start()) as driver:
+            raise not_empty(driver, database)
+    return False
+
+
+def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
+    return there.get("state") == "complete" and not is_of_other_tables(there, facts)
+
+
+def pays(tables: Tables) -> bool:
+    """Whether a run is so large that an import is faster, the stop and start included."""
+    rows = 0
+    for name in ("links", "receptions", "subscriptions", "presence"):
+        for _, batch in tables(name):
+            rows += batch.num_rows
+            if rows >= PAYING_ROWS:
+                return True
+    return False
 
 
 def find_empty(driver: Driver, database: str) -> Emptiness | None:
@@ -58,7 +131,8 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
         last = bookmarks.last_transaction(session)
         # Later than the bookmark: what is committed in between is later than `last`.
         nodes = session.run(text).single(strict=True)["nodes"]
-    return None if nodes or last is None else Emptiness(database, last)
+    # The name of its files is in small letters, whatever the one it is asked by.
+    return None if nodes or last is None else Emptiness(database.lower(), last)
 
 
 def not_empty(driver: Driver, database: str) -> UseError:

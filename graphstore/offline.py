@@ -88,6 +88,7 @@ class Command:
     """The server, as errors name it."""
     environment: Mapping[str, str] | None = None
     folder: Path | None = None
+    what: str = "its administration tool"
 
     def run(
         self,
@@ -114,7 +115,8 @@ class Command:
                     raise
             if process.returncode:
                 said.seek(0)
-                raise failed(self.of, said.read().decode("utf-8", "replace") + printed)
+                text = said.read().decode("utf-8", "replace")
+                raise failed(self.of, text + printed, self.what)
         return printed
 
 
@@ -128,11 +130,11 @@ def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:
     return "".join(lines)
 
 
-def failed(of: str, said: str) -> Neo4jUnavailable:
-    """The tool's failure in our words."""
+def failed(of: str, said: str, what: str = Command.what) -> Neo4jUnavailable:
+    """The failure of a program in our words."""
     if FULL in said:
         return Neo4jUnavailable(of, "its disk is full", ROOM)
-    return Neo4jUnavailable(of, f"its administration tool failed: {gist(said)}", "check it")
+    return Neo4jUnavailable(of, f"{what} failed: {gist(said)}", "check it")
 
 
 def gist(log: str, lines: int = 3) -> str:

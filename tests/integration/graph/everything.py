@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest.manifest import Manifest
+from ingest.store import StoredRun, open_run, writing
+from model.tables import table
 from tests.integration.graph.conftest import Graph, History, random_history
 
 NODES = "MATCH (n) WHERE NOT n:LoadBatch RETURN labels(n), properties(n)"
@@ -33,10 +40,30 @@ def _told(row: list[Any]) -> str:
 def awkward_history(seed: int, name: str) -> History:
     """A history long enough for epochs, whose names are what files find hard to hold."""
     history = random_history(seed, name=name, peers=14, intervals=260)
-    for table in ("peers", "topics", "publications"):
-        for row, text in zip(history.rows[table], NAMES, strict=False):
+    for name_of in ("peers", "topics", "publications"):
+        for row, text in zip(history.rows[name_of], NAMES, strict=False):
             row["key"] = text
     for number, row in enumerate(history.rows["links"]):
         row["layer"] = NAMES[number % 5]
     facts = replace(history.facts, tables="of these rows")
     return replace(history, facts=facts, batch=1_000)
+
+
+def stored(history: History, workspace: Path) -> StoredRun:
+    """The history as a run of a workspace."""
+    facts = history.facts
+    manifest = Manifest(
+        facts.name, facts.source, (), {}, clock=facts.clock, parameters=facts.parameters
+    )
+    with writing(workspace, facts.name) as writer:
+        writer.begin(manifest)
+        entries = {}
+        for name in history.rows:
+            directory = writer.fresh_directory(name)
+            directory.mkdir(parents=True)
+            batches = [batch for _, batch in history.tables(name)]
+            rows = pa.Table.from_batches(batches, table(name).arrow)
+            pq.write_table(rows, directory / "part-0.parquet")
+            entries[name] = writer.entry(directory)
+        writer.commit(manifest.with_stage("all", entries, state="complete"))
+    return open_run(workspace, facts.name)

@@ -1,4 +1,4 @@
-"""An import makes the same graph as transactions, or none, whoever is killed on the way."""
+"""An import makes the same graph as transactions, or none; a dump comes back as it was."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphstore.admin import tools
+from graphstore.archive import dump, restore
 from graphstore.bulk import find_empty, import_run
 from graphstore.connection import connect
 from graphstore.home import ServerHome
@@ -134,3 +135,24 @@ def _kill_tools(home: Path) -> Progress:
                 process.kill()
 
     return kill
+
+
+def test_a_dump_is_all_of_it_and_comes_back(server: LocalServer, tmp_path: Path) -> None:
+    graph = loaded(server, HISTORY)
+    expected = everything(graph)
+    graph.driver.close()
+    file = tmp_path / "it.dump"
+    size = dump(server, "neo4j", file)
+    assert [size] == [path.stat().st_size for path in tmp_path.iterdir()]
+    assert file.stat().st_mode & 0o77 == 0
+    server.remove()
+    server.start()
+    (tmp_path / "cut.dump").write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(Neo4jUnavailable, match="Truncated"):
+        restore(server, "neo4j", tmp_path / "cut.dump")
+    with connect(server.start()) as driver:
+        assert find_empty(driver, "neo4j")
+    restore(server, "neo4j", file)
+    with connect(server.start()) as driver:
+        assert verify_run(driver, "neo4j", HISTORY.facts, HISTORY.tables) == []
+        assert everything(Graph(driver, "neo4j")) == expected

@@ -1,0 +1,85 @@
+"""Where a Neo4j can be stopped and started again: the workspace's own, or a container."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.service import local_server, start_local, to_write
+from cli.settings import Settings
+from model.errors import UseError
+
+if TYPE_CHECKING:
+    from graphstore.bulk import Target
+    from graphstore.connection import Connection
+    from graphstore.offline import Place
+
+Container = Annotated[
+    str | None,
+    typer.Option(
+        "--container",
+        metavar="NAME",
+        envvar="VIZPUB_NEO4J_CONTAINER",
+        help="The container in which the Neo4j of NEO4J_URI runs.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How a run gets into Neo4j."""
+
+    bulk: Annotated[
+        bool | None,
+        typer.Option(
+            "--bulk/--no-bulk",
+            help="Import into an empty Neo4j while it is stopped (default: where it pays).",
+        ),
+    ] = None
+    container: Container = None
+
+
+def stoppable(settings: Settings, container: str | None) -> Place | None:
+    """The Neo4j that commands use, if it can be stopped from here.
+
+    Raises: UseError for a container without NEO4J_URI.
+    """
+    from graphstore.connection import from_environment
+
+    given = from_environment()
+    if not container:
+        return None if given else local_server(settings)
+    if not given:
+        raise UseError(
+            f"container {container} is that of the Neo4j which NEO4J_URI names, and that is not "
+            "set; set it (and NEO4J_PASSWORD), or leave the container out"
+        )
+    from graphstore.container import Container
+
+    return Container(container, given)
+
+
+def stopping(settings: Settings, container: str | None) -> tuple[Place, Connection]:
+    """As `stoppable`, started. Raises: UseError where it is one that cannot be stopped."""
+    place = stoppable(settings, container)
+    if not place:
+        raise UseError(
+            "Neo4j is stopped for this, and the one that NEO4J_URI names cannot be stopped from "
+            "here; name its container with --container NAME, or unset NEO4J_URI for the "
+            "workspace's own"
+        )
+    return place, place.start() if container else start_local(settings)
+
+
+def target(settings: Settings, filling: Filling) -> Target:
+    """Where a run shall be loaded, started if it can be.
+
+    Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+    """
+    from graphstore.bulk import Target
+
+    place = stoppable(settings, filling.container)
+    connection = place.start() if place and filling.container else to_write(settings)
+    return Target(connection, place, filling.bulk)

@@ -1,0 +1,62 @@
+"""What is refused before a server is stopped for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from graphstore.archive import dump, restore
+from graphstore.connection import Connection
+from graphstore.offline import Tool
+from model.errors import InputError, UseError
+
+
+class Busy:
+    """A place that nobody may stop."""
+
+    def start(self) -> Connection:
+        raise AssertionError
+
+    @contextmanager
+    def stopped(self) -> Iterator[Tool]:
+        raise AssertionError
+        yield
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        raise AssertionError
+        yield
+
+
+def test_a_file_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "there"
+    file.write_text("dear")
+    with pytest.raises(UseError, match="there already"):
+        dump(Busy(), "neo4j", file)
+    assert file.read_text() == "dear"
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="cannot be written: No such file"):
+        dump(Busy(), "neo4j", tmp_path / "nowhere" / "file")
+
+
+def test_a_dump_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        dump(Busy(), "neo4j", tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"DZ", b"hello, this is no dump"])
+def test_what_is_no_dump(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match="no dump of a Neo4j database"):
+        restore(Busy(), "neo4j", tmp_path / "file")
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        restore(Busy(), "neo4j", tmp_path / "nowhere")
