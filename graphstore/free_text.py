@@ -19,6 +19,7 @@ from neo4j import Driver, Query, Record, Result, Session
 
 from graphstore import sessions
 from graphstore.queries import Answer, Limits
+from graphstore.runs import open_run
 from model.errors import Neo4jAnswer, UseError
 
 PROCEDURES = frozenset(
@@ -97,12 +98,15 @@ def streaming(
 
     A parameter given as text is read as JSON where it is JSON (`7`, `["a", "b"]`,
     `"7"` for the text 7), else as it is. Nodes come as maps of their properties, paths
-    as lists.
+    as lists. A text given for `$run` is the name of a run, which must be one to ask.
 
     Raises: UseError where the statement would do more than read the graph, is not Cypher,
-    lacks a parameter or takes too long; Neo4jUnavailable, Neo4jAnswer.
+    lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
+    Neo4jAnswer.
     """
     values = {name: _from_json(value) for name, value in given.items()}
+    if isinstance(run := values.get("run"), str):
+        open_run(driver, database, run)
     with _in_words(), sessions.reading(driver, database) as session:
         _check(session, text, values, limits)
         result = session.run(Query(text, timeout=limits.timeout_s), values)

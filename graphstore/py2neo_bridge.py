@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 from neo4j import Driver
 
 import cypher
-from graphstore import parameters
 from graphstore.connection import Connection, connect
-from graphstore.queries import shipped
+from graphstore.queries import prepared, shipped
 from graphstore.runs import LoadedRun
 from graphstore.runs import open_run as open_loaded
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
@@ -137,10 +136,9 @@ def _dtype(values: Sequence[object]) -> str:
 
 def _asked(run: BridgedRun, statement: cypher.Statement, given: Mapping[str, object]) -> list[Any]:
     """py2neo's records of one of our statements, in a session that can only read."""
-    run.loaded.facts.check_known(*statement.needs)
-    values = parameters.values(statement, given, run.loaded)
+    text, values = prepared(statement, given, run.loaded)
     with _errors(run.connection):
-        return list(run.graph.query(statement.text, values))
+        return list(run.graph.query(text, values))
 
 
 def _py2neo() -> ModuleType:

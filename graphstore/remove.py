@@ -38,11 +38,15 @@ def remove_run(driver: Driver, database: str, run: str, progress: Progress | Non
             raise UnknownName("run", run, run_names(driver, database), "vizpub query runs")
         ((peers, messages, total),) = _run(session, "rows", run=run)
         done = 0
-        progress("remove", done, total)
+        progress("remove", done, total, _told(done, total))
         for rows in _batches(session, run, peers, messages):
             done += rows
-            progress("remove", done, total)
+            progress("remove", done, total, _told(done, total))
         _run(session, "run", run=run)
+
+
+def _told(done: int, total: int) -> str:
+    return f"{done:,} of {total:,} nodes and relationships"
 
 
 def _batches(session: Session, run: str, peers: int, messages: int) -> Iterator[int]:

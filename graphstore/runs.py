@@ -55,7 +55,9 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     """
     properties = run_properties(driver, database, name)
     if properties is None:
-        raise UnknownName("run", name, run_names(driver, database), "vizpub query runs")
+        states = run_states(driver, database)
+        known = sorted(run for run, (state, _) in states.items() if state == "complete")
+        raise UnknownName("run", name, known, "vizpub query runs")
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))

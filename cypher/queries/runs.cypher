@@ -1,19 +1,18 @@
-// The runs, also those that cannot be asked yet.
+// The runs that can be asked: those that are loaded as a whole.
 //
 // -> run: its name
-// -> state: loading, complete or removing
 // -> source: what it was ingested from
 // -> protocol: that the peers spoke, null = not told
 // -> first: first interval
 // -> last: last interval
 // -> interval_us: length of an interval, null = unknown
-// -> peers: how many, null = not loaded yet
+// -> peers: how many
 // -> topics: how many
 // -> messages: how many
 // -> links: lives of links
 // -> receptions: arrivals of messages
-MATCH (r:Run)
-RETURN r.name AS run, r.state AS state, r.source AS source, r.protocol AS protocol,
+MATCH (r:Run {state: 'complete'})
+RETURN r.name AS run, r.source AS source, r.protocol AS protocol,
        r.first AS first, r.last AS last, r.tick_us * r.ticks_per_interval AS interval_us,
        r.peers AS peers, r.topics AS topics, r.messages AS messages, r.links AS links,
        r.receptions AS receptions

@@ -1,0 +1,339 @@
+"""Runs beside each other in one database: none sees or touches another, whatever is going on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from io import StringIO
+from itertools import chain, cycle, repeat
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from graphstore import remove
+from graphstore.connection import Connection
+from graphstore.free_text import free_text
+from graphstore.gexf import OverlayExport, export_message, export_overlay, export_topic
+from graphstore.load import load_run
+from graphstore.parameters import asked_of_user
+from graphstore.queries import ask, query_names, runs, shipped
+from graphstore.remove import remove_run
+from graphstore.runs import open_run
+from graphstore.verify import verify_run
+from model.errors import RunNotComplete, UnknownName
+from tests.integration.graph.conftest import Graph, History, random_history
+from tests.integration.graph.everything import everything
+from tests.integration.graph.test_schema import SAMPLES
+
+pytestmark = pytest.mark.neo4j
+
+ROOT = Path(__file__).parents[3]
+EPOCH = 3
+"""Intervals of an epoch: few, so that runs share the types of their copies too."""
+
+
+def history(seed: int, name: str, protocol: str) -> History:
+    """A run of a protocol. All name their peers, topics and messages alike."""
+    made = random_history(seed, name=name, peers=8, intervals=7)
+    return replace(made, facts=replace(made.facts, protocol=protocol))
+
+
+KEPT = [history(90, "side", "scribe"), history(91, "side-1", "poldercast")]
+"""Names that begin alike, two protocols."""
+COMING = history(92, "side-", "scribe")
+
+Questions = dict[str, Callable[[], Any]]
+"""What a run can be asked in any way there is, by name."""
+
+
+def given(asked: History, query: str) -> dict[str, Any]:
+    """What a query insists on, of what is there: from interval 3 to 5."""
+    there = sorted({row["peer"] for row in asked.alive("presence", 3)})
+    samples = {
+        "tick": chain([3], repeat(5)),
+        "peer": cycle([asked.peer(there[0]), asked.peer(there[-1])]),
+        "topic": repeat(asked.topic(2)),
+        "message": repeat(message(asked)),
+    }
+    required = [p for p in asked_of_user(shipped(query)) if not p.optional]
+    others = {type: repeat(value) for type, value in SAMPLES.items()}
+    return {p.name: next({**others, **samples}[p.type]) for p in required}
+
+
+def message(asked: History) -> str:
+    """One whose topic is known."""
+    name: str = next(p["key"] for p in asked.rows["publications"] if p["topic"] is not None)
+    return name
+
+
+def questions(graph: Graph, asked: History) -> Questions:
+    """Every query, every export, and Cypher of one's own."""
+    name, at = asked.facts.name, (graph.driver, graph.database)
+
+    def query(of: str) -> list[str]:
+        rows = ask(*at, of, given(asked, of), run=name).rows
+        if "shortest" in of and not of.startswith("all"):
+            rows = [row[:1] for row in rows]  # of paths of a length any is as good
+        return sorted(map(repr, rows))
+
+    def export(write: Callable[..., Any], *what: Any) -> str:
+        write(open_run(*at, name), *what, out := StringIO())
+        return out.getvalue()
+
+    every = OverlayExport()
+    own = "MATCH (n {run: $run}) RETURN n.key AS key ORDER BY key"
+    return {of: partial(query, of) for of in query_names() if of != "runs"} | {
+        "overlay.gexf": partial(export, export_overlay, every, None),
+        "topic.gexf": partial(export, export_topic, asked.topic(2), every, None),
+        "message.gexf": partial(export, export_message, message(asked)),
+        "own Cypher": lambda: free_text(*at, own, {"run": name}).rows,
+    }
+
+
+def answers(graph: Graph, asked: History) -> dict[str, Any]:
+    return {name: question() for name, question in questions(graph, asked).items()}
+
+
+def load(graph: Graph, loaded: History, progress: Any = None, tables: Any = None) -> None:
+    load_run(
+        graph.driver, graph.database, loaded.facts, tables or loaded.tables, progress,
+        epoch_intervals=EPOCH,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def alone(graph: Graph) -> Iterator[Mapping[str, dict[str, Any]]]:
+    """What each run answers while there is no other; afterwards all but COMING are there."""
+    found = {}
+    for each in (*KEPT, COMING):
+        graph.remove(each.facts.name)
+    for each in (*KEPT, COMING):
+        load(graph, each)
+        found[each.facts.name] = answers(graph, each)
+        graph.remove(each.facts.name)
+    for each in KEPT:
+        load(graph, each)
+    yield found
+    for each in (*KEPT, COMING):
+        graph.remove(each.facts.name)
+
+
+@pytest.fixture
+def coming(graph: Graph) -> Iterator[History]:
+    """The run that comes and goes beside the others."""
+    yield COMING
+    graph.remove(COMING.facts.name)
+
+
+class Watch:
+    """Looks, whenever it is called, at what there is to see of COMING, and at the others.
+
+    It goes on from question to question, so that after `rounds` moments each was asked.
+    """
+
+    def __init__(self, graph: Graph, alone: Mapping[str, dict[str, Any]]) -> None:
+        self.graph, self.alone, self.moments = graph, alone, 0
+        self.hidden = questions(graph, COMING)
+        self.turns = cycle(self.hidden)
+        self.others = cycle(KEPT)
+        self.kept = {each.facts.name: questions(graph, each) for each in KEPT}
+        self.half: set[bool] = set()
+
+    @property
+    def rounds(self) -> int:
+        return len(self.hidden)
+
+    def look(self) -> None:
+        self.moments += 1
+        turn, other = next(self.turns), next(self.others).facts.name
+        with pytest.raises((RunNotComplete, UnknownName)):
+            self.hidden[turn]()
+        assert self.kept[other][turn]() == self.alone[other][turn], turn
+        listed = {row[0] for row in runs(self.graph.driver, self.graph.database).rows}
+        assert COMING.facts.name not in listed
+        assert listed.issuperset(self.kept)
+        with pytest.raises(UnknownName) as unknown:
+            open_run(self.graph.driver, self.graph.database, COMING.facts.name + "x")
+        assert COMING.facts.name not in unknown.value.known
+        text = "MATCH (n) WHERE n.run = $run RETURN count(n) > 0"
+        ((there,),) = self.graph.ask(text, run=COMING.facts.name)
+        self.half.add(there)
+
+
+def test_a_run_answers_beside_others_what_it_does_alone(
+    graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
+) -> None:
+    load(graph, coming)
+    for each in (*KEPT, coming):
+        assert answers(graph, each) == alone[each.facts.name]
+    protocols = {row[0]: row[2] for row in runs(graph.driver, graph.database).rows}
+    assert {name: protocols[name] for name in alone} == {
+        each.facts.name: each.facts.protocol for each in (*KEPT, coming)
+    }
+    assert len({str(of["overlay-at"]) for of in alone.values()}) == len(alone)
+
+
+def test_a_run_that_goes_leaves_the_others_as_they_were(
+    graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
+) -> None:
+    before = everything(graph)
+    load(graph, coming)
+    assert everything(graph) > before
+    remove_run(graph.driver, graph.database, coming.facts.name)
+    assert everything(graph) == before
+    for each in KEPT:
+        assert verify_run(graph.driver, graph.database, each.facts, each.tables) == []
+
+
+def test_a_run_that_is_loading_is_seen_by_nobody(
+    graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
+) -> None:
+    """Looked for before and after every batch, as its rows are read and when they are entered."""
+    watch = Watch(graph, alone)
+
+    def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        watch.look()
+        yield from coming.tables(name)
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        watch.look()
+
+    load(graph, coming, progress, tables)
+    assert watch.moments > watch.rounds
+    assert watch.half == {False, True}
+    assert answers(graph, coming) == alone[coming.facts.name]
+
+
+def test_a_run_that_is_being_removed_is_seen_by_nobody(
+    graph: Graph,
+    alone: Mapping[str, dict[str, Any]],
+    coming: History,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remove, "ROWS_PER_BATCH", 10)
+    load(graph, coming)
+    before, watch = len(runs(graph.driver, graph.database).rows), Watch(graph, alone)
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        watch.look()
+
+    remove_run(graph.driver, graph.database, coming.facts.name, progress)
+    assert watch.moments > watch.rounds
+    assert len(runs(graph.driver, graph.database).rows) == before - 1
+
+
+LOAD = """
+import sys
+from graphstore.connection import connect, from_environment
+from tests.integration.graph.conftest import Graph
+from tests.integration.graph.test_side_by_side import COMING, load
+
+def told(step, done, total, note=""):
+    print(step, flush=True)
+    sys.stdin.readline()
+with connect(from_environment()) as driver:
+    load(Graph(driver, from_environment().database), COMING, told)
+"""
+"""A load that waits for a line after each batch."""
+
+
+@pytest.fixture
+def environment(neo4j_server: Connection) -> dict[str, str]:
+    return {
+        **os.environ,
+        "NEO4J_URI": neo4j_server.uri,
+        "NEO4J_USERNAME": neo4j_server.username,
+        "NEO4J_PASSWORD": neo4j_server.password,
+        "NEO4J_DATABASE": neo4j_server.database,
+    }
+
+
+def test_a_load_that_was_killed_is_seen_by_nobody_and_goes_on(
+    graph: Graph,
+    alone: Mapping[str, dict[str, Any]],
+    coming: History,
+    environment: dict[str, str],
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LOAD],
+        env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as child:  # fmt: skip
+        assert child.stdin
+        assert child.stdout
+        while child.stdout.readline() != "load hops\n":
+            child.stdin.write("\n")
+            child.stdin.flush()
+        child.kill()
+    watch = Watch(graph, alone)
+    watch.look()
+    assert watch.half == {True}
+    load(graph, coming)
+    assert answers(graph, coming) == alone[coming.facts.name]
+    assert verify_run(graph.driver, graph.database, coming.facts, coming.tables) == []
+
+
+REMOVE = """
+import sys
+from itertools import count
+from graphstore import remove
+from cli.main import app
+
+remove.ROWS_PER_BATCH, calls, really = 20, count(), remove._run
+def pressed(*given, **named):
+    if next(calls) == 8:
+        raise KeyboardInterrupt
+    return really(*given, **named)
+remove._run = pressed
+app(sys.argv[1:], prog_name="vizpub")
+"""
+"""A removal in which somebody presses Ctrl-C after some batches."""
+
+
+def test_an_interrupted_removal_is_shown_and_goes_on(
+    graph: Graph,
+    alone: Mapping[str, dict[str, Any]],
+    coming: History,
+    environment: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    load(graph, coming)
+    whole = everything(graph).total()
+    remove_it = ["--workspace", str(tmp_path), "runs", "remove", coming.facts.name, "--yes"]
+    code, shown = on_a_terminal([sys.executable, "-c", REMOVE, *remove_it], environment)
+    assert code == 130, shown
+    assert "nodes and relationships" in shown
+    assert "interrupted" in shown
+    assert everything(graph).total() < whole
+    watch = Watch(graph, alone)
+    watch.look()
+    assert watch.half == {True}
+    vizpub = "from cli.main import app; app()"
+    code, shown = on_a_terminal([sys.executable, "-c", vizpub, *remove_it], environment)
+    assert code == 0, shown
+    assert f"removed run '{coming.facts.name}'" in shown
+    watch.look()
+    assert watch.half == {True, False}
+
+
+def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """(exit code, what was shown)."""
+    mine, theirs = os.openpty()
+    with subprocess.Popen(
+        command,
+        env={**environment, "COLUMNS": "150", "TERM": "xterm"},
+        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+    ) as child:  # fmt: skip
+        os.close(theirs)
+        shown = bytearray()
+        with suppress(OSError):  # the terminal's end on Linux
+            while read := os.read(mine, 65_536):
+                shown += read
+        os.close(mine)
+        return child.wait(), shown.decode("utf-8")
