@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from neo4j import Driver, GraphDatabase
+from neo4j import READ_ACCESS, Driver, GraphDatabase
 from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from graphstore import sessions
@@ -128,7 +128,9 @@ def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
     except (ConfigurationError, ValueError) as error:
         raise unavailable(connection, error) from error
     try:
-        with driver.session(database=connection.database) as session:
+        with driver.session(
+            database=connection.database, default_access_mode=READ_ACCESS
+        ) as session:
             agent = session.run("RETURN 1").consume().server.agent
         check_agent(connection.uri, agent)
     except (DriverError, Neo4jError, ValueError) as error:

@@ -113,6 +113,7 @@ def test_status_tells_the_process(server: LocalServer, home: Path) -> None:
 def test_only_the_owner_reads_the_password(server: LocalServer, home: Path) -> None:
     password = home / "password"
     assert stat.S_IMODE(password.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert len(password.read_text()) == 32
     assert server.start().password not in repr(server.start())
 

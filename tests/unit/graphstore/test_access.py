@@ -1,0 +1,71 @@
+"""Who may write to Neo4j, and with what: read from the code itself, so that none is missed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cypher
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
+WRITERS = {"graphstore/load.py", "graphstore/remove.py", "graphstore/schema.py"}
+"""What makes a copy of a run, and what takes it away."""
+OPENERS = {"graphstore/connection.py", "graphstore/sessions.py"}
+"""The one makes drivers and sees that a server answers, the other gives sessions."""
+BRIDGE = "graphstore/py2neo_bridge.py"
+"""It is for another driver."""
+READING = ("browser", "queries", "read", "verify")
+WRITES = re.compile(
+    r"\b(CREATE|MERGE|SET|DELETE|REMOVE|DROP|ALTER|FOREACH|LOAD\s+CSV|IN\s+TRANSACTIONS)\b"
+)
+DYNAMIC = {"label-peers", "link-copies", "subscription-copies"}
+"""Statements that take a label or a type as a parameter: from DEGREE_CLASSES and epochs, which
+are numbers."""
+
+
+def calls(name: str) -> Iterator[tuple[str, str]]:
+    """(file, what is called there) of all calls of methods or functions of this name."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                match node:
+                    case ast.Call(func=ast.Attribute(attr=called) as function) if called == name:
+                        yield file.relative_to(ROOT).as_posix(), ast.unparse(function)
+
+
+def test_sessions_that_write_are_the_loaders_alone() -> None:
+    writing = {file for file, called in calls("writing") if called == "sessions.writing"}
+    assert writing == WRITERS
+    assert {file for file, _ in calls("execute_write")} <= WRITERS
+
+
+@pytest.mark.parametrize("name", ["driver", "session", "execute_query", "begin_transaction"])
+def test_nobody_opens_a_session_of_their_own(name: str) -> None:
+    assert {file for file, _ in calls(name)} <= {*OPENERS, BRIDGE}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [(folder, name) for folder in READING for name in cypher.names(folder)]
+)
+def test_what_is_read_with_writes_nothing(folder: str, name: str) -> None:
+    assert not WRITES.search(code(cypher.statement(folder, name).text))
+
+
+def test_labels_and_types_are_written_in_the_statements() -> None:
+    dynamic = {
+        name
+        for folder in (*READING, "load", "remove", "schema")
+        for name in cypher.names(folder)
+        if "$(" in code(cypher.statement(folder, name).text)
+    }
+    assert dynamic <= DYNAMIC
+
+
+def code(text: str) -> str:
+    """A statement without its comments and its texts."""
+    return re.sub(r"//[^\n]*|'[^']*'|\"[^\"]*\"", "", text)
