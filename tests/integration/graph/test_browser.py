@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import networkx as nx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from typer.testing import CliRunner, Result
 
+from cli.main import app
 from graphstore.connection import Connection
 from model.clock import OPEN, Clock
 from model.run import RunFacts
@@ -36,7 +37,7 @@ PATIENCE_MS = 30_000
 PUBLISHER, RENDEZVOUS, PEER = "rgb(232, 149, 106)", "rgb(0, 158, 115)", "rgb(191, 197, 204)"
 TOPIC, MESSAGE = "rgb(240, 228, 66)", "rgb(0, 114, 178)"
 
-Vizpub = Callable[..., CompletedProcess[str]]
+Vizpub = Callable[..., Result]
 
 
 def evening() -> History:
@@ -117,15 +118,12 @@ def workspace(
 
 
 @pytest.fixture(scope="module")
-def vizpub(workspace: Path, vizpub_process: Vizpub) -> Vizpub:
-    """Calls in the workspace, of its own server."""
+def vizpub(workspace: Path) -> Vizpub:
+    """Calls in the workspace, of its own server unless the environment names one."""
 
-    def call(*words: str, **environment: str) -> CompletedProcess[str]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.delenv("NEO4J_URI", raising=False)
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            return vizpub_process("--workspace", str(workspace), "neo4j", "browser", *words)
+    def call(*words: str, **environment: str) -> Result:
+        full = ["--workspace", str(workspace), "neo4j", "browser", *words]
+        return CliRunner().invoke(app, full, env={"NEO4J_URI": "", **environment})
 
     return call
 
@@ -142,7 +140,7 @@ class Told:
 @pytest.fixture(scope="module")
 def told(run: History, vizpub: Vizpub) -> Told:
     done = vizpub(RUN, "--no-open")
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     browser, guide = done.stdout.splitlines()
     return Told(browser, guide, done.stderr)
 
@@ -159,7 +157,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def guide(chromium: Browser, told: Told) -> Iterator[Page]:
     """The guide; its links are followed as a click on them would."""
-    with chromium.new_context(viewport={"width": 1100, "height": 900}) as context:
+    with chromium.new_context(viewport={"width": 1100, "height": 620}) as context:
         page = context.new_page()
         page.goto(told.guide)
         yield page
@@ -326,6 +324,9 @@ def test_what_is_typed_can_only_read(browser: Page, told: Told, graph: Graph) ->
 
 @pytest.mark.browser
 def test_the_guide_copies_queries(guide: Page, tmp_path: Path) -> None:
+    guide.get_by_role("heading", name="3 · Pictures").evaluate(
+        "heading => heading.scrollIntoView()"
+    )
     guide.screenshot(path=pictures(tmp_path) / "browser-guide.png")
     guide.context.grant_permissions(["clipboard-read", "clipboard-write"])
     button = guide.get_by_role("article").first.get_by_role("button")
@@ -354,10 +355,10 @@ def test_the_browser_of_a_server_elsewhere(
     elsewhere = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
     page = told.browser.partition("?")[0]
     done = vizpub(RUN, "--no-open", "--page", page, **elsewhere)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, told.browser), done.stderr
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, told.browser), done.stderr
     assert done.stderr.endswith("the password is that of NEO4J_PASSWORD\n")
     done = vizpub("--no-open", **elsewhere | {"NEO4J_PASSWORD": "guessed"})
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.exit_code, done.stdout) == (3, "")
     assert "wrong password" in done.stderr
 
 
@@ -373,6 +374,6 @@ def test_a_wrong_use_is_said(
     run: History, vizpub: Vizpub, words: tuple[str, ...], why: str
 ) -> None:
     done = vizpub(*words, "--no-open")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert why in done.stderr
     assert "Traceback" not in done.stderr
