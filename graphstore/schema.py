@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neo4j import Driver
+from neo4j import Driver, Query
 
 import cypher
 from graphstore import sessions
@@ -48,7 +48,9 @@ def create_indexes(driver: Driver, database: str) -> None:
     """
     _run_all(driver, database, "index-")
     with sessions.writing(driver, database) as session:
-        session.run("CALL db.awaitIndexes($seconds)", seconds=_INDEX_WAIT_S).consume()
+        # The server ends what takes longer than its own limit, if it is not told another.
+        wait = Query("CALL db.awaitIndexes($seconds)", timeout=_INDEX_WAIT_S)
+        session.run(wait, seconds=_INDEX_WAIT_S).consume()
 
 
 def _run_all(driver: Driver, database: str, prefix: str) -> None:
