@@ -27,8 +27,9 @@ def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) ->
     try:
         with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as stdout:
             with place.stopped() as tool:
-                tool.run("database", "dump", database, "--to-stdout", "--verbose", stdout=stdout)
+                tool.run("database", "dump", database, "--to-stdout", stdout=stdout)
             os.fsync(stdout.fileno())
+        _opened(new).close()  # whatever else the tool may have printed is no dump
         new.replace(file)
     except OSError as error:
         raise UseError(f"{file} cannot be written: {error.strerror}") from error
