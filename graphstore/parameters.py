@@ -7,7 +7,7 @@ The header of the query says each one's type:
     peer, topic, message   a name, as in the source → the node's key
     layers    names of layers, separated by commas
     kinds     of what lives: links, subscriptions, presence; those that the run knows
-    count     a whole number, at least 1
+    count     a whole number, from 1 to MOST
     span      a number of ticks ('3'), or as long a time ('50ms')
     direction, flag   one of the words of CHOICES
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
@@ -29,6 +29,9 @@ _OURS = ("run", "levels")
 _NAMES = ("peer", "topic", "message")
 KINDS = ("links", "subscriptions", "presence")
 """What lives from a time to another: the tables of it."""
+MOST = 1_000_000
+"""A count at most. Some queries go so many rounds at most, and Neo4j cannot be told to stop
+between rounds that find nothing."""
 CHOICES = {"direction": ("out", "in", "both"), "flag": ("yes", "no")}
 """The words that values of a type can be."""
 _WORDS = {"tick": "time", "int": "whole number", "count": "whole number"}
@@ -71,6 +74,14 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
     }
     _check_order(query, ticks, run.facts.clock)
     return {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+
+
+def default_value(parameter: Parameter, run: LoadedRun) -> Any:
+    """The value of a parameter that is left out; it is neither a time nor derived from one.
+
+    Raises: UseError where the run has not what the default names.
+    """
+    return _value(parameter, parameter.default, run, {})
 
 
 def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
@@ -123,6 +134,8 @@ def converted(type: str, given: object) -> Any:
         raise UseError(f"'{given}' is not a whole number") from None
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
+    if type == "count" and number > MOST:
+        raise UseError(f"{number} is more than {MOST:,}")
     return number
 
 

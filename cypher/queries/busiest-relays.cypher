@@ -5,7 +5,7 @@
 //
 // $run run – the run
 // $from tick ticks – begin of the stretch, inclusive
-// $to tick ticks – its end, exclusive
+// $to tick($from) ticks – its end, exclusive
 // $k count=10 peers – how many, at least 1
 //
 // -> peer: the relay

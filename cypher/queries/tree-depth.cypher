@@ -5,7 +5,7 @@
 // $run run – the run
 // $topic topic – the topic
 // $from tick ticks – the first time looked at
-// $to tick ticks – the last, inclusive
+// $to tick($from) ticks – the last, inclusive
 // $levels levels($from) – where in the index spans alive at $from can begin
 // $layers layers=tree – layers whose links lead from a child to its parent
 //

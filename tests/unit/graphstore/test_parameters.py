@@ -45,6 +45,12 @@ def test_a_count_is_at_least_one(given: object) -> None:
         converted("count", given)
 
 
+def test_a_count_ends_at_some_time() -> None:
+    assert converted("count", "1000000") == 1_000_000
+    with pytest.raises(UseError, match="1000001 is more than 1,000,000"):
+        converted("count", "1000001")
+
+
 def test_a_word_that_is_none_of_those_there_are() -> None:
     with pytest.raises(UseError, match="'up' is none of out, in, both"):
         converted("direction", "up")
