@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import cypher
 from graphstore.guide import Entry, Guide, guide_page
-from graphstore.parameters import converted
+from graphstore.parameters import default_value
 from graphstore.runs import LoadedRun, level_ranges
 from model.errors import UseError
 
@@ -220,7 +220,7 @@ class _Kit:
             return None
         try:
             values = self._values(statement)
-        except LookupError:
+        except (LookupError, UseError):
             return None
         draws = statement.folder == "browser"
         title = f"// {statement.purpose}\n"
@@ -231,7 +231,7 @@ class _Kit:
         return SavedQuery(statement.name, statement.purpose, saved + "\n", filled, draws)
 
     def _values(self, statement: cypher.Statement) -> dict[str, Any]:
-        """Raises: LookupError where there is no example of a parameter's type."""
+        """Raises: LookupError where there is no example of a parameter's type, UseError."""
         left = {kind: iter(examples) for kind, examples in self.examples.items()}
         if sum(p.type == "tick" for p in statement.parameters) == 1:
             left["tick"] = iter(self.examples["tick"][-1:])
@@ -244,18 +244,10 @@ class _Kit:
             elif p.type == "levels":
                 values[p.name] = level_ranges(self.run.levels, values[p.at])
             elif p.optional:
-                values[p.name] = None if p.default is None else self._default(p.type, p.default)
+                values[p.name] = default_value(p, self.run)
             else:
                 raise LookupError(p.name)
         return values
-
-    def _default(self, type: str, default: str) -> Any:
-        """Raises: LookupError for a layer that the run has not."""
-        if type in ("count", "int"):
-            return converted(type, default)
-        if type == "layers" and default not in self.run.layers:
-            raise LookupError(default)
-        return [default] if type == "layers" else default
 
     def parameters(self) -> str:
         """The `:param` lines of all saved queries that draw."""

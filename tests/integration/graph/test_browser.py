@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import networkx as nx
@@ -15,6 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from cypher import names
+from graphstore.browser_kit import PICTURES
 from graphstore.connection import Connection
 from model.clock import OPEN, Clock
 from model.run import RunFacts
@@ -335,6 +338,31 @@ def test_the_guide_copies_queries(guide: Page, tmp_path: Path) -> None:
     text = guide.evaluate("navigator.clipboard.readText()")
     assert text.startswith("// The overlay at a time")
     assert "MATCH (run:Run {key: 'evening'})" in text
+
+
+def test_every_saved_query_can_be_asked(told: Told, graph: Graph) -> None:
+    folder = Path(told.guide.removeprefix("file://")).parent
+    lines = re.findall(r"^:param (\w+) => (.+);$", (folder / "parameters.cypher").read_text(), re.M)
+    values = {name: graph.ask(f"RETURN {value}")[0][0] for name, value in lines}
+    for path in folder.glob("*-*.cypher"):
+        rows = graph.ask(path.read_text("utf-8"), **values)
+        assert rows or path.name.startswith("ask-"), f"{path.name} draws nothing"
+    found = {path.stem for path in folder.glob("*-*.cypher")}
+    shipped = {*(f"draw-{n}" for n in PICTURES), *(f"ask-{n}" for n in names("queries"))}
+    assert shipped - found == {"ask-tree-depth"}, "the run has no links of the layer tree"
+    assert found <= shipped
+
+
+def test_of_what_a_run_has_not_there_is_no_picture(
+    run: History, loaded: Callable[[History], History], vizpub: Vizpub
+) -> None:
+    bare = {name: run.rows[name][:1] for name in ("peers", "presence")}
+    facts = replace(run.facts, name="bare", known=("peers", "presence", "links"))
+    loaded(History(facts, bare))
+    done = vizpub("bare", "--no-open")
+    assert done.exit_code == 0, done.stderr
+    folder = Path(done.stdout.splitlines()[1].removeprefix("file://")).parent
+    assert [path.name for path in folder.glob("draw-*")] == ["draw-overlay.cypher"]
 
 
 def test_the_command_says_where_the_password_is_and_not_what(
