@@ -84,14 +84,6 @@ def default_value(parameter: Parameter, run: LoadedRun) -> Any:
     return _value(parameter, parameter.default, run, {})
 
 
-def default_value(parameter: Parameter, run: LoadedRun) -> Any:
-    """The value of a parameter that is left out; it is neither a time nor derived from one.
-
-    Raises: UseError where the run has not what the default names.
-    """
-    return _value(parameter, parameter.default, run, {})
-
-
 def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
     for p in query.parameters:
         if p.type == "tick" and p.at and ticks[p.name] < ticks[p.at]:
