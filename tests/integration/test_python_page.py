@@ -1,0 +1,87 @@
+"""What docs/python.md shows of Python does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+import pytest
+
+from graphstore.connection import Connection, connect
+from graphstore.load import load_run
+from graphstore.remove import remove_run
+from graphstore.runs import run_properties
+from ingest.frames import Frame
+from ingest.run import Run
+from tests.integration.ingested import Ingested
+
+pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
+
+PAGE = (Path(__file__).parents[2] / "docs/python.md").read_text("utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+RUN = "gossipsub"
+
+
+@pytest.fixture
+def _in_neo4j(ingested: Ingested, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The run in the Neo4j of the tests, which the environment names."""
+    for name in ("uri", "username", "password", "database"):
+        monkeypatch.setenv(f"NEO4J_{name.upper()}", getattr(neo4j_server, name))
+    run = ingested.run(RUN)
+    with connect(neo4j_server) as driver:
+        if run_properties(driver, neo4j_server.database, RUN):
+            remove_run(driver, neo4j_server.database, RUN)
+        load_run(driver, neo4j_server.database, run.facts, run.row_groups)
+        yield
+        remove_run(driver, neo4j_server.database, RUN)
+
+
+@pytest.mark.usefixtures("_in_neo4j")
+def test_its_code_runs(ingested: Ingested, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vizpub-data").symlink_to(ingested.workspace, target_is_directory=True)
+    names: dict[str, Any] = {}
+    for block in BLOCKS:
+        exec(compile(block, "docs/python.md", "exec"), names)
+    assert (tmp_path / "series.png").stat().st_size
+    assert isinstance(names["frame"], Frame)
+    run, at = names["run"], 49
+    overlay = run.overlay(at).to_networkx()
+    assert names["kept_apart"].number_of_edges() == len(run.overlay(at))
+    ((hops, path),) = names["answer"].rows
+    assert hops == nx.shortest_path_length(overlay, names["alice"], names["bob"])
+    assert (path[0], path[-1]) == (names["alice"], names["bob"])
+    mesh = run.overlay(at, ["mesh"])
+    assert len(names["overlay"].nodes) == len(mesh.peers)
+    assert len(names["overlay"].relationships) == len(mesh)
+    degrees = dict(overlay.to_undirected().degree())
+    assert names["hubs"]["degree"].tolist() == sorted(degrees.values(), reverse=True)[:5]
+    assert isinstance(names["named"], pd.DataFrame)
+    assert {*names["named"]["p.name"]} <= {*run.peers}
+
+
+def a_message(run: Run) -> str:
+    name: str = run.metrics("messages")["message_name"][0].as_py()
+    return name
+
+
+@pytest.mark.parametrize(
+    ("row", "ask"),
+    [
+        ("overlay, topic", lambda run: run.overlay(49)),
+        ("overlay, topic", lambda run: run.topic("news", 49)),
+        ("their `peers`", lambda run: run.overlay(49).peers),
+        ("their `peers`", lambda run: run.topic("news", 49).peers),
+        ("tree", lambda run: run.tree(a_message(run))),
+        ("its `peers`", lambda run: run.tree(a_message(run)).peers),
+    ],
+)  # fmt: skip
+def test_the_columns_of_frames_are_those_of_the_page(
+    ingested: Ingested, row: str, ask: Any
+) -> None:
+    (told,) = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", PAGE, re.M)
+    assert re.findall(r"`(\w+)`", told) == ask(Run(ingested.run(RUN))).columns
