@@ -34,7 +34,12 @@ MOST = 1_000_000
 between rounds that find nothing."""
 CHOICES = {"direction": ("out", "in", "both"), "flag": ("yes", "no")}
 """The words that values of a type can be."""
-_WORDS = {"tick": "time", "int": "whole number", "count": "whole number"}
+_WORDS = {
+    "tick": "time",
+    "span": "time or ticks",
+    "int": "whole number",
+    "count": "whole number",
+}
 """What types are called to people, where the header has another word."""
 
 
