@@ -52,6 +52,11 @@ class ServerHome:
         return self.path / "logs" / "console.log"
 
     @property
+    def debug_log(self) -> Path:
+        """What the server told of its databases."""
+        return self.log.with_name("debug.log")
+
+    @property
     def password_file(self) -> Path:
         """The password of the user `neo4j`, for its owner's eyes only."""
         return self.path / "password"

@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from errno import ENOSPC
 from pathlib import Path
 from typing import Literal
 
 import psutil
 from filelock import FileLock
-from neo4j.exceptions import AuthError
+from neo4j.exceptions import AuthError, DatabaseUnavailable
 
 from graphstore.admin import (
     LOCAL,
@@ -31,12 +30,14 @@ from graphstore.admin import (
 )
 from graphstore.connection import Connection, connect, from_home
 from graphstore.home import HOST, ServerHome, ServerState
-from graphstore.offline import gist
+from graphstore.offline import ROOM, gist
 from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from model.artifacts import Progress, jar_set
 from model.errors import Neo4jUnavailable, UseError
 
 _START_S = 180
+_SETTLE_S = 5
+"""How long a database may be unavailable in a server that answers."""
 _STOP_S = 30
 _POLL_S = 0.05
 _SAME_S = 2.0
@@ -180,7 +181,9 @@ class LocalServer:
         """Begin the server's process and write down which it is."""
         free = shutil.disk_usage(self._home.path).free
         if free < _ROOM_BYTES:
-            raise OSError(ENOSPC, f"{free / 1e6:.0f} MB left on the disk", str(self._home.path))
+            left, needed = free // 1_000_000, _ROOM_BYTES // 1_000_000
+            why = f"its disk has {left} MB left, and a start needs {needed}"
+            raise Neo4jUnavailable(LOCAL, why, ROOM)
         tool = local_tool(self._home, progress)
         end_tools(self._home)
         settle(self._home)
@@ -235,22 +238,25 @@ class LocalServer:
                 f"process {process.pid} serves {self._home.path}, which lacks its own files",
                 f"end it: kill {process.pid}",
             )
-        deadline = time.monotonic() + _START_S
+        deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
             if not _alive(process):
-                raise self._failed(connection, "it ended while starting")
+                raise self._failed(connection, "it ended while starting", log)
             try:
                 connect(connection).close()
                 return connection
             except Neo4jUnavailable as error:
                 if isinstance(error.__cause__, AuthError):
                     raise self._locked_out(connection) from error
+                if isinstance(error.__cause__, DatabaseUnavailable):
+                    # Bolt answers when the databases have started, or have failed to.
+                    deadline = min(deadline, time.monotonic() + _SETTLE_S)
+                    log = self._home.debug_log
             time.sleep(_POLL_S)
         self._stop()
-        raise self._failed(connection, f"it did not answer within {_START_S} s")
+        raise self._failed(connection, "its database did not start", log)
 
-    def _failed(self, connection: Connection, what: str) -> Neo4jUnavailable:
-        log = self._home.log
+    def _failed(self, connection: Connection, what: str, log: Path) -> Neo4jUnavailable:
         return Neo4jUnavailable(
             connection.uri,
             f"{what}: {gist(log.read_text('utf-8', 'replace'))}",

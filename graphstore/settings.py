@@ -75,6 +75,9 @@ def settings(profile: Profile) -> dict[str, str]:
         # needs is kept, and nothing is taken in advance (half a gigabyte otherwise).
         "db.tx_log.preallocate": "false",
         "db.tx_log.rotation.retention_policy": "keep_none",
+        # A disk that fills up cuts the log off in a transaction: it is forgotten, and the
+        # server starts again. A load notices by its ledger, and enters it once more.
+        "internal.dbms.tx_log.fail_on_corrupted_log_files": "false",
         # LOAD CSV reads no file and, as all addresses are blocked, no page.
         "dbms.security.allow_csv_import_from_file_urls": "false",
         "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
