@@ -97,9 +97,12 @@ def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
     vizpub rebuild monday
     ```
     """
+    from graphstore.bulk import require_alone
     from ingest.store import open_run
 
     stored = open_run(settings.workspace, run)
     with connected(target(settings, filling).connection) as neo4j:
+        if filling.bulk:
+            require_alone(neo4j.driver, neo4j.database, run)
         neo4j.remove(run, settings)
     load_stored(settings, stored, filling)

@@ -60,13 +60,17 @@ class Emptiness:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run shall be loaded, and how."""
+    """Where a run shall be loaded, and how. Raises: UseError for what cannot be done."""
 
     connection: Connection
     place: Place | None = None
     """Where its server can be stopped; null where nobody can."""
     bulk: bool | None = None
     """Whether to import; null = where it can be done and pays."""
+
+    def __post_init__(self) -> None:
+        if self.bulk and not self.place:
+            raise UseError(_NO_PLACE)
 
 
 def load(
@@ -79,8 +83,6 @@ def load(
     connection = target.connection
     if target.place and _imported(target, target.place, facts, tables, progress):
         connection = target.place.start()  # its port may be another one now
-    elif target.bulk and not target.place:
-        raise UseError(_NO_PLACE)
     with connect(connection) as driver:
         return load_run(driver, connection.database, facts, tables, progress)
 
@@ -140,6 +142,15 @@ def not_empty(driver: Driver, database: str) -> UseError:
     runs = run_names(driver, database)
     there = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that are no run's"
     return UseError(f"--bulk fills an empty Neo4j, and this one has {there}; load without it")
+
+
+def require_alone(driver: Driver, database: str, run: str) -> None:
+    """Raises: UseError where a database will not be empty when the run is removed."""
+    if others := [name for name in run_names(driver, database) if name != run]:
+        raise UseError(
+            f"--bulk fills an empty Neo4j, and this one has other runs ({', '.join(others)}); "
+            "rebuild without it"
+        )
 
 
 def import_run(

@@ -1,0 +1,53 @@
+"""Which Neo4j can be stopped, and what is said of one that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def vizpub(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    monkeypatch.delenv("VIZPUB_NEO4J_CONTAINER", raising=False)
+    monkeypatch.delenv("NEO4J_URI", raising=False)
+    return lambda *words: CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+
+
+@pytest.fixture
+def elsewhere(vizpub: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls with a Neo4j that nobody here can stop."""
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
+    monkeypatch.setenv("NEO4J_PASSWORD", "secret")
+    return vizpub
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["load monday --bulk", "rebuild monday --bulk", "neo4j dump", "neo4j restore it --yes"],
+)
+def test_one_that_cannot_be_stopped(elsewhere: Call, words: str) -> None:
+    refused = elsewhere(*words.split())
+    assert refused.exit_code == 2
+    assert "cannot be stopped from here; name its container with --container NAME" in refused.stderr
+
+
+@pytest.mark.parametrize("words", ["load monday", "neo4j dump", "neo4j restore it --yes"])
+def test_a_container_without_an_address(vizpub: Call, words: str) -> None:
+    refused = vizpub(*words.split(), "--container", "box")
+    assert refused.exit_code == 2
+    assert "container box is that of the Neo4j which NEO4J_URI names" in refused.stderr
+
+
+def test_no_docker(elsewhere: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("VIZPUB_NEO4J_CONTAINER", "box")
+    refused = elsewhere("load", "monday", "--bulk")
+    assert refused.exit_code == 2
+    assert "container box cannot be reached: there is no docker command here" in refused.stderr
