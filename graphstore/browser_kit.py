@@ -98,6 +98,7 @@ class SavedQuery:
 
     name: str
     title: str
+    """The first sentence of its purpose."""
     text: str
     """As it is saved: with `$parameters`, where it draws."""
     filled: str
@@ -228,7 +229,8 @@ class _Kit:
         body = "\n".join(lines)
         filled = title + _PARAMETER.sub(lambda match: literal(values[match[1]]), body)
         saved = title + body if draws else filled
-        return SavedQuery(statement.name, statement.purpose, saved + "\n", filled, draws)
+        sentence = statement.purpose.partition(". ")[0].rstrip(".")
+        return SavedQuery(statement.name, sentence, saved + "\n", filled, draws)
 
     def _values(self, statement: cypher.Statement) -> dict[str, Any]:
         """Raises: LookupError where there is no example of a parameter's type, UseError."""
