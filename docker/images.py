@@ -130,8 +130,9 @@ def _wheels(lock: str) -> Files:
         (folder / "complete").touch()
     own = cache_path() / "wheels" / "vizpub"
     _pip_wheel(own, "--no-build-isolation", str(ROOT))
-    found = [*folder.glob("*.whl"), max(own.glob("*.whl"), key=lambda path: path.stat().st_mtime)]
-    return {f"wheels/{path.name}": path for path in found}
+    ours = max(own.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    locked = {f"locked/{path.name}": path for path in folder.glob("*.whl")}
+    return locked | {f"own/{ours.name}": ours}
 
 
 def _pip_wheel(folder: Path, *words: str) -> None:
@@ -182,8 +183,19 @@ def _label(tag: str) -> str:
     return shown.stdout.strip()
 
 
+def find_engine() -> None:
+    """End with a message where no Docker engine answers."""
+    try:
+        asked = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        sys.exit("there is no docker command here: install Docker to build the images")
+    if asked.returncode:
+        sys.exit(f"{asked.stderr.strip()}\nstart a Docker engine to build the images")
+
+
 IMAGES = {"neo4j": neo4j, "vizpub": vizpub}
 
 if __name__ == "__main__":
+    find_engine()
     for name in sys.argv[1:] or IMAGES:
         build(IMAGES[name]())

@@ -26,13 +26,13 @@ configure() {
 
 setting() { sed -n "s/^$1=//p" "$NEO4J_CONF/neo4j.conf"; }
 
-# The tool reads the password from a file, so that nobody sees it in the process list.
+# The tool reads the password as from a file, so that nobody sees it in the process list. There,
+# arguments are quoted, and another file would be read where one begins with a single @.
 set_first_password() {
-    local file
-    file=$(umask 077 && mktemp)
-    printf '%s' "${NEO4J_AUTH#neo4j/}" >"$file"
-    neo4j-admin dbms set-initial-password "@$file" >/dev/null
-    rm "$file"
+    local password=${NEO4J_AUTH#neo4j/}
+    password=${password//\\/\\\\}
+    password=${password//\"/\\\"}
+    neo4j-admin dbms set-initial-password "@"<(printf -- '-- "%s"' "${password/#@/@@}") >/dev/null
 }
 
 if [ -n "${NEO4J_AUTH_FILE:-}" ]; then

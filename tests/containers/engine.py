@@ -17,10 +17,14 @@ from model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
+    from testcontainers.core.network import Network
 
 NEO4J = "vizpub/neo4j:5.26"
 VIZPUB = "vizpub/vizpub"
 PASSWORD = "vizpub-tests"
+WORD = "Xq7mTZ"
+"""Stands in no other text than the secret."""
+SECRET = f"""@ '{WORD}' of "a" \\file #1"""
 _READY_S = 120
 _RUNNING: list[DockerContainer] = []
 
@@ -31,15 +35,29 @@ class NoContainers(Exception):
 
 def container(image: str, **environment: str) -> DockerContainer:
     """A container to be started. Raises: NoContainers without an engine or the image."""
-    _look_for(image)
+    look_for(image)
+    _use_this_machine_only()
+    from testcontainers.core.container import DockerContainer
+
+    return DockerContainer(image).with_envs(**environment)
+
+
+def network() -> Network:
+    """A network of its own, to be created. Raises: NoContainers without an engine."""
+    look_for(NEO4J)
+    _use_this_machine_only()
+    from testcontainers.core.network import Network
+
+    return Network()
+
+
+def _use_this_machine_only() -> None:
+    """Set testcontainers up, before it is imported."""
     # The container that would clean up after a killed session comes from a registry.
     os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
     # Ports are mapped to this machine; the bridge's addresses need not be reachable.
     os.environ["TESTCONTAINERS_HOST_OVERRIDE"] = "127.0.0.1"
     os.environ["TESTCONTAINERS_CONNECTION_MODE"] = "docker_host"
-    from testcontainers.core.container import DockerContainer
-
-    return DockerContainer(image).with_envs(**environment)
 
 
 def neo4j(**environment: str) -> DockerContainer:
@@ -47,21 +65,29 @@ def neo4j(**environment: str) -> DockerContainer:
     profile = PROFILES["test"]
     if "NEO4J_AUTH_FILE" not in environment:
         environment = {"NEO4J_AUTH": f"neo4j/{PASSWORD}"} | environment
-    return container(
+    made = container(
         NEO4J,
-        JDK_JAVA_OPTIONS=" ".join(profile.jvm),
-        NEO4J_server_memory_heap_max__size="512m",
+        NEO4J_server_jvm_additional=" ".join(profile.jvm),
         NEO4J_server_memory_pagecache_size=profile.page_cache,
         **environment,
-    ).with_exposed_ports(7687)
+    )
+    # Any port, of this machine only, whose password everybody knows.
+    made.ports["7687/tcp"] = ("127.0.0.1", None)  # type: ignore[assignment]
+    return made
 
 
 @contextmanager
 def started(container: DockerContainer) -> Iterator[DockerContainer]:
-    """Running for the length of the block; removed with its volumes after it."""
+    """Running for the length of the block; removed with its volumes after it.
+
+    What goes wrong in the block is told with the container's log.
+    """
     _RUNNING.append(container)
     try:
         yield container.start()
+    except Exception as error:
+        error.add_note(f"log of {container.image}:\n{logs(container)}")
+        raise
     finally:
         _RUNNING.remove(container)
         container.stop()
@@ -101,8 +127,8 @@ def pytest_runtest_makereport(
     return report
 
 
-def _look_for(image: str) -> None:
-    """Raises: NoContainers."""
+def look_for(image: str) -> None:
+    """Raises: NoContainers without an engine or the image."""
     try:
         looked = subprocess.run(
             ["docker", "image", "inspect", "-f", "{{.Id}}", image],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,16 +42,13 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
 
 
 class Killer:
-    """Kills the server a moment after a step has begun, once."""
+    """Kills a moment after a step has begun, once."""
 
-    def __init__(self, server: LocalServer, step: str, after: float) -> None:
-        pid = server.status().pid
-        assert pid
-        self.process = psutil.Process(pid)
+    def __init__(self, kill: Callable[[], None], step: str, after: float) -> None:
         self.step, self.begun = step, False
-        self.timer = threading.Timer(after, self.process.kill)
+        self.timer = threading.Timer(after, kill)
 
-    def __call__(self, step: str, done: int, total: int) -> None:
+    def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
         if step == self.step and not self.begun:
             self.begun = True
             self.timer.start()
@@ -72,13 +69,15 @@ def test_a_load_survives_its_server(server: LocalServer) -> None:
     base = random_history(70, name="killed", peers=60, intervals=30)
     history = replace(base, batch=20)
     for step in KILL_IN:
-        killer = Killer(server, step, random_.uniform(0, 0.1))
+        connection = server.start()
+        process = psutil.Process(server.status().pid)
+        killer = Killer(process.kill, step, random_.uniform(0, 0.1))
         with (
-            impatient(server.start()) as driver,
+            impatient(connection) as driver,
             pytest.raises(Neo4jUnavailable, match="run the same command again"),
         ):
             load_run(driver, "neo4j", history.facts, history.tables, killer)
-        killer.process.wait(30)
+        process.wait(30)
         with impatient(server.start()) as driver:
             graph = Graph(driver, "neo4j")
             found = relationships(graph, "killed")

@@ -1,0 +1,132 @@
+"""The Neo4j image: set like the local server, keeps data and secrets, stops and is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from graphstore.connection import connect
+from graphstore.load import load_run
+from graphstore.settings import PROFILES, settings
+from graphstore.verify import verify_run
+from model.errors import Neo4jUnavailable
+from tests.containers.engine import NEO4J, SECRET, WORD, answering, logs, neo4j, started
+from tests.integration.graph.conftest import Graph, random_history
+from tests.integration.graph.test_kill import Killer, impatient
+from tests.integration.graph.test_load import ledger, relationships
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
+
+pytestmark = pytest.mark.containers
+
+
+def run_in(container: DockerContainer, *words: str) -> str:
+    done = container.exec(list(words))
+    assert done.exit_code == 0, done.output
+    return done.output.decode()
+
+
+def test_it_is_set_like_the_local_server(server: DockerContainer) -> None:
+    wanted = settings(PROFILES["test"]) | {"db.lock.acquisition.timeout": "7s"}
+    conf = run_in(server, "cat", "/var/lib/neo4j/conf/neo4j.conf").splitlines()
+    found = dict(line.split("=", 1) for line in conf)
+    assert {name: found[name] for name in wanted} == wanted
+    assert len(found) == len(conf), "Neo4j does not start with a setting that is said twice"
+
+
+def test_a_setting_of_the_environment_holds(server: DockerContainer) -> None:
+    with connect(answering(server, SECRET)) as driver:
+        shown = driver.execute_query(
+            "SHOW SETTINGS 'db.lock.acquisition.timeout' YIELD value", database_="neo4j"
+        )
+    assert shown.records[0]["value"] == "7s"
+
+
+def test_its_processes_are_not_roots(server: DockerContainer) -> None:
+    assert run_in(server, "id", "-u").strip() == "7474"
+    assert run_in(server, "stat", "-c", "%u", "/proc/1").strip() == "7474"
+
+
+def test_nobody_sees_the_secret_of_a_file(server: DockerContainer) -> None:
+    attributes = server.get_wrapped_container().attrs
+    assert "NEO4J_AUTH_FILE" in str(attributes)
+    assert WORD not in json.dumps(attributes)
+    assert WORD not in run_in(server, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert WORD not in run_in(server, "cat", "/proc/1/environ")
+    assert WORD not in logs(server)
+
+
+def test_the_health_check_finds_it_well(server: DockerContainer) -> None:
+    run_in(server, "healthy")
+
+
+def test_the_administration_tool_is_there(server: DockerContainer) -> None:
+    assert run_in(server, "neo4j-admin", "--version").startswith("5.26.")
+
+
+def test_it_keeps_data_stops_tidily_and_lends_its_volume(server: DockerContainer) -> None:
+    with connect(answering(server, SECRET)) as driver:
+        driver.execute_query("CREATE (:Kept {of: 'before'})", database_="neo4j")
+    wrapped = server.get_wrapped_container()
+    wrapped.stop()
+    wrapped.reload()
+    assert wrapped.attrs["State"]["ExitCode"] == 0
+    assert "Stopped." in logs(server)
+    assert "neo4j" in admin(server, "database", "info", "neo4j")
+    wrapped.start()
+    with connect(answering(server, SECRET)) as driver:
+        found = driver.execute_query("MATCH (k:Kept) RETURN k.of AS of", database_="neo4j")
+    assert [record["of"] for record in found.records] == ["before"]
+
+
+def admin(server: DockerContainer, *words: str) -> str:
+    """What the tool says in a container of its own, with the volume of a stopped server."""
+    volume = ["--volumes-from", server.get_container_id()]
+    command = ["docker", "run", "--rm", *volume, NEO4J, "neo4j-admin", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"),
+    [
+        ({"NEO4J_AUTH": "neo4j"}, "NEO4J_AUTH must be"),
+        ({"NEO4J_AUTH": "neo4j/short"}, "at least 8 characters"),
+        ({"NEO4J_AUTH_FILE": "/nowhere"}, "/nowhere cannot be read by uid 7474"),
+    ],
+    ids=str,
+)
+def test_it_tells_what_is_wrong_with_a_password(auth: dict[str, str], told: str) -> None:
+    with started(neo4j(**auth)) as container:
+        assert container.wait() != 0
+        assert told in logs(container)
+
+
+def test_a_load_survives_its_container(server: DockerContainer) -> None:
+    history = replace(random_history(71, name="killed", peers=60, intervals=30), batch=20)
+    wrapped = server.get_wrapped_container()
+    killer = Killer(wrapped.kill, "load links", after=0.05)
+    with (
+        impatient(answering(server, SECRET)) as driver,
+        pytest.raises(Neo4jUnavailable, match="run the same command again"),
+    ):
+        load_run(driver, "neo4j", history.facts, history.tables, killer)
+    killer.timer.join()
+    assert wrapped.wait()["StatusCode"] == 128 + signal.SIGKILL
+    wrapped.start()
+    with impatient(answering(server, SECRET)) as driver:
+        graph = Graph(driver, "neo4j")
+        found, entered = relationships(graph, "killed"), ledger(graph, "killed")
+        assert {name: entered.get(name, 0) for name in found} == found
+        assert 0 < found["links"] < len(history.rows["links"])
+        load_run(driver, "neo4j", history.facts, history.tables)
+        assert verify_run(driver, "neo4j", history.facts, history.tables) == []
+        found = relationships(graph, "killed")
+        graph.remove("killed")
+    assert found["links"] == len(history.rows["links"])
+    assert found["hops"] + found["reached"] == len(history.rows["receptions"])
