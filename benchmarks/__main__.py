@@ -9,6 +9,7 @@ import time
 from benchmarks import results
 from benchmarks.appended import append
 from benchmarks.growth import growth
+from benchmarks.loading import loading
 from benchmarks.page import write_page
 from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
 from benchmarks.sizes import SIZES
@@ -25,7 +26,7 @@ USUAL: dict[str, Part] = {
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
-MORE: dict[str, Part] = {"growth": growth, "append": append}
+MORE: dict[str, Part] = {"growth": growth, "append": append, "loading": loading}
 """Measured where they are asked for: they take as long as all others."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks import results
 from benchmarks.growth import AXES, COSTS, draw, exponent
+from benchmarks.loading import took
 from benchmarks.results import Results
 from benchmarks.sizes import SIZES, Size
 from benchmarks.variants import VARIANTS
@@ -34,6 +35,8 @@ _ISLANDS = {
     "duckdb": "DuckDB",
     "vizpub": "vizpub, Spark in local mode (`coalesce`)",
 }
+
+_WAYS_IN = {"bolt": "transactions (`--no-bulk`)", "bulk": "import (`--bulk`)"}
 
 Part = Mapping[str, Json]
 
@@ -65,6 +68,7 @@ def _sections(parts: Part, size: Size) -> list[str]:
         _ingest(parts),
         _append(parts, size.intervals),
         _growth(parts, size),
+        _loading(parts),
         _circumstances(parts),
     ]
 
@@ -232,6 +236,29 @@ def _growth(parts: Part, size: Size) -> str:
         exponents = (f"**{exponent(points, axis, cost):.2f}**" for cost in COSTS)
         text += "\n" + table([axis, *COSTS.values()], [*rows, ["**exponent**", *exponents]])
     return text
+
+
+def _loading(parts: Part) -> str:
+    """Into Neo4j, in both ways."""
+    if "loading" not in parts:
+        return ""
+    told = parts["loading"]
+    facts, slowest = told["facts"], took(told, "bolt", "mean", entering=True)
+    relationships = sum(facts["relationships"].values())
+    rows = []
+    for way, label in _WAYS_IN.items():
+        entering = took(told, way, "mean", entering=True)
+        rate = [number(relationships / entering), f"{slowest / entering:.2g}×"]
+        rest = [took(told, way, "mean"), took(told, way, "cpu_mean")]
+        rows.append([label, number(entering), *rate, *map(number, rest)])
+    header = ["way", "s until all is there", "relationships/s", "×"]
+    header += ["s with indexes and verification", "processor, s"]
+    return (
+        "### Loading into Neo4j\n\n"
+        f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
+        f"copies by epoch {relationships:,} relationships, into an empty local server; an import "
+        f"with what it takes to stop and start.\n\n{table(header, rows)}"
+    )
 
 
 def growth_figure(name: str) -> str:

@@ -1,0 +1,55 @@
+"""One run into Neo4j in both ways, each into an empty server of the same making.
+
+python -m benchmarks.loaded TOLD.json FOLDER WORKSPACE
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.ingested import RUN
+from benchmarks.steps import Steps
+from graphstore.bulk import Target, load
+from graphstore.connection import connect
+from graphstore.server import LocalServer
+from ingest.store import StoredRun, open_run
+from model.errors import CheckFailed
+
+WAYS = {"bolt": False, "bulk": True}
+"""Transactions, or an import."""
+_KINDS = """
+MATCH ()-[r]->() RETURN type(r) =~ '.*_E[0-9]+' AS copies, count(r) AS relationships
+"""
+
+
+def main() -> None:
+    """Load, and tell what every step took. Raises: CheckFailed where the ways differ."""
+    told, folder, workspace = (Path(word) for word in sys.argv[1:])
+    run, steps = open_run(workspace, RUN), Steps()
+    found = {way: _loaded(run, folder / way, way, steps) for way in WAYS}
+    if found["bolt"] != found["bulk"]:
+        raise CheckFailed("an import made another graph", [str(found)])
+    steps.write(told, "neo4j", "pyarrow", **found["bulk"])
+
+
+def _loaded(run: StoredRun, home: Path, way: str, steps: Steps) -> dict[str, Any]:
+    """How many nodes and relationships there are then."""
+    server = LocalServer(home)
+    try:
+        target = Target(server.start(), server, WAYS[way])
+        loaded = load(
+            target, run.facts, run.row_groups, lambda step, *_: steps.at(f"{way}: {step}")
+        )
+        steps.at("count")
+        with connect(server.start()) as driver:
+            kinds = driver.execute_query(_KINDS, database_="neo4j").records
+    finally:
+        server.remove()
+    return {**asdict(loaded), "relationships": {str(row[0]): row[1] for row in kinds}}
+
+
+if __name__ == "__main__":
+    main()
