@@ -7,18 +7,34 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
+# Each process of the tests has a Spark and a Neo4j of its own: some 3 GB.
+TEST_PROCESSES ?= 2
 CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
-.PHONY: help demo test check bench
+.PHONY: help demo test images test-containers check bench
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
 	@$(BIN)/vizpub demo
 
 test: .venv/ready ## Run every test
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(PYTEST_ARGS)
+
+images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
+	@$(BIN)/python docker/images.py
+
+# What tells most about a server; all else that speaks Neo4j is in `make test`.
+SERVER_TESTS := $(patsubst %,tests/integration/graph/test_%.py,\
+	schema load verify remove queries questions questions_of_runs readings)
+
+# Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
+test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
+	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
+		$(BIN)/python docker/images.py; fi
+	@env -u NEO4J_URI VIZPUB_TEST_NEO4J=container REQUIRE_NEO4J=$$REQUIRE_CONTAINERS \
+		$(BIN)/python -m pytest $(PYTEST_ARGS) $(SERVER_TESTS) tests/containers
 
 check: .venv/ready ## Lint, types, import rules, layout
 	$(BIN)/ruff check .

@@ -19,8 +19,19 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+SHARED_RUNS = "ingested"
+"""A fixture that is dear, and used in several files."""
+
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes (`-n 2 --dist loadgroup`) a file stays in one, for its fixtures."""
+    for item in items:
+        shares = SHARED_RUNS in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group(SHARED_RUNS if shares else str(item.path)))
 
 
 @pytest.fixture(scope="session")
