@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,27 @@ if TYPE_CHECKING:
 __all__ = ["pytest_runtest_makereport"]
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup() -> Iterator[None]:
+@contextmanager
+def _skipping() -> Iterator[None]:
+    """Without containers a test is skipped, or fails with REQUIRE_CONTAINERS=1."""
     try:
         yield
     except NoContainers as reason:
         if os.environ.get("REQUIRE_CONTAINERS") == "1":
             pytest.fail(f"REQUIRE_CONTAINERS is set and none can be had: {reason}", pytrace=False)
         pytest.skip(f"no containers: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    with _skipping():
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    with _skipping():
+        yield
 
 
 @pytest.fixture(scope="session")
