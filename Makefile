@@ -20,7 +20,7 @@ demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file
 	@$(BIN)/vizpub demo
 
 test: .venv/ready ## Run every test
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py

@@ -7,7 +7,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SHARED_RUNS = "ingested"
-"""A fixture that is dear, and used in several files."""
+OF_SHARED_RUNS = ("test_pipeline", "test_notebook", "test_python_page")
+"""What looks at the runs of tests/integration/ingested.py, which are dear."""
 
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes (`-n 2 --dist loadgroup`) a file stays in one, for its fixtures."""
-    for item in items:
-        shares = SHARED_RUNS in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group(SHARED_RUNS if shares else str(item.path)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With several processes (`-n 2`) a file stays in one of them, for its fixtures."""
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "shared runs" if Path(file).stem in OF_SHARED_RUNS else str(file)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")
