@@ -123,8 +123,9 @@ def remove(
     """
     from cli.service import remove_from_neo4j
     from ingest.store import remove_run, run_names
+    from model.run import check_run_name
 
-    stored = run in run_names(settings.workspace)
+    stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:
         typer.confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?", abort=True)
     # First the copy: what is left of an interrupted removal can be removed again.
