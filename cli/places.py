@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.service import local_server, start_local, to_write
+from cli.service import local_server, start_local
 from cli.settings import Settings
 from model.errors import UseError
 
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from graphstore.connection import Connection
     from graphstore.offline import Place
 
+_VARIABLE = "VIZPUB_NEO4J_CONTAINER"
+
 Container = Annotated[
     str | None,
     typer.Option(
         "--container",
         metavar="NAME",
-        envvar="VIZPUB_NEO4J_CONTAINER",
+        envvar=_VARIABLE,
         help="The container in which the Neo4j of NEO4J_URI runs.",
     ),
 ]
@@ -49,6 +52,8 @@ def stoppable(settings: Settings, container: str | None) -> Place | None:
     from graphstore.connection import from_environment
 
     given = from_environment()
+    # Not every command that loads has the option.
+    container = container or os.environ.get(_VARIABLE)
     if not container:
         return None if given else local_server(settings)
     if not given:
@@ -70,7 +75,7 @@ def stopping(settings: Settings, container: str | None) -> tuple[Place, Connecti
             "here; name its container with --container NAME, or unset NEO4J_URI for the "
             "workspace's own"
         )
-    return place, place.start() if container else start_local(settings)
+    return place, _started(settings, place)
 
 
 def target(settings: Settings, filling: Filling) -> Target:
@@ -81,5 +86,12 @@ def target(settings: Settings, filling: Filling) -> Target:
     from graphstore.bulk import Target
 
     place = stoppable(settings, filling.container)
-    connection = place.start() if place and filling.container else to_write(settings)
-    return Target(connection, place, filling.bulk)
+    return Target(_started(settings, place), place, filling.bulk)
+
+
+def _started(settings: Settings, place: Place | None) -> Connection:
+    from graphstore.connection import from_environment
+
+    if not (given := from_environment()):
+        return start_local(settings)
+    return place.start() if place else given

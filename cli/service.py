@@ -38,16 +38,6 @@ def start_local(settings: Settings) -> Connection:
         return server.start(lambda done, total: progress("Fetch Neo4j (bytes)", done, total))
 
 
-def to_write(settings: Settings) -> Connection:
-    """A Neo4j to load into; the local one is made and started where it has to be.
-
-    Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing, UseError.
-    """
-    from graphstore.connection import from_environment
-
-    return from_environment() or start_local(settings)
-
-
 def to_read(settings: Settings) -> Connection:
     """A Neo4j to ask; the local one is started if it ever was before.
 
