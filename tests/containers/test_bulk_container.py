@@ -95,6 +95,7 @@ def test_a_container_that_is_not_the_server_is_refused(place: Container) -> None
         assert find_empty(driver, "neo4j")
 
 
+@pytest.mark.usefixtures("name")
 def test_a_name_that_docker_does_not_know() -> None:
     with pytest.raises(UseError, match="No such container"):
         Container("nobody", connection_at("7687")).start()
