@@ -9,6 +9,7 @@ import time
 from benchmarks import results
 from benchmarks.appended import append
 from benchmarks.growth import growth
+from benchmarks.history import history
 from benchmarks.loading import loading
 from benchmarks.page import write_page
 from benchmarks.parts import Bench, Part, ingested, islands, kernels, one_by_one, spark
@@ -26,7 +27,7 @@ USUAL: dict[str, Part] = {
     "networkx": one_by_one("networkx", 2),
     "raphtory": one_by_one("raphtory", 2),
 }
-MORE: dict[str, Part] = {"growth": growth, "append": append, "loading": loading}
+MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history, "loading": loading}
 """Measured where they are asked for: they take as long as all others."""
 
 

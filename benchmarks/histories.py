@@ -20,7 +20,7 @@ from model.tables import table
 
 LENGTHS = (200, 1_000, 5_000)
 """Intervals of the runs."""
-SIZE = Size("history", peers=100, intervals=0, links=10, topics=20, churn=0.1)
+SIZE = Size("history", peers=50, intervals=0, links=8, topics=20)
 """All runs have the same peers, links at a time, and topics."""
 _VISITORS = 50
 """Peers beside these that come and go, and link to nobody."""
@@ -35,7 +35,7 @@ _ROWS = 100_000
 
 @dataclass(frozen=True)
 class LongRun:
-    """A run of so many intervals. A tenth of the links is replaced from one to the next; what
+    """A run of so many intervals. One in twenty links is replaced from one to the next; what
     a peer subscribes to changes every 50 intervals on average, and visitors stay for 20.
     """
 

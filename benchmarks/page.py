@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks import results
 from benchmarks.growth import AXES, COSTS, draw, exponent
+from benchmarks.histories import SIZE as HISTORY
 from benchmarks.loading import took
 from benchmarks.results import Results
 from benchmarks.sizes import SIZES, Size
@@ -69,6 +70,7 @@ def _sections(parts: Part, size: Size) -> list[str]:
         _append(parts, size.intervals),
         _growth(parts, size),
         _loading(parts),
+        _history(parts),
         _circumstances(parts),
     ]
 
@@ -259,6 +261,59 @@ def _loading(parts: Part) -> str:
         f"copies by epoch {relationships:,} relationships, into an empty local server; an import "
         f"with what it takes to stop and start.\n\n{table(header, rows)}"
     )
+
+
+def _history(parts: Part) -> str:
+    """Questions to longer and longer runs, and what the copies cost that keep them cheap."""
+    if "history" not in parts:
+        return ""
+    told = parts["history"]
+    lengths = [str(length) for length in told["lengths"]]
+    rows = [
+        _question(name if first else "", way, query[way], lengths)
+        for name, query in told["queries"].items()
+        for first, way in zip((True, False), [w for w in _WAYS if query[w]], strict=False)
+    ]
+    at = [f"{number(float(length))}" for length in lengths]
+    header = ["query", "reads", *(f"dbHits at {n}" for n in at), "×", *(f"ms at {n}" for n in at)]
+    return (
+        "### Questions to a history\n\n"
+        f"Runs of {HISTORY.peers} peers with {HISTORY.links} links each, of which "
+        f"{HISTORY.churn:.0%} are replaced per interval; on average over three times. "
+        "× is from the shortest to the longest run.\n\n"
+        f"{table(header, rows)}\n{_loads(told)}"
+    )
+
+
+_WAYS = {"without": "", "with": "copies by epoch"}
+
+
+def _question(
+    name: str, way: str, costs: Mapping[str, Json | None], lengths: list[str]
+) -> list[str]:
+    """A line; – where the time was up."""
+    found = [costs[length] or {} for length in lengths]
+    hits, times = ([one.get(kind) for one in found] for kind in ("hits", "ms"))
+    grown = number(hits[-1] / hits[0]) if hits[0] and hits[-1] else "–"
+    cells = [["–" if x is None else number(x) for x in row] for row in (hits, times)]
+    return [name, _WAYS[way], *cells[0], grown, *cells[1]]
+
+
+_LOADS = {
+    "relationships": "relationships",
+    "cpu": "processor s to load",
+    "seconds": "s",
+    "megabytes": "MB of the store",
+}
+
+
+def _loads(told: Json) -> str:
+    """What copies cost in the run of `compared` intervals."""
+    both = told["loads"]
+    rows = [[f"{way} copies", *(number(both[way][kind]) for kind in _LOADS)] for way in both]
+    ratios = (number(both["with"][kind] / both["without"][kind]) + "×" for kind in _LOADS)
+    header = [f"a run of {told['compared']:,} intervals", *_LOADS.values()]
+    return table(header, [*rows, ["", *ratios]])
 
 
 def growth_figure(name: str) -> str:

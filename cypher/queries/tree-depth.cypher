@@ -27,8 +27,10 @@ CALL (t) {
   MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
   RETURN collect([p.id, r.vf, r.vt]) AS told
 }
-MATCH (i:Interval)
-WHERE i.key STARTS WITH $run + '/' AND i.t >= $from AND i.t <= $to
+MATCH (run:Run {key: $run})
+UNWIND range($from / run.ticks_per_interval, $to / run.ticks_per_interval) AS number
+MATCH (i:Interval {key: $run + '/' + toString(number)})
+WHERE i.t >= $from AND i.t <= $to
 WITH i, told, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
 WITH i, links, [x IN links | x[0]] AS children, [x IN links | x[1]] AS parents,
      [x IN told WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now, size(told) > 0 AS is_told

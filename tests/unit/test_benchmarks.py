@@ -233,3 +233,30 @@ class TestResults:
         text = page({"S": json.loads(json.dumps(kept))})
         assert "| igraph 1.0, 5 of 50 intervals | ≈ 30 (60×) | – | ≈ 60 (120×) |" in text
         assert "Spark" not in text
+
+    def test_questions_to_a_history_are_told_with_and_without_copies(self) -> None:
+        about = {"date": "today", "load": [0, 1], "machine": {}, "versions": {"neo4j": "5"}}
+        about["machine"] = dict.fromkeys(
+            ("processor", "processors", "memory_gb", "system", "python"), "?"
+        )
+        cost = {"hits": 10, "ms": 1.5}
+        load = {"relationships": 7, "seconds": 2.0, "cpu": 1.0, "megabytes": 0.5}
+        told = {
+            **about,
+            "lengths": [200, 5_000],
+            "compared": 200,
+            "loads": {"without": load, "with": {**load, "relationships": 14}},
+            "queries": {
+                "hubs": {"without": {"200": cost, "5000": {"hits": 15, "ms": 2}}, "with": {}},
+                "neighbours": {
+                    "without": {"200": cost, "5000": None},
+                    "with": {"200": cost, "5000": cost},
+                },
+            },
+        }
+        text = page({"S": {"history": told}})
+        assert "| hubs |  | 10 | 15 | 1.5 | 1.5 | 2 |" in text
+        assert "| neighbours |  | 10 | – | – | 1.5 | – |" in text
+        assert "|  | copies by epoch | 10 | 10 | 1 | 1.5 | 1.5 |" in text
+        assert "| without copies | 7 | 1 | 2 | 0.5 |" in text
+        assert "|  | 2× | 1× | 1× | 1× |" in text
