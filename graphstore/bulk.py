@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from graphstore.load import LoadSummary, load_run
 from graphstore.offline import OnLine, Place, Tool, last_transaction
 from graphstore.runs import is_of_other_tables, run_names, run_properties
 from graphstore.steps import NodeStep, Step, steps, with_clock
-from model.errors import UseError
+from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
@@ -166,11 +167,12 @@ def import_run(
     complete. False, and nothing imported, where the database is not empty any more. If this
     does not come to its end the database is as empty as before.
 
-    Raises: Neo4jUnavailable, and what starting the server raises.
+    Raises: DiskFull where the files find no room, Neo4jUnavailable, and what starting the
+    server raises.
     """
     progress = progress or silent
     with place.staging() as folder:
-        files = _Staging(folder, facts, tables, progress).write()
+        files = _staged(_Staging(folder, facts, tables, progress))
         progress("stop Neo4j", 0, 0)
         with place.stopped() as tool:
             if last_transaction(tool, empty.database) != empty.last:
@@ -179,6 +181,15 @@ def import_run(
                 _import(tool, new, folder, files, _told(progress))
             progress("start Neo4j", 0, 0)
     return True
+
+
+def _staged(staging: _Staging) -> list[_File]:
+    try:
+        return staging.write()
+    except OSError as error:
+        if error.errno != ENOSPC:
+            raise
+        raise DiskFull(str(staging.folder)) from error
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,22 @@
-"""When an import pays."""
+"""When an import pays, and a disk that has no room for its files."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from graphstore import bulk
-from graphstore.bulk import pays
+from graphstore.bulk import Emptiness, import_run, pays
+from graphstore.connection import Connection
+from graphstore.offline import Tool
+from model.clock import Clock
+from model.errors import DiskFull
+from model.run import RunFacts
 
 
 @pytest.mark.parametrize(
@@ -26,3 +34,24 @@ def test_rows_of_all_tables_count(
             yield str(part), pa.record_batch({"vf": pa.array(range(count))})
 
     assert pays(tables) == paying
+
+
+class Full:
+    """A place without room, whose server nobody may stop."""
+
+    def start(self) -> Connection:
+        raise AssertionError
+
+    def stopped(self) -> AbstractContextManager[Tool]:
+        raise AssertionError
+
+    def staging(self) -> AbstractContextManager[Path]:
+        return nullcontext(Path("/full"))
+
+
+def test_a_full_disk_is_told_before_the_server_stops() -> None:
+    def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DiskFull, match="/full: no space left; make room"):
+        import_run(Full(), Emptiness("neo4j", 3), RunFacts("full", "synthetic", Clock()), tables)
