@@ -36,7 +36,7 @@ from model.artifacts import Progress, jar_set
 from model.errors import Neo4jUnavailable, UseError
 
 _START_S = 180
-_SETTLE_S = 5
+_SETTLE_S = 10
 """How long a database may be unavailable in a server that answers."""
 _STOP_S = 30
 _POLL_S = 0.05
