@@ -34,7 +34,8 @@ test-containers: .venv/ready ## Run the tests of the images, and the graph's in 
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi
 	@env -u NEO4J_URI VIZPUB_TEST_NEO4J=container REQUIRE_NEO4J=$$REQUIRE_CONTAINERS \
-		$(BIN)/python -m pytest $(PYTEST_ARGS) $(SERVER_TESTS) tests/containers
+		$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS) \
+		$(SERVER_TESTS) tests/containers
 
 check: .venv/ready ## Lint, types, import rules, layout
 	$(BIN)/ruff check .
