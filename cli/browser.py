@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,5 +97,10 @@ def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password
     """Write the guide of a run; its address. Raises: as graphstore.browser_kit.write_kit."""
     from graphstore.browser_kit import write_kit
 
-    folder = settings.workspace / "browser" / run.facts.name
+    folder = guide_folder(settings, run.facts.name)
     return write_kit(run, address, folder, password).resolve().as_uri()
+
+
+def guide_folder(settings: Settings, run: str) -> Path:
+    """Where the guide of a run is, if there is one."""
+    return settings.workspace / "browser" / run

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.browser import guide_folder
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.output import Rows, show
@@ -132,4 +134,5 @@ def remove(
     removed = remove_from_neo4j(settings, run)
     if stored or not removed:
         remove_run(settings.workspace, run)
+    shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
