@@ -79,3 +79,17 @@ def _local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
 def _container() -> Iterator[Connection]:
     with started(neo4j()) as container:
         yield answering(container)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of a server of a file's own, at an awkward path."""
+    home = tmp_path_factory.mktemp("server") / "höme of Neo4j"
+    try:
+        LocalServer(home, "test").start()
+    except ServiceError as error:
+        if os.environ.get("REQUIRE_NEO4J") == "1":
+            raise
+        pytest.skip(f"no local server: {error}")
+    yield home
+    LocalServer(home).remove()

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ import pytest
 from graphstore import server as server_module
 from graphstore.connection import Connection, connect, find_connection
 from graphstore.server import LocalServer
-from model.errors import Neo4jUnavailable, ServiceError, UseError
+from model.errors import Neo4jUnavailable, UseError
 
 pytestmark = pytest.mark.neo4j
 
@@ -37,20 +36,6 @@ LocalServer(Path(sys.argv[1]), "test").start()
 @pytest.fixture(autouse=True)
 def _no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEO4J_URI", raising=False)
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One server's home for this file, at an awkward path."""
-    home = tmp_path_factory.mktemp("server") / "höme of Neo4j"
-    try:
-        LocalServer(home, "test").start()
-    except ServiceError as error:
-        if os.environ.get("REQUIRE_NEO4J") == "1":
-            raise
-        pytest.skip(f"no local server: {error}")
-    yield home
-    LocalServer(home).remove()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 from graphstore.connection import Connection, connect
 from graphstore.load import load_run
+from graphstore.queries import ask
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
 from model.artifacts import jars
@@ -208,11 +209,40 @@ class Graph:
             remove_run(self.driver, self.database, name)
 
 
+HISTORIES = [
+    random_history(1),
+    random_history(2, ticks=5),
+    random_history(3, peers=25, intervals=6),
+    random_history(4, peers=3, intervals=40),
+]
+
+
 @pytest.fixture(scope="session")
 def graph(neo4j_server: Connection) -> Iterator[Graph]:
     driver = connect(neo4j_server)
     yield Graph(driver, neo4j_server.database)
     driver.close()
+
+
+@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
+def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
+    """Each of the histories, loaded for the length of a file."""
+    history: History = request.param
+    print("seed", history.facts.seed)
+    assert any(row["vt"] == OPEN for row in history.rows["links"])
+    graph.remove(history.facts.name)
+    yield graph.load(history)
+    graph.remove(history.facts.name)
+
+
+@pytest.fixture
+def answer(graph: Graph, history: History) -> Callable[[str, dict[str, object]], list[list[Any]]]:
+    """The rows that a shipped query answers with."""
+
+    def answer(name: str, given: dict[str, object]) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
+
+    return answer
 
 
 @pytest.fixture

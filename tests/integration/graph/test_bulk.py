@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from graphstore.load import load_run
 from graphstore.runs import run_properties
 from graphstore.server import LocalServer
 from graphstore.verify import verify_run
-from model.errors import Neo4jUnavailable, ServiceError
+from model.errors import Neo4jUnavailable
 from model.progress import Progress
 from tests.integration.graph.conftest import Graph, History
 from tests.integration.graph.everything import awkward_history, everything
@@ -46,20 +44,6 @@ with connect(server.start()) as driver:
     empty = find_empty(driver, "neo4j")
 import_run(server, empty, HISTORY.facts, HISTORY.tables, die)
 """
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of a server of this file's own, at an awkward path."""
-    home = tmp_path_factory.mktemp("bulk") / "höme of it"
-    try:
-        LocalServer(home, "test").start()
-    except ServiceError as error:
-        if os.environ.get("REQUIRE_NEO4J") == "1":
-            raise
-        pytest.skip(f"no local server: {error}")
-    yield home
-    LocalServer(home).remove()
 
 
 @pytest.fixture

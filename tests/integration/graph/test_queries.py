@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -22,32 +22,7 @@ from tests.integration.graph.conftest import Graph, History, Row, random_history
 
 pytestmark = pytest.mark.neo4j
 
-HISTORIES = [
-    random_history(1),
-    random_history(2, ticks=5),
-    random_history(3, peers=25, intervals=6),
-    random_history(4, peers=3, intervals=40),
-]
 LAYERS = [None, ["mesh"], ["overlay", "tree"]]
-
-
-@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
-def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
-    history: History = request.param
-    print("seed", history.facts.seed)
-    graph.remove(history.facts.name)
-    graph.load(history)
-    assert any(row["vt"] == OPEN for row in history.rows["links"])
-    yield history
-    graph.remove(history.facts.name)
-
-
-@pytest.fixture
-def answer(graph: Graph, history: History) -> Any:
-    def answer(name: str, given: dict[str, object]) -> list[list[Any]]:
-        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
-
-    return answer
 
 
 def ticks(history: History) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from typing import Any
 
@@ -13,28 +12,11 @@ from graphstore.queries import ask
 from model.clock import OPEN
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, random_history
-from tests.integration.graph.test_queries import HISTORIES, LAYERS, digraph, given, ticks
+from tests.integration.graph.test_queries import LAYERS, digraph, given, ticks
 
 pytestmark = pytest.mark.neo4j
 
 Rows = list[list[Any]]
-
-
-@pytest.fixture(scope="module", params=HISTORIES, ids=lambda h: h.facts.name)
-def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
-    history: History = request.param
-    print("seed", history.facts.seed)
-    graph.remove(history.facts.name)
-    yield graph.load(history)
-    graph.remove(history.facts.name)
-
-
-@pytest.fixture
-def answer(graph: Graph, history: History) -> Callable[[str, dict[str, object]], Rows]:
-    def answer(name: str, given: dict[str, object]) -> Rows:
-        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
-
-    return answer
 
 
 def some(ticks: list[tuple[int, int]]) -> list[tuple[int, int]]:
