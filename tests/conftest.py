@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tables are cut to this width, where it is set; who runs several processes of tests sets it.
+os.environ.pop("COLUMNS", None)
+
 OF_SHARED_RUNS = ("test_pipeline", "test_notebook", "test_python_page")
 """What looks at the runs of tests/integration/ingested.py, which are dear."""
 

@@ -17,10 +17,12 @@ CALL (m) {
   UNION ALL
   CALL (m) {
     MATCH (a:Peer)-[h:HOP]->(b:Peer)
+    USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = m.id AND h.first
     RETURN a, h, b
     UNION ALL
     MATCH (a:Message)-[h:REACHED]->(b:Peer)
+    USING INDEX h:REACHED(run, msg)
     WHERE h.run = $run AND h.msg = m.id AND h.first
     RETURN a, h, b
   }

@@ -18,11 +18,13 @@ WHERE m.key STARTS WITH $run + '/' AND m.tick >= $from AND m.tick < $to
 CALL (m) {
   CALL (m) {
     MATCH (a:Peer)-[h:HOP]->(b:Peer)
+    USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = m.id
     UNWIND [[a, 1, 0], [b, 0, CASE WHEN h.interested = false THEN 1 ELSE 0 END]] AS end
     RETURN end[0] AS p, end[1] AS sent, end[2] AS unsubscribed
     UNION ALL
     MATCH (:Message)-[h:REACHED]->(b:Peer)
+    USING INDEX h:REACHED(run, msg)
     WHERE h.run = $run AND h.msg = m.id AND h.interested = false
     RETURN b AS p, 0 AS sent, 1 AS unsubscribed
   }

@@ -14,10 +14,12 @@
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)
+  USING INDEX h:HOP(run, msg)
   WHERE h.run = $run AND h.msg = m.id
   RETURN a, b, h
   UNION ALL
   MATCH (:Message)-[h:REACHED]->(b:Peer)
+  USING INDEX h:REACHED(run, msg)
   WHERE h.run = $run AND h.msg = m.id
   RETURN null AS a, b, h
 }

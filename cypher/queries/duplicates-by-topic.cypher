@@ -19,10 +19,12 @@ CALL (messages) {
   UNWIND messages AS id
   CALL (id) {
     MATCH (:Peer)-[h:HOP]->(:Peer)
+    USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = id
     RETURN h
     UNION ALL
     MATCH (:Message)-[h:REACHED]->(:Peer)
+    USING INDEX h:REACHED(run, msg)
     WHERE h.run = $run AND h.msg = id
     RETURN h
   }

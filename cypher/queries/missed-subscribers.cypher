@@ -11,10 +11,12 @@ MATCH (m:Message {key: $message})-[:ON]->(t:Topic)
 CALL (m) {
   CALL (m) {
     MATCH (:Peer)-[h:HOP]->(p:Peer)
+    USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = m.id
     RETURN p
     UNION
     MATCH (:Message)-[h:REACHED]->(p:Peer)
+    USING INDEX h:REACHED(run, msg)
     WHERE h.run = $run AND h.msg = m.id
     RETURN p
   }

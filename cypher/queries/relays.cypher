@@ -11,10 +11,12 @@
 MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)
+  USING INDEX h:HOP(run, msg)
   WHERE h.run = $run AND h.msg = m.id AND h.interested = false
   RETURN p
   UNION ALL
   MATCH (:Message)-[h:REACHED]->(p:Peer)
+  USING INDEX h:REACHED(run, msg)
   WHERE h.run = $run AND h.msg = m.id AND h.interested = false
   RETURN p
 }

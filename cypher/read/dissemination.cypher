@@ -11,10 +11,12 @@
 // -> interested: the peer subscribed then, null = unknown
 CALL () {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)
+  USING INDEX h:HOP(run, msg)
   WHERE h.run = $run AND h.msg = $message
   RETURN a.id AS previous_hop, b.id AS peer, h
   UNION ALL
   MATCH (:Message)-[h:REACHED]->(b:Peer)
+  USING INDEX h:REACHED(run, msg)
   WHERE h.run = $run AND h.msg = $message
   RETURN null AS previous_hop, b.id AS peer, h
 }

@@ -14,6 +14,7 @@ CALL (t) {
   MATCH (t)<-[:ON]-(m:Message)
   CALL (m) {
     MATCH (:Peer)-[h:HOP]->(p:Peer)
+    USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = m.id AND h.interested = false
     RETURN p
     UNION
