@@ -8,8 +8,10 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ingest.reports import Counters, Neighbor, Received, Report, ReportWriter, RunHeader, Sent
+from tests.integration.ingested import ingest
 
 pytestmark = pytest.mark.spark
 
@@ -57,13 +59,8 @@ def report(system: str, peer: int, interval: int) -> Report:
 
 
 def test_reports_of_two_systems_are_compared(
-    tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
+    spark: SparkSession, tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
 ) -> None:
-    def vizpub(*words: str) -> str:
-        done = vizpub_process("--workspace", str(tmp_path / "ws"), *words)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     for system in GOALS:
         file, header = tmp_path / f"{system}.ndjson.gz", RunHeader(system, system, {}, 1, SECOND)
         with ReportWriter(file, header) as writer:
@@ -71,9 +68,11 @@ def test_reports_of_two_systems_are_compared(
                 for peer in range(PEERS):
                     writer.write(report(system, peer, interval))
             writer.end(INTERVALS - 1)
-        vizpub("ingest", str(file), "--run", system, "--no-load")
+        ingest(spark, tmp_path / "ws", system, file)
     words = ["compare", "chain", "star", "--metrics", ",".join(EXPECTED), "--format", "json"]
-    rows = json.loads(vizpub(*words))
+    done = vizpub_process("--workspace", str(tmp_path / "ws"), *words)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
     means = {(r["metric"], r["group"]): r["value"] for r in rows if r["estimate"] == "mean"}
     for name, values in EXPECTED.items():
         for group, value in zip(GOALS, values, strict=True):

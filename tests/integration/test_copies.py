@@ -7,8 +7,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from pyspark.sql import SparkSession
 
 from graphstore.connection import Connection
+from tests.integration.ingested import ingest
 from tests.integration.test_cli import Shell
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
@@ -30,10 +32,10 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_copy_follows_its_run(vizpub: Shell, edges: Path) -> None:
-    ingest = ("ingest", str(edges), "--run", RUN)
+def test_the_copy_follows_its_run(spark: SparkSession, vizpub: Shell, edges: Path) -> None:
+    ingest_again = ("ingest", str(edges), "--run", RUN, "--replace")
     overlay = ("query", "overlay-at", RUN, "-p", "at=0", "--format", "json")
-    assert vizpub(*ingest, "--no-load").code == 0
+    ingest(spark, vizpub.workspace, RUN, edges)
     for words in (overlay, ("export", "gexf", RUN), ("verify", RUN)):
         absent = vizpub(*words)
         assert absent.code == 2
@@ -42,25 +44,26 @@ def test_the_copy_follows_its_run(vizpub: Shell, edges: Path) -> None:
     assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "b")]
 
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
-    kept = vizpub(*ingest, "--replace")
+    kept = vizpub(*ingest_again)
     assert kept.code == 0, kept.err
     assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.err
     assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "x")]
     assert vizpub("verify", RUN).code == 0
 
     edges.write_text("interval,src,dst\n0,a,y\n")
-    unloaded = vizpub(*ingest, "--replace", "--no-load")
+    unloaded = vizpub(*ingest_again, "--no-load")
     assert unloaded.code == 0, unloaded.err
     assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.err
     assert "is not in Neo4j; load it" in vizpub(*overlay).err
 
 
 def test_a_copy_of_an_earlier_run_is_named_by_verify(
-    vizpub: Shell, edges: Path, tmp_path: Path
+    spark: SparkSession, vizpub: Shell, edges: Path, tmp_path: Path
 ) -> None:
-    assert vizpub("ingest", str(edges), "--run", RUN).code == 0
+    for workspace in (vizpub.workspace, tmp_path / "elsewhere"):
+        ingest(spark, workspace, RUN, edges)
+    assert vizpub("load", RUN).code == 0
     elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
-    assert vizpub(*elsewhere, "ingest", str(edges), "--run", RUN, "--no-load").code == 0
     found = vizpub(*elsewhere, "verify", RUN)
     assert (found.code, found.out) == (1, "")
     assert "is the copy of an earlier run of that name" in found.err

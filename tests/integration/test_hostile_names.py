@@ -27,12 +27,12 @@ from graphstore.connection import Connection, connect
 from graphstore.load import load_run
 from graphstore.queries import ask, query_names
 from graphstore.verify import verify_run
-from ingest.pipeline import IngestRequest, ingest_in
 from ingest.run import Run
 from ingest.store import writing
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph
 from tests.integration.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
+from tests.integration.ingested import ingest
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -82,9 +82,7 @@ def vizpub(
     """One ingest of all names, and one load."""
     workspace = tmp_path_factory.mktemp("work ' \" `$(x) space")
     (workspace / FILE).write_text("".join(json.dumps(r) + "\n" for r in reports()), "utf-8")
-    request = IngestRequest((str(workspace),), RUN, workspace)
-    with writing(workspace, RUN) as writer:
-        stored = ingest_in(spark, writer, request).run
+    stored = ingest(spark, workspace, RUN, workspace).run
     with connect(neo4j_server) as driver, pytest.MonkeyPatch.context() as patch:
         load_run(driver, neo4j_server.database, stored.facts, stored.row_groups)
         patch.setattr(sessions, "writing", nobody_writes)

@@ -51,7 +51,6 @@ STOPS = (
     Stop("versions", "written", "kill"),
     Stop("receptions", "writing", "interrupt"),
     Stop("structure", "begun", "fill"),
-    Stop("overlay metrics", "written", "kill"),
     Stop("finish", "committed", "kill"),
 )
 STAGES = (
