@@ -27,7 +27,7 @@ images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs 
 
 # What tells most about a server; all else that speaks Neo4j is in `make test`.
 SERVER_TESTS := $(patsubst %,tests/integration/graph/test_%.py,\
-	schema load verify remove queries questions questions_of_runs readings)
+	schema load verify queries questions questions_of_runs readings)
 
 # Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
