@@ -27,7 +27,8 @@ start() {
     answers && return
     [ "$(id -u)" = 0 ] || fail "No Docker engine answers, and only root can start one here."
     command -v dockerd >/dev/null && command -v debootstrap >/dev/null || install
-    setsid dockerd --pidfile "$1" >"$1.log" 2>&1 </dev/null &
+    # What an engine left that was killed would keep this one waiting for a process that is gone.
+    setsid dockerd --pidfile "$1" --exec-root "$1.run" >"$1.log" 2>&1 </dev/null &
     for _ in $(seq 60); do
         answers && return
         sleep 0.5
