@@ -11,7 +11,7 @@ BIN := .venv/bin
 TEST_PROCESSES ?= 2
 CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
-.PHONY: help demo test images test-containers check bench
+.PHONY: help demo test test-long images test-containers check bench bench-smoke
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,22 +19,31 @@ help: ## Show what there is to make
 demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
 	@$(BIN)/vizpub demo
 
-test: .venv/ready ## Run every test
+test: .venv/ready ## Run the tests that a change needs (ten minutes)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS)
+
+test-long: .venv/ready ## Run every test, also those that take long, and the tests of checkers
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
 
-# What tells most about a server; all else that speaks Neo4j is in `make test`.
-SERVER_TESTS := $(patsubst %,tests/integration/graph/test_%.py,\
-	schema load verify queries questions questions_of_runs readings)
+# A container holds the jars that `make test` runs on, so of the graph's tests it gets every load,
+# and what its settings, its Java and its memory could change.
+SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
+	schema.py::test_the_schema_is_there_and_again_is_no_harm \
+	queries.py::test_columns_are_those_of_the_header queries.py::test_the_limit_of_rows_is_told \
+	queries.py::test_shortest_paths queries.py::test_runs_are_told_apart \
+	questions.py::test_k_shortest_paths questions_of_runs.py::test_what_is_reachable_over_time \
+	free_text.py::test_what_reads_is_answered_however_it_is_dressed \
+	free_text.py::test_it_ends_in_time free_text.py::test_it_ends_at_the_limit_of_rows)
 
 # Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi
 	@env -u NEO4J_URI VIZPUB_TEST_NEO4J=container REQUIRE_NEO4J=$$REQUIRE_CONTAINERS \
-		$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS) \
+		$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS) \
 		$(SERVER_TESTS) tests/containers
 
 check: .venv/ready ## Lint, types, import rules, layout
@@ -46,6 +55,9 @@ check: .venv/ready ## Lint, types, import rules, layout
 
 bench: .venv/ready .bench/ready ## Measure against others on a small input (minutes)
 	@$(BIN)/python -m benchmarks
+
+bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spark (two minutes)
+	@$(BIN)/python -m benchmarks.smoke
 
 .bench/ready: benchmarks/requirements.lock
 	@echo "Setting up .bench/env with what vizpub is measured against"

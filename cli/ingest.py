@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from model.clock import parse_duration_us
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:
+    from ingest.account import Account
     from ingest.pipeline import IngestRequest
     from ingest.store import StoredRun
 
@@ -96,6 +98,9 @@ class Handling(Filling):
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
     ] = None
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Tell stage by stage where the time went.")
+    ] = False
 
 
 def ingest(
@@ -128,6 +133,10 @@ def ingest(
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
     show_summary(outcome.run, output, settings)
+    for line in _account(outcome.account) if handling.profile else ():
+        settings.say(line)
+    if not outcome.already_complete:
+        settings.say(outcome.account.line())
     if (refused := _refused(outcome.run)) and not handling.strict:
         settings.say(refused)
     if not handling.no_load:
@@ -163,6 +172,15 @@ def _request(
         append=handling.append,
         master=handling.master,
     )
+
+
+def _account(account: Account) -> Iterator[str]:
+    """A line for each part of the time, and one for what Spark did before it ran queries."""
+    yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
+    for name, seconds, in_jobs, tasks in account.rows():
+        yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"
+    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
+    yield f"queries before they ran, in several threads: {phases}"
 
 
 def _refused(run: StoredRun) -> str:

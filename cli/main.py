@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -25,11 +24,13 @@ from cli import (
     plot,
     query,
     runs,
+    session,
     simulate,
     tables,
 )
 from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, without_pandas
+from cli.notes import show_notes
 from cli.settings import Settings
 
 app = typer.Typer(
@@ -44,6 +45,8 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             print(f"vizpub {version('vizpub')}")
         except PackageNotFoundError:
@@ -93,6 +96,7 @@ def vizpub(
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
         ctx.with_resource(without_pandas())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
+    show_notes(ctx.obj)
 
 
 for module in (
@@ -109,6 +113,7 @@ for module in (
     load,
     neo4j,
     export,
+    session,
     doctor,
     demo,
 ):

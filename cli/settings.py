@@ -21,6 +21,11 @@ class Settings:
     quiet: bool = False
     color: bool = True
 
+    @property
+    def scratch(self) -> Path:
+        """Where Spark's temporary files are, and the session that stays."""
+        return self.workspace / ".spark"
+
     def as_arguments(self) -> list[str]:
         """The same options as words of a command line."""
         switches = {"--debug": self.debug, "--quiet": self.quiet, "--no-color": not self.color}

@@ -1,13 +1,15 @@
 """Everything that speaks Neo4j: the local server, sessions, schema, load, verify, reads, GEXF.
 
-The driver imports pandas where it is installed, only to take and give pandas' own types,
-which no part of this package does: it is kept from that, so that a query starts at once.
+The driver imports numpy, pandas and pyarrow where they are installed, only to take and give their
+own types, which no part of this package does: it is kept from that, so that a query starts at
+once.
 """
 
 import sys
 
-if "pandas" not in sys.modules:
-    sys.modules["pandas"] = None  # type: ignore[assignment]
-    import neo4j  # noqa: F401
+_hidden = [name for name in ("numpy", "pandas", "pyarrow") if name not in sys.modules]
+sys.modules.update(dict.fromkeys(_hidden))  # type: ignore[arg-type]
+import neo4j  # noqa: E402, F401
 
-    del sys.modules["pandas"]
+for _name in _hidden:
+    del sys.modules[_name]

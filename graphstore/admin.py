@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import psutil
 
 from graphstore.home import ServerHome
-from graphstore.offline import SCRATCH, Command, OnLine
+from graphstore.offline import SCRATCH, Command, Tool
 from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS
 from model.artifacts import Progress, jars
 from model.java import find_java
@@ -25,38 +24,30 @@ _JVM = (*ADMIN_JVM, "-XX:TieredStopAtLevel=4", "-Xmx1g")
 
 
 @dataclass(frozen=True)
-class LocalTool:
+class LocalTool(Tool):
     """The tool, for a home whose lock is held and whose server does not run."""
 
     home: ServerHome
     java: Path
     class_path: str
 
-    def run(
-        self,
-        *words: str,
-        on_line: OnLine | None = None,
-        stdin: IO[bytes] | None = None,
-        stdout: IO[bytes] | None = None,
-    ) -> str:
-        """Run it. Raises: Neo4jUnavailable."""
+    @contextmanager
+    def command(self, *words: str) -> Iterator[Command]:
+        """A Java of its own."""
         command: list[str | Path] = [self.java, *_JVM, _mark(self.home), ADMIN_CLASS, *words]
         environment = {
             **java_environment(self.class_path),
             "NEO4J_HOME": str(self.home.path),
             "NEO4J_CONF": str(self.home.conf),
         }
-        tool = Command(command, LOCAL, environment, self.home.path)
-        return tool.run(on_line, stdin, stdout)
+        yield Command(command, LOCAL, environment, self.home.path)
 
     def place(self, folder: Path) -> str:
         """The folder itself: the tool runs on this machine."""
         return str(folder)
 
-    @contextmanager
-    def remaking(self, database: str) -> Iterator[str]:
+    def settle(self, database: str) -> None:
         """See graphstore.offline.Tool."""
-        yield SCRATCH
         new = self.home.remade_file.with_suffix(".new")
         new.write_text(database, "utf-8")
         new.replace(self.home.remade_file)  # from here on it is the new one

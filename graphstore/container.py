@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from getpass import getuser
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from filelock import FileLock
 from neo4j.exceptions import AuthError
 
 from graphstore.connection import Connection, connect
-from graphstore.offline import SCRATCH, Command, OnLine
+from graphstore.offline import SCRATCH, Command, Tool
 from model.errors import Neo4jUnavailable, UseError
 
 _DATA = "/data"
@@ -139,7 +139,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class ContainerTool:
+class ContainerTool(Tool):
     """The tool, for a container that is stopped."""
 
     server: str
@@ -148,31 +148,19 @@ class ContainerTool:
     staged: dict[str, Path] = field(default_factory=dict)
     """Folders of this machine by their paths in the containers of the next calls."""
 
-    def run(
-        self,
-        *words: str,
-        on_line: OnLine | None = None,
-        stdin: IO[bytes] | None = None,
-        stdout: IO[bytes] | None = None,
-    ) -> str:
-        """Run it. Raises: Neo4jUnavailable."""
+    @contextmanager
+    def command(self, *words: str) -> Iterator[Command]:
+        """A container of its own, which has what was placed. Raises: Neo4jUnavailable."""
         with self._container("neo4j-admin", *words) as name:
             for path, folder in self.staged.items():
                 _copy(folder, name, path)
-            attached = ["docker", "start", "--attach", "--interactive", name]
-            return Command(attached, self._of).run(on_line, stdin, stdout)
+            yield Command(["docker", "start", "--attach", "--interactive", name], self._of)
 
     def place(self, folder: Path) -> str:
         """A path of its own, where the folder is copied to before each call."""
         path = f"{_STAGED}{len(self.staged)}"
         self.staged[path] = folder
         return path
-
-    @contextmanager
-    def remaking(self, database: str) -> Iterator[str]:
-        """See graphstore.offline.Tool."""
-        yield SCRATCH
-        self.settle(database)
 
     def settle(self, database: str = "") -> None:
         """Put what was made into the place of a database, or end what was broken off."""

@@ -16,12 +16,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, TypeVar
 
 from model.clock import OPEN, Clock
+
+if TYPE_CHECKING:  # a question has but one time, and waits for neither
+    import numpy as np
+    import pyarrow as pa
+
+Ticks = TypeVar("Ticks", int, "np.ndarray")
 
 EPOCH_INTERVALS = 128
 """Intervals of an epoch."""
@@ -54,13 +57,15 @@ class Epochs:
 
     def at(self, tick: int) -> int:
         """The epoch of a tick; what lies outside the run counts to the first or the last."""
-        return int(self.of(np.array([tick]))[0])
+        return min(max(self._number(tick), 0), self.count - 1)
 
     def of(self, ticks: np.ndarray) -> np.ndarray:
         """The epochs of ticks (int64)."""
+        return self._number(ticks).clip(0, self.count - 1)
+
+    def _number(self, ticks: Ticks) -> Ticks:
         k = self.clock.ticks_per_interval
-        epochs: np.ndarray = (ticks - self.clock.first * k) // (self.intervals * k)
-        return epochs.clip(0, self.count - 1)
+        return (ticks - self.clock.first * k) // (self.intervals * k)
 
 
 NONE = Epochs(Clock())
@@ -82,6 +87,9 @@ def copies(rows: pa.RecordBatch, epochs: Epochs) -> pa.RecordBatch:
     `rows` have the columns vf and vt, in ticks. They keep their order, and those of one row
     come by ascending epoch. None where the run has no epochs.
     """
+    import numpy as np
+    import pyarrow as pa
+
     if not epochs.count:
         return rows.slice(0, 0).append_column("epoch", pa.array([], pa.int64()))
     vf, vt = (rows[name].to_numpy() for name in ("vf", "vt"))
@@ -94,6 +102,9 @@ def copies(rows: pa.RecordBatch, epochs: Epochs) -> pa.RecordBatch:
 
 def copy_types(type: str, epochs: pa.Array) -> pa.Array:
     """The types of copies of these epochs: LINK_E0, …"""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     return pc.binary_join_element_wise(type, epochs.cast(pa.string()), "_E")
 
 

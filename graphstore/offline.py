@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -34,51 +35,6 @@ SCRATCH = "vizpub-remade"
 _WRONG = re.compile(r" ERROR |^Caused by: |^Exception in |^Error")
 
 
-class Tool(Protocol):
-    """The administration tool of a server that is stopped."""
-
-    def run(
-        self,
-        *words: str,
-        on_line: OnLine | None = None,
-        stdin: IO[bytes] | None = None,
-        stdout: IO[bytes] | None = None,
-    ) -> str:
-        """Run it and give what it printed (nothing where that goes to `stdout`).
-
-        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
-        """
-
-    def place(self, folder: Path) -> str:
-        """The folder of this machine as the tool sees it."""
-
-    def remaking(self, database: str) -> AbstractContextManager[str]:
-        """The name under which a new database is to be made in the block.
-
-        When the block has come to its end it takes the place of the old one, at once.
-        """
-
-
-class Place(Protocol):
-    """Where a server is, that can be stopped."""
-
-    def start(self) -> Connection:
-        """Start it unless it runs already, and wait until Bolt answers.
-
-        Raises: Neo4jUnavailable, and what else keeps it from starting.
-        """
-
-    def stopped(self) -> AbstractContextManager[Tool]:
-        """Its tool, with the server stopped for the length of the block; it is started again
-        and has answered when the block is left, in whatever way.
-
-        Raises: Neo4jUnavailable, and what starting it raises.
-        """
-
-    def staging(self) -> AbstractContextManager[Path]:
-        """A folder of this machine for files that the tool shall read, for the block."""
-
-
 @dataclass(frozen=True)
 class Command:
     """A program to run, and what its failure is called."""
@@ -96,7 +52,10 @@ class Command:
         stdin: IO[bytes] | None = None,
         stdout: IO[bytes] | None = None,
     ) -> str:
-        """As Tool.run. The program is ended where this call is (by Ctrl-C)."""
+        """Run it and give what it printed. It is ended where this call is (by Ctrl-C).
+
+        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
+        """
         with TemporaryFile() as said:
             with subprocess.Popen(
                 self.words,
@@ -118,6 +77,65 @@ class Command:
                 text = said.read().decode("utf-8", "replace")
                 raise failed(self.of, text + printed, self.what)
         return printed
+
+
+class Tool(ABC):
+    """The administration tool of a server that is stopped."""
+
+    def run(
+        self,
+        *words: str,
+        on_line: OnLine | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> str:
+        """Run it and give what it printed (nothing where that goes to `stdout`).
+
+        Raises: Neo4jUnavailable with the gist of what it said, where it fails.
+        """
+        with self.command(*words) as command:
+            return command.run(on_line, stdin, stdout)
+
+    @abstractmethod
+    def command(self, *words: str) -> AbstractContextManager[Command]:
+        """The program that is the tool, for the length of the block."""
+
+    @abstractmethod
+    def place(self, folder: Path) -> str:
+        """The folder of this machine as the tool sees it."""
+
+    @contextmanager
+    def remaking(self, database: str) -> Iterator[str]:
+        """The name under which a new database is to be made in the block.
+
+        When the block has come to its end it takes the place of the old one, at once.
+        """
+        yield SCRATCH
+        self.settle(database)
+
+    @abstractmethod
+    def settle(self, database: str) -> None:
+        """Put the database that was made whole into the place of this one."""
+
+
+class Place(Protocol):
+    """Where a server is, that can be stopped."""
+
+    def start(self) -> Connection:
+        """Start it unless it runs already, and wait until Bolt answers.
+
+        Raises: Neo4jUnavailable, and what else keeps it from starting.
+        """
+
+    def stopped(self) -> AbstractContextManager[Tool]:
+        """Its tool, with the server stopped for the length of the block; it is started again
+        and has answered when the block is left, in whatever way.
+
+        Raises: Neo4jUnavailable, and what starting it raises.
+        """
+
+    def staging(self) -> AbstractContextManager[Path]:
+        """A folder of this machine for files that the tool shall read, for the block."""
 
 
 def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:

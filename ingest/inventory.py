@@ -1,7 +1,7 @@
 """What there is to ingest: every file looked at once, and the source that reads them.
 
-Files are hashed, tested and sniffed in Spark tasks; only their names and what was found
-come back to the driver.
+Files are hashed, tested and sniffed in Spark tasks, those of a small input in threads; only
+their names and what was found come back to the driver.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from glob import glob, has_magic
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 AUTO = "auto"
 HEAD = 1 << 16
@@ -46,10 +47,29 @@ class Inventory:
     source: str
 
 
+@dataclass(frozen=True)
+class _LookedAt:
+    """One file."""
+
+    path: str
+    size: int
+    sha256: str
+    damage: str | None
+    unfit: str | None
+    """Why no source is asked."""
+    recognised: list[str]
+    """Who said what it is: source:encoding."""
+
+
 def inventory(
-    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source], source_name: str = AUTO
+    spark: SparkSession | None,
+    paths: Sequence[str],
+    sources: Sequence[Source],
+    source_name: str = AUTO,
 ) -> Inventory:
     """Look at every file of the paths: files, folders (with all below them), globs, URIs.
+
+    In tasks of Spark, or, without it, in threads of this process.
 
     Raises: UnknownName for a source there is not; InputError for a path that is not there,
     a folder without files, a named file or a whole input that no source recognises, an input
@@ -129,18 +149,23 @@ def _named(path: str, filesystem: fs.FileSystem, inside: str) -> str:
     return f"{given.scheme}://{place}{quote(inside)}{options}"
 
 
-def _look(spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]) -> list[Row]:
+def _look(
+    spark: SparkSession | None, paths: Sequence[str], sources: Sequence[Source]
+) -> list[_LookedAt]:
+    if spark is None:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(partial(_look_at, sources=sources), paths))
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
     found = rows.mapInArrow(partial(_look_at_batches, sources=tuple(sources)), _LOOKED_AT)
-    return sorted(found.collect(), key=lambda row: row.path)
+    return sorted((_LookedAt(*row) for row in found.collect()), key=lambda file: file.path)
 
 
 def _look_at_batches(
     batches: Iterable[pa.RecordBatch], sources: Sequence[Source]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [_look_at(path, sources) for path in batch.column(0).to_pylist()]
+        rows = [asdict(_look_at(path, sources)) for path in batch.column(0).to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_look_at_schema())
 
 
@@ -156,8 +181,7 @@ def _look_at_schema() -> pa.Schema:
     )
 
 
-def _look_at(path: str, sources: Sequence[Source]) -> dict[str, object]:
-    """One file: `unfit` says why no source is asked, `recognised` who said what it is."""
+def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
     try:
         filesystem, inside = _located(path)
         with filesystem.open_input_stream(inside, compression=None) as stream:
@@ -167,18 +191,13 @@ def _look_at(path: str, sources: Sequence[Source]) -> dict[str, object]:
             hashed.drain()
     except OSError as error:
         why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
-        return {"path": path, "size": 0, "sha256": "", "unfit": why, "recognised": []}
+        return _LookedAt(path, 0, "", None, why, [])
     unfit = _unfit(path, hashed)
     asked = () if unfit else sources
     answers = ((source.name, source.recognises(path, head)) for source in asked)
-    return {
-        "path": path,
-        "size": hashed.size,
-        "sha256": hashed.digest.hexdigest(),
-        "damage": content.damage,
-        "unfit": unfit,
-        "recognised": [f"{name}:{encoding}" for name, encoding in answers if encoding],
-    }
+    recognised = [f"{name}:{encoding}" for name, encoding in answers if encoding]
+    sha256 = hashed.digest.hexdigest()
+    return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
 
 
 def _read_through(content: Content) -> bytes:
@@ -227,7 +246,7 @@ class _Hashed:
             pass
 
 
-def _tell_source(looked_at: Sequence[Row], name: str, sources: Sequence[Source]) -> str:
+def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[Source]) -> str:
     """The one source that recognises files. Raises: InputError for none or several."""
     if name != AUTO:
         return name
@@ -250,7 +269,7 @@ def _tell_source(looked_at: Sequence[Row], name: str, sources: Sequence[Source])
 
 
 def _sort_out(
-    looked_at: Sequence[Row], source: str, named: set[str]
+    looked_at: Sequence[_LookedAt], source: str, named: set[str]
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
     files, skipped = [], []
     for row in looked_at:

@@ -1,23 +1,33 @@
-"""What the stages of one ingest share: committed tables to read, and how to commit more."""
+"""What the stages of one ingest share: tables to read, and how to commit more.
+
+A large run is committed stage by stage, and a stage reads what earlier ones wrote. A small one
+is handed from stage to stage in memory, what is to stay of it is written meanwhile, and all of
+it is committed in the end: to begin again costs less than to keep what was staged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
-from ingest.manifest import Boundary, Cut, Manifest, TableEntry
+from ingest.account import Account
+from ingest.manifest import Boundary, Cut, Manifest, Part, TableEntry
+from ingest.scale import SMALL_RUN
 from ingest.sources import source_named
 from ingest.sources.base import BEFORE, InputFile, Source, SourceOptions
-from ingest.store import RunWriter
+from ingest.sources.lines import hadoop_path
+from ingest.store import RunWriter, files_of
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table
@@ -27,7 +37,7 @@ _MADE_ANEW = ("peers", "topics")
 _OBSERVED_ONCE = ("publications", "receptions", "rejections", "untold")
 """What was observed of messages: what later input says of them is judged together with it."""
 _WRITERS = 4
-"""Tables of one stage written at once: one is planned while another runs."""
+"""Tables written at once: one is planned while another runs."""
 
 Tables = Mapping[str, DataFrame | None]
 """Frames to write, by table name; null = not known, and not written."""
@@ -69,10 +79,19 @@ class Job:
     files: tuple[InputFile, ...]
     options: SourceOptions
     measuring: Measuring
+    small: bool = False
+    """See ingest.scale; the session is tuned for it."""
+    account: Account = field(default_factory=Account)
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    """What this ingest has made of each table, as far as it was asked for."""
+    _writes: dict[str, Future[TableEntry]] = field(init=False, default_factory=dict)
+    _pool: ThreadPoolExecutor = field(
+        init=False, default_factory=lambda: ThreadPoolExecutor(_WRITERS)
+    )
 
     @property
     def manifest(self) -> Manifest:
-        """The run as committed so far."""
+        """The run as far as it is made."""
         assert self.writer.manifest is not None
         return self.writer.manifest
 
@@ -112,74 +131,103 @@ class Job:
         """Where what this ingest makes begins."""
         return self.manifest.boundary or Boundary(self.since, self.since, 0)
 
+    @property
+    def outgrown(self) -> bool:
+        """A small input has turned out to tell of a large run."""
+        if not self.small or self.manifest.clock is None:
+            return False
+        peers = self._writes.get("peers")
+        known = peers.result().rows if peers and peers.done() else 1
+        return known * self.clock.intervals > SMALL_RUN
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything of the table."""
+        return name in self.frames or name in self.manifest.tables
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has that is there to stay."""
+        writing = self._writes.get(name)
+        return writing.result().rows if writing else self.manifest.tables[name].rows
+
     def table(self, name: str) -> DataFrame | None:
-        """A committed table, with what was there before; null if it is not known."""
-        entry = self.manifest.tables.get(name)
-        return None if entry is None else self._read(entry)
+        """A table, with what was there before; null if it is not known."""
+        if (made := self.made(name)) is None:
+            return None
+        older = self._older(name)
+        parts = [self._read(name, part, older.schema) for part in older.older] if older else []
+        return self._union([*parts, made])
 
     def known(self, name: str) -> DataFrame:
-        """A committed table that is there in any case."""
+        """A table that is there in any case."""
         frame = self.table(name)
         assert frame is not None, name
         return frame
 
     def made(self, name: str) -> DataFrame | None:
-        """What this ingest wrote of a table: all of it from the boundary on."""
-        entry = self.manifest.tables.get(name)
-        return None if entry is None else self._read(TableEntry(entry.directory, entry.rows))
+        """What this ingest made of a table: all of it from the boundary on."""
+        if name not in self.frames and (entry := self.manifest.tables.get(name)):
+            self.frames[name] = self._read(name, entry.newest, entry.schema)
+        return self.frames.get(name)
 
     def before(self, name: str) -> DataFrame | None:
         """A table of the run that is appended to, or what that carries; null if there is none."""
         if self.base is None:
             return None
         entry = {**self.base.tables, **self.base.carry}.get(name)
-        return None if entry is None else self._read(entry)
-
-    def _read(self, entry: TableEntry) -> DataFrame:
-        parts = []
-        for part in entry.parts:
-            rows = self.spark.read.parquet(_location(self.writer.directory / part.directory))
-            parts.append(rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows)
-        return reduce(DataFrame.unionByName, parts)
+        if entry is None:
+            return None
+        return self._union([self._read(name, part, entry.schema) for part in entry.parts])
 
     def staged(self, prefix: str) -> dict[str, DataFrame]:
         """The tables `staged/<prefix>.<name>`, by name."""
         start = f"staged/{prefix}."
-        names = [name for name in self.manifest.tables if name.startswith(start)]
+        names = [n for n in {**self.manifest.tables, **self.frames} if n.startswith(start)]
         return {name.removeprefix(start): self.known(name) for name in names}
 
     def parsed(self) -> dict[str, DataFrame]:
         """What the source parsed, and what the run that is appended to carries for it."""
         tables = self.staged("parsed")
         if self.base is not None:
-            carried = (name for name in self.base.carry if not name.startswith("observed."))
-            tables |= {f"{BEFORE}{name}": self._read(self.base.carry[name]) for name in carried}
-            totals = self.spark.createDataFrame([self.base.totals])
-            tables[f"{BEFORE}totals"] = totals
+            for name in self.base.carry:
+                if not name.startswith("observed.") and (frame := self.before(name)) is not None:
+                    tables[f"{BEFORE}{name}"] = frame
+            tables[f"{BEFORE}totals"] = self.spark.createDataFrame([self.base.totals])
         return tables
 
     def commit(self, stage: str, tables: Tables, **changes: Any) -> None:
-        """Write the tables side by side, then name them all at once."""
-        known = {name: frame for name, frame in tables.items() if frame is not None}
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            written = list(pool.map(self._write, known, known.values()))
-        entries = {name: self._entry(name, path) for name, path in zip(known, written, strict=True)}
-        self.writer.commit(self.manifest.with_stage(stage, entries, **changes))
+        """The stage is done: its tables come into being together, once they are written.
 
-    def _entry(self, name: str, path: Path) -> TableEntry:
-        older = None
-        if self.base is not None and name not in _MADE_ANEW:
-            older = self.base.tables.get(name)
-        return self.writer.entry(path, older, self._cut(name) if older else None)
+        Those of a small run are there for the next stages at once, and on disk in the end.
+        """
+        known = {name: _shaped(name, frame) for name, frame in tables.items() if frame is not None}
+        if self.small:
+            for name, frame in known.items():
+                whole = frame.coalesce(1)
+                self.frames[name] = here = whole.localCheckpoint(eager=False)
+                self.account.planned(whole)
+                if self._stays(name):
+                    self._writes[name] = self._pool.submit(self._write, name, here)
+            self.writer.manifest = self.manifest.with_stage(stage, {}, **changes)
+        else:
+            entries = dict(
+                zip(known, self._pool.map(self._write, known, known.values()), strict=True)
+            )
+            self.writer.commit(self.manifest.with_stage(stage, entries, **changes))
 
-    def _cut(self, name: str) -> Cut | None:
-        """How far what is there of a table stays; null = all of it."""
-        columns = table(name).names
-        if "vt" in columns:
-            return Cut("vt", self.boundary.version)
-        if "message" in columns:
-            return Cut("message", self.boundary.message)
-        return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
+    def settle(self) -> None:
+        """Wait for what is being written."""
+        entries = {name: writing.result() for name, writing in self._writes.items()}
+        self.writer.manifest = replace(self.manifest, tables={**self.manifest.tables, **entries})
+
+    def close(self) -> None:
+        """End what is under way, and let go of what is kept in memory."""
+        self._pool.shutdown(cancel_futures=True)
+        self.spark.catalog.clearCache()
+
+    def release(self) -> None:
+        """A stage needs no more what it kept in memory, unless others were promised it."""
+        if not self.small:
+            self.spark.catalog.clearCache()
 
     def carried(self) -> dict[str, TableEntry]:
         """What a later append is to find: the tables `staged/carry.…`, and observed messages."""
@@ -191,18 +239,64 @@ class Job:
             elif kind == "staged/observed" and short in _OBSERVED_ONCE:
                 older = self.base.carry.get(f"observed.{short}") if self.base else None
                 path = self.writer.directory / entry.directory
-                found[f"observed.{short}"] = self.writer.entry(path, older)
+                found[f"observed.{short}"] = self.writer.entry(path, older, schema=entry.schema)
         return found
 
-    def _write(self, name: str, frame: DataFrame) -> Path:
-        directory = self.writer.fresh_directory(name)
+    def _stays(self, name: str) -> bool:
+        """Whether a table is of the finished run, or of what a later append is to find."""
         if not name.startswith("staged/"):
-            meant = table(name)
-            frame = conform(frame, meant).sortWithinPartitions(*meant.key)
-        frame.write.parquet(_location(directory))
-        return directory
+            return True
+        of_messages = name.removeprefix("staged/observed.") in _OBSERVED_ONCE
+        appendable = self.source.appendable and not self.manifest.ended
+        return appendable and (of_messages or name.startswith("staged/carry."))
+
+    def _write(self, name: str, frame: DataFrame) -> TableEntry:
+        directory = self.writer.fresh_directory(name)
+        self.spark.sparkContext.setJobDescription(f"write {name}")
+        frame.write.parquet(f"file://{directory.absolute()}")
+        older = self._older(name)
+        schema = frame.schema.json() if name.startswith("staged/") else None
+        entry = self.writer.entry(directory, schema=schema)
+        if older is None:
+            return entry
+        rows = entry.rows + sum(part.rows for part in older.older)
+        return replace(entry, older=older.older, rows=rows)
+
+    def _older(self, name: str) -> TableEntry | None:
+        """What stays of a table of the run that is appended to: its parts, cut."""
+        if self.base is None or name in _MADE_ANEW or name not in self.base.tables:
+            return None
+        entry = self.base.tables[name]
+        return replace(entry, older=self.writer.cut(entry.parts, self._cut(name)))
+
+    def _cut(self, name: str) -> Cut | None:
+        """How far what is there of a table stays; null = all of it."""
+        columns = table(name).names
+        if "vt" in columns:
+            return Cut("vt", self.boundary.version)
+        if "message" in columns:
+            return Cut("message", self.boundary.message)
+        return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
+
+    def _read(self, name: str, part: Part, schema: str | None) -> DataFrame:
+        paths = [hadoop_path(str(path)) for path in files_of(self.writer.directory, part, name)]
+        rows = self.spark.read.schema(_schema(name, schema)).parquet(*paths)
+        rows = rows.coalesce(1) if self.small else rows
+        return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
+
+    def _union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        rows = reduce(DataFrame.unionByName, parts)
+        return rows.coalesce(1) if self.small and len(parts) > 1 else rows
 
 
-def _location(directory: Path) -> str:
-    # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    return f"file://{directory.absolute()}"
+def _shaped(name: str, frame: DataFrame) -> DataFrame:
+    if name.startswith("staged/"):
+        return frame
+    meant = table(name)
+    return conform(frame, meant).sortWithinPartitions(*meant.key)
+
+
+def _schema(name: str, told: str | None) -> StructType:
+    if told is None:
+        return from_arrow_schema(table(name).arrow)
+    return StructType.fromJson(json.loads(told))

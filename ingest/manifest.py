@@ -34,6 +34,19 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class StoredFile:
+    """A Parquet file: its name, how many rows it has, and its bytes."""
+
+    name: str
+    rows: int
+    size: int
+
+
+Files = tuple[StoredFile, ...] | None
+"""The files of a directory; null where the manifest is older than their list."""
+
+
+@dataclass(frozen=True)
 class Part:
     """A directory of a table, below the run's, and how many of its rows count."""
 
@@ -41,6 +54,7 @@ class Part:
     rows: int
     cut: Cut | None = None
     """Null = all rows count."""
+    files: Files = None
 
     def up_to(self, cut: Cut | None) -> Cut | None:
         """What is left to count if it is cut here too."""
@@ -59,12 +73,20 @@ class TableEntry:
     """Of all parts."""
     older: tuple[Part, ...] = ()
     """What earlier ingests wrote, the oldest first."""
+    files: Files = None
+    schema: str | None = None
+    """Of a staged table: its columns, as Spark writes them in JSON."""
+
+    @property
+    def newest(self) -> Part:
+        """What the last ingest wrote."""
+        rows = self.rows - sum(part.rows for part in self.older)
+        return Part(self.directory, rows, files=self.files)
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All of the table, the oldest first."""
-        newest = self.rows - sum(part.rows for part in self.older)
-        return (*self.older, Part(self.directory, newest))
+        return (*self.older, self.newest)
 
 
 @dataclass(frozen=True)
@@ -211,9 +233,26 @@ def _from_json(raw: dict[str, Any]) -> Manifest:
     )
 
 
-def _entry(directory: str, rows: int, older: Sequence[dict[str, Any]] = ()) -> TableEntry:
-    return TableEntry(directory, rows, tuple(_part(**part) for part in older))
+def _entry(
+    directory: str,
+    rows: int,
+    older: Sequence[dict[str, Any]] = (),
+    files: Sequence[dict[str, Any]] | None = None,
+    schema: str | None = None,
+) -> TableEntry:
+    return TableEntry(
+        directory, rows, tuple(_part(**part) for part in older), _files(files), schema
+    )
 
 
-def _part(directory: str, rows: int, cut: dict[str, Any] | None) -> Part:
-    return Part(directory, rows, Cut(**cut) if cut else None)
+def _part(
+    directory: str,
+    rows: int,
+    cut: dict[str, Any] | None,
+    files: Sequence[dict[str, Any]] | None = None,
+) -> Part:
+    return Part(directory, rows, Cut(**cut) if cut else None, _files(files))
+
+
+def _files(raw: Sequence[dict[str, Any]] | None) -> Files:
+    return None if raw is None else tuple(StoredFile(**file) for file in raw)

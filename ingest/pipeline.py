@@ -13,7 +13,8 @@
 A stage reads what earlier ones committed and writes tables into fresh directories; they come
 into being together when run.json names them. So a process that is killed leaves nothing that
 anybody could take for a result, and the next one goes on with the stage that was under way.
-A run that is replaced is kept aside until its successor's input is described.
+A small run is handed from stage to stage in memory and committed in the end (ingest.job); one that
+was stopped begins again. A run that is replaced is kept aside until its successor is complete.
 
 A run that is appended to stays what it is until all stages are done for what is new (see
 ingest.growth): they read little of what is there, and write only what is not.
@@ -22,28 +23,32 @@ ingest.growth): they read little of what is there, and write only what is not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from analytics.interval_graphs import load_graphframes
+from ingest.account import END, START, Account
+from ingest.cluster import is_local
 from ingest.inventory import Inventory, check_options, check_source, expand, inventory
 from ingest.job import Job, Measuring
 from ingest.manifest import Manifest
-from ingest.session import failures_told, spark_session
+from ingest.scale import QUICK_START, is_small, restore, tune
+from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import InputFile, SourceOptions
 from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun, writing
+from ingest.warm import warm_session
 from ingest.watch import watching
 from model.errors import InputsDiffer, UseError
 from model.progress import Progress, silent
 
-_SMALL = 64 * 2**20
-"""Bytes of input below which Spark's start costs more than its full compiler saves."""
 _TIGHTER = 10
 """How many times smaller a Parquet file is than packed lines that say the same, at least."""
 
@@ -77,6 +82,8 @@ class IngestOutcome:
 
     run: StoredRun
     already_complete: bool
+    account: Account = field(default_factory=Account)
+    """Where the time went."""
 
 
 def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome:
@@ -90,38 +97,109 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
 
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
-    scratch, quick = request.workspace / ".spark", _looked_over(request) < _SMALL
-    with (
-        writing(request.workspace, request.run) as writer,
-        spark_session(scratch, master=request.master, quick=quick) as spark,
-    ):
-        return ingest_in(spark, writer, request, progress)
+    size, account = _looked_over(request), Account()
+    with writing(request.workspace, request.run) as writer:
+        # What is small is looked at before Spark starts: it may be refused, or be there already.
+        start = _look(request, writer, None, account) if is_small(size) else None
+        if start and start.made:
+            return IngestOutcome(start.made, already_complete=True, account=account)
+        with ExitStack() as stack:
+            with account.part(START):
+                scratch, quick = request.workspace / ".spark", size < QUICK_START
+                session = warm_session(scratch, master=request.master, quick=quick)
+                spark = stack.enter_context(session)
+            start = start or _look(request, writer, spark, account, progress)
+            outcome = _make(spark, writer, request, start, account, progress)
+            with account.part(END):
+                stack.close()
+        return outcome
 
 
 def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
     """`ingest` in a session that is there already, into the run of a writer."""
+    small, account = is_small(_looked_over(request)), Account()
+    start = _look(request, writer, None if small else spark, account, progress)
+    return _make(spark, writer, request, start, account, progress)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Where an ingest begins."""
+
+    files: Sequence[InputFile]
+    """What is to be read."""
+    made: StoredRun | None
+    """The run, if it is complete and there is nothing new."""
+    begin: Callable[[], None]
+    """Let the run begin, if it has not."""
+
+
+def _look(
+    request: IngestRequest,
+    writer: RunWriter,
+    spark: SparkSession | None,
+    account: Account,
+    progress: Progress = silent,
+) -> _Start:
+    """See what there is to read, and how far the run has come."""
+    step = "look at the input"
+    with account.part(step), watching(spark, step, progress) if spark else nullcontext():
+        found = inventory(spark, request.paths, SOURCES, request.source)
+        check_options(source_named(found.source), request.options)
+        return _start(writer, request, found)
+
+
+def _make(
+    spark: SparkSession,
+    writer: RunWriter,
+    request: IngestRequest,
+    start: _Start,
+    account: Account,
+    progress: Progress,
+) -> IngestOutcome:
+    if start.made:
+        return IngestOutcome(start.made, already_complete=True, account=account)
     if request.measuring.engine == "graphframes":
         load_graphframes(spark)  # whether it can be had is better known now than in the end
-    with watching(spark, "look at the input", progress):
-        found = inventory(spark, request.paths, SOURCES, request.source)
-    check_options(source_named(found.source), request.options)
-    files, already = _begin(writer, request, found)
-    job = Job(spark, writer, tuple(files), request.options, request.measuring)
+    start.begin()
+    begun = writer.manifest
+    assert begun is not None
+    inputs = [file.size for file in start.files]
+    inputs += [int(file["size"]) for file in writer.base.inputs] if writer.base else []
+    alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
+    small = alone and is_small(sum(inputs))
+    files = tuple(start.files)
+    job = Job(spark, writer, files, request.options, request.measuring, small, account)
+    with account.watched(spark):
+        if not _run_stages(job, progress):
+            writer.manifest = begun  # nothing was committed
+            _run_stages(replace(job, small=False, frames={}), progress)
+    assert writer.manifest is not None
+    run = StoredRun(writer.directory, writer.manifest)
+    return IngestOutcome(run, already_complete=False, account=account)
+
+
+def _run_stages(job: Job, progress: Progress) -> bool:
+    """Whether the run is made; not if it proved to be too large for a small one."""
+    before = tune(job.spark, job.small)
     try:
-        _run_stages(job, progress)
+        for number, stage in enumerate(STAGES, start=1):
+            if stage.name not in job.manifest.stages:
+                step = f"{stage.name} ({number}/{len(STAGES)})"
+                with job.account.part(stage.name), watching(job.spark, step, progress):
+                    stage.run(job)
+            if job.outgrown:
+                return False
+        return True
     except UseError:
-        writer.restore()
+        job.close()
+        job.writer.restore()
         raise
-    return IngestOutcome(StoredRun(writer.directory, job.manifest), already)
-
-
-def _run_stages(job: Job, progress: Progress) -> None:
-    for number, stage in enumerate(STAGES, start=1):
-        if stage.name not in job.manifest.stages:
-            with watching(job.spark, f"{stage.name} ({number}/{len(STAGES)})", progress):
-                stage.run(job)
+    finally:
+        job.close()
+        restore(job.spark, before)
 
 
 def _looked_over(request: IngestRequest) -> int:
@@ -136,10 +214,8 @@ def _looked_over(request: IngestRequest) -> int:
     )
 
 
-def _begin(
-    writer: RunWriter, request: IngestRequest, found: Inventory
-) -> tuple[list[InputFile], bool]:
-    """Take up the run where it stands, or begin it. The files to read, whether it was complete."""
+def _start(writer: RunWriter, request: IngestRequest, found: Inventory) -> _Start:
+    """Take up the run where it stands, or begin it."""
     fresh, old = _new_manifest(request, found), writer.manifest
     if request.append and old is not None and old.complete:
         return _append(writer, fresh, old, found.files)
@@ -150,21 +226,21 @@ def _begin(
             raise InputsDiffer(request.run, differences)
         # Half a run of something else, or of another version, is not gone on with.
         if not differences and (old.versions == fresh.versions or old.complete > request.replace):
-            return found.files, old.complete
-    writer.begin(fresh)
-    return found.files, False
+            made = StoredRun(writer.directory, old) if old.complete else None
+            return _Start(found.files, made, lambda: None)
+    return _Start(found.files, None, partial(writer.begin, fresh))
 
 
 def _append(
     writer: RunWriter, fresh: Manifest, old: Manifest, files: Sequence[InputFile]
-) -> tuple[list[InputFile], bool]:
-    """Add to the run the files that it was not made from; whether there are none."""
+) -> _Start:
+    """Add to the run the files that it was not made from."""
     if differences := _other_choices(old, fresh):
         raise InputsDiffer(old.name, differences)
     known = _contents(old)
     new = [file for file in files if (Path(file.path).name, file.sha256) not in known]
     if not new:
-        return new, True
+        return _Start(new, StoredRun(writer.directory, old), lambda: None)
     _check_appendable(old)
     grown = replace(
         fresh,
@@ -180,8 +256,7 @@ def _append(
         )
     if pending is None or _differences(pending, grown) or pending.versions != grown.versions:
         pending = grown
-    writer.extend(pending)
-    return new, False
+    return _Start(new, None, partial(writer.extend, pending))
 
 
 def _check_appendable(run: Manifest) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ingest.cluster import check_shared, cores, is_local, shipped
+from ingest.jvm import is_running, start_jvm
 from model.errors import DiskFull, SparkFailed
 from model.java import find_java, spark_java_home
 
@@ -50,14 +51,11 @@ def spark_session(
     `quick` trades peak speed for a quick start. Raises: JavaMissing, UseError where executors on
     other machines do not see the scratch, and so the workspace it lies in, as it is seen here.
     """
-    from pyspark import SparkConf, SparkContext
+    master = master or os.environ.get("SPARK_MASTER")
+    _start(master, _of_the_jvm(quick))
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    master = master or os.environ.get("SPARK_MASTER")
-    _prepare_environment(master)
-    # What the JVM itself is started with; under spark-submit it runs already.
-    start = SparkConf(loadDefaults=False).setAll(list(_of_the_jvm(quick).items()))
-    SparkContext._ensure_initialized(conf=start)
     conf = SparkConf()  # from here on it knows what the user configured
     if master:
         conf.setMaster(master)
@@ -70,6 +68,21 @@ def spark_session(
             yield spark
     finally:
         spark.stop()
+
+
+def _start(master: str | None, settings: dict[str, str]) -> None:
+    """See that there is a JVM, with those settings unless it runs already."""
+    _prepare_environment(master)
+    if is_running():
+        return
+    java = find_java()
+    jvm = start_jvm(java, settings) if is_local(master) else None
+    from pyspark import SparkConf, SparkContext  # while Java starts
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    if not (jvm and jvm.connect(conf)):
+        os.environ["JAVA_HOME"] = str(spark_java_home(java))
+        SparkContext._ensure_initialized(conf=conf)
 
 
 @contextmanager
@@ -118,7 +131,6 @@ def _prepare_environment(master: str | None) -> None:
     if is_local(master) and not (master is None and configured):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ["JAVA_HOME"] = str(spark_java_home(find_java()))
 
 
 def _choose_python(conf: SparkConf) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -25,16 +25,25 @@ def pack(folder: Path) -> Path:
     `vizpub-<digest>.zip`: by it a machine knows what it has compiled already.
     """
     contents = dict(sorted(_contents()))
-    digest = hashlib.sha256()
-    for name, content in contents.items():
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    packed = folder / f"vizpub-{digest.hexdigest()[:16]}.zip"
+    packed = folder / f"vizpub-{_digest(contents)}.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         for name, content in contents.items():
             entry = zipfile.ZipInfo(name, _LONG_AGO)
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return packed
+
+
+def digest() -> str:
+    """Of the packages as they are installed: what `pack` would name the file by."""
+    return _digest(dict(sorted(_contents())))
+
+
+def _digest(contents: Mapping[str, bytes]) -> str:
+    told = hashlib.sha256()
+    for name, content in contents.items():
+        told.update(f"{name}\0{len(content)}\0".encode())
+        told.update(content)
+    return told.hexdigest()[:16]
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:

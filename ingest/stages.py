@@ -51,11 +51,9 @@ def _parse(job: Job) -> None:
     parsed = job.source.parse(job.spark, job.files, job.options)
     quarantine = parsed.pop("quarantine")
     staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
-    try:
-        job.commit("parse", {**staged, "quarantine": quarantine})
-    finally:
-        # What a source kept in memory to write several tables from is not needed again.
-        job.spark.catalog.clearCache()
+    job.commit("parse", {**staged, "quarantine": quarantine})
+    # What a source kept in memory to write several tables from is not needed again.
+    job.release()
 
 
 def _describe(job: Job) -> None:
@@ -75,7 +73,6 @@ def _describe(job: Job) -> None:
         notes=dict(told.notes),
         totals=dict(told.totals),
     )
-    job.writer.accept()
 
 
 def _described(job: Job) -> Description:
@@ -164,10 +161,8 @@ def _versions(job: Job) -> None:
     }
     if presence is not None:
         spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
-    try:
-        job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
-    finally:
-        job.spark.catalog.clearCache()
+    job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
+    job.release()
 
 
 def _dense(
@@ -210,17 +205,22 @@ def _receptions(job: Job) -> None:
     observed = observed_of_messages(job)
     rows = None
     if "receptions" in observed:
-        entries = [job.manifest.tables["staged/observed.receptions"]]
-        entries += [job.base.tables["receptions"]] if job.base else []
-        arrivals = sum(entry.rows for entry in entries)
         rows = messages.receptions(
             observed,
             _indices(job),
             _made(job, "publications"),
             alive(job, "subscriptions"),
-            buckets=job.parallelism + arrivals // _ARRIVALS_PER_BUCKET,
+            buckets=job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET,
         )
     job.commit("receptions", {"receptions": rows})
+
+
+def _arrivals(job: Job) -> int:
+    """How many receptions there are, now and before; a small run has too few to count."""
+    if job.small:
+        return 0
+    before = job.base.tables["receptions"].rows if job.base else 0
+    return before + job.rows("staged/observed.receptions")
 
 
 def _made(job: Job, name: str) -> DataFrame:
@@ -242,7 +242,7 @@ def _structure(job: Job) -> None:
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, layers),
         nothing.limit(0) if subscriptions is None else subscriptions,
-        peers=job.manifest.tables["peers"].rows,
+        peers=job.rows("peers"),
     )
     clock = replace(job.clock, first=max(job.since, job.clock.first))
     choice = engine_for(job.measuring.engine, versions, clock)
@@ -259,7 +259,7 @@ def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
 
 def _message_metrics(job: Job) -> None:
     rows = None
-    if "publications" in job.manifest.tables:
+    if job.has("publications"):
         rows = measure_messages(
             Messages(
                 _made(job, "publications"),
@@ -314,15 +314,16 @@ def _overlay_metrics(job: Job) -> None:
 
 def _finish(job: Job) -> None:
     """The run is complete, and what was only staged is let go."""
-    kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
     engines = job.manifest.engines
     if engine := engines.get("structure"):
         overlay = job.known("metrics/overlay")
         engines = measured_by(engine, job.measuring.measures, overlay)
+    job.settle()
+    kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
     carry = job.carried() if job.source.appendable and not job.manifest.ended else {}
     done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
     job.writer.commit(replace(done, tables=kept, carry=carry, extends="", boundary=None))
-    job.writer.sweep()
+    job.writer.accept()
 
 
 STAGES = (

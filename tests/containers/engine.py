@@ -65,12 +65,13 @@ def neo4j(**environment: str) -> DockerContainer:
     profile = PROFILES["test"]
     if "NEO4J_AUTH_FILE" not in environment:
         environment = {"NEO4J_AUTH": f"neo4j/{PASSWORD}"} | environment
-    made = container(
-        NEO4J,
-        NEO4J_server_jvm_additional=" ".join(profile.jvm),
-        NEO4J_server_memory_pagecache_size=profile.page_cache,
-        **environment,
-    )
+    told = {
+        "server.jvm.additional": " ".join(profile.jvm),
+        "server.memory.pagecache.size": profile.page_cache,
+        **profile.settings,
+    }
+    named = {f"NEO4J_{n.replace('_', '__').replace('.', '_')}": v for n, v in told.items()}
+    made = container(NEO4J, **named, **environment)
     # Any port, of this machine only, whose password everybody knows.
     made.ports["7687/tcp"] = ("127.0.0.1", None)  # type: ignore[assignment]
     return made

@@ -1,4 +1,8 @@
+import java.io.BufferedReader;
 import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Iterator;
 import org.gephi.graph.api.*;
 import org.gephi.io.importer.api.*;
@@ -6,12 +10,23 @@ import org.gephi.io.processor.plugin.DefaultProcessor;
 import org.gephi.project.api.*;
 import org.openide.util.Lookup;
 
-/** Imports a GEXF file as Gephi does and prints, tab-separated, each issue of the import
- *  report ("issue", level, message), whether the graph is dynamic ("dynamic", true), and for
- *  each interval given ("interval", i, nodes, edges) what the timeline would show.
- *  Run: java -Djava.awt.headless=true -cp gephi-toolkit-all.jar Check.java FILE [INTERVAL…] */
+/** Imports GEXF files as Gephi does, one for each line of the input (FILE, then intervals, all
+ *  tab-separated), and prints of each, tab-separated too, each issue of the import report
+ *  ("issue", level, message), whether the graph is dynamic ("dynamic", true), and for each
+ *  interval ("interval", i, nodes, edges) what the timeline would show; then "end".
+ *  Run: java -Djava.awt.headless=true -cp gephi-toolkit-all.jar Check.java */
 public class Check {
-    public static void main(String[] arguments) throws Exception {
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+
+    public static void main(String[] none) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            check(line.split("\t"));
+            print("end");
+        }
+    }
+
+    private static void check(String[] arguments) throws Exception {
         ProjectController projects = Lookup.getDefault().lookup(ProjectController.class);
         projects.newProject();
         ImportController importer = Lookup.getDefault().lookup(ImportController.class);
@@ -36,6 +51,7 @@ public class Check {
             print("interval", interval, graph.getNodeCount(), graph.getEdgeCount());
             model.destroyView(view);
         }
+        projects.closeCurrentProject();
     }
 
     private static void report(Report report) {
@@ -48,6 +64,6 @@ public class Check {
     private static void print(Object first, Object... rest) {
         StringBuilder line = new StringBuilder(first.toString());
         for (Object word : rest) line.append('\t').append(word);
-        System.out.println(line);
+        OUT.println(line);
     }
 }

@@ -12,6 +12,7 @@ import pytest
 
 from graphstore.connection import Connection, connect, from_environment
 from graphstore.server import LocalServer
+from ingest.store import StoredRun
 from model.errors import ServiceError
 from tests.containers.engine import (
     NoContainers,
@@ -20,11 +21,24 @@ from tests.containers.engine import (
     pytest_runtest_makereport,
     started,
 )
-from tests.integration.ingested import gossipsub, ingested
+from tests.support.ingested import Store
 
-__all__ = ["gossipsub", "ingested", "pytest_runtest_makereport"]
+__all__ = ["pytest_runtest_makereport"]
 
 Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def stored(request: pytest.FixtureRequest) -> Store:
+    """Runs that several tests read; Spark is started where one is not there yet."""
+    assert request.config.cache is not None
+    return Store(request.config.cache.mkdir("runs"), lambda: request.getfixturevalue("spark"))
+
+
+@pytest.fixture(scope="session")
+def gossipsub(stored: Store) -> StoredRun:
+    """30 files of a real gossipsub network."""
+    return stored("gossipsub")
 
 
 @pytest.fixture(scope="session")
@@ -81,9 +95,12 @@ def _container() -> Iterator[Connection]:
         yield answering(container)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of a server of a file's own, at an awkward path."""
+    """The home of a server that tests stop and kill, at an awkward path.
+
+    Who uses it starts it (that is quick where it runs) and empties it.
+    """
     home = tmp_path_factory.mktemp("server") / "höme of Neo4j"
     try:
         LocalServer(home, "test").start()

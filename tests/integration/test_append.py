@@ -7,13 +7,8 @@ at once.
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,15 +20,21 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.manifest import FILE, Manifest, write_manifest
+from ingest import scale
+from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
+from ingest.stages import STAGES as ALL_STAGES
 from ingest.store import RunWriter, StoredRun, open_run
 from model.errors import InputsDiffer, UseError
-from tests.integration.ingested import ingest
+from tests.support.faults import LARGE, stopping
+from tests.support.ingested import TINY, Store, copied, ingest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 Record = dict[str, Any]
+STAGES = tuple(stage.name for stage in ALL_STAGES)
+STOPS = (("parse", False), ("parse", True), ("messages", True), ("finish", False))
+"""Stages with whose commit an append is stopped, and whether that is made."""
 
 
 @dataclass
@@ -132,6 +133,7 @@ class Lab:
     """Ingests in the one session of the tests."""
 
     spark: SparkSession
+    stored: Store
     folder: Path
 
     def write(self, name: str, records: Iterable[Record]) -> Path:
@@ -142,13 +144,17 @@ class Lab:
     def ingest(self, run: str, *paths: Path, append: bool = False, **options: Any) -> IngestOutcome:
         return ingest(self.spark, self.folder, run, *paths, append=append, **options)
 
+    def take(self, run: str, *paths: Path, **options: Any) -> StoredRun:
+        """A run of these files, ingested now or by an earlier run of the tests."""
+        return copied(self.stored(f"append-{run}", *paths, **options), self.folder, run)
+
     def run(self, name: str) -> StoredRun:
         return open_run(self.folder, name)
 
 
 @pytest.fixture
-def lab(spark: SparkSession, tmp_path: Path) -> Lab:
-    return Lab(spark, tmp_path)
+def lab(spark: SparkSession, stored: Store, tmp_path: Path) -> Lab:
+    return Lab(spark, stored, tmp_path)
 
 
 def batches(system: System, cuts: Sequence[int]) -> Iterator[list[Record]]:
@@ -178,16 +184,61 @@ def difference(found: list[str], wanted: list[str]) -> str:
     return "\n".join([*(f"+ {row}" for row in sorted(more)), *(f"- {row}" for row in sorted(less))])
 
 
-def test_it_ends_as_one_ingest_of_all(lab: Lab) -> None:
-    system = System(3, totals=True, patchy=0.2, silent=0.2)
-    parts = [lab.write(f"part{n}", part) for n, part in enumerate(batches(system, (2, 6)))]
-    for part in parts:
-        lab.ingest("grown", part, append=True, gap_tolerance=2)
-    lab.ingest("whole", *parts, gap_tolerance=2)
-    grown, whole = lab.run("grown"), lab.run("whole")
+def same_runs(grown: StoredRun, whole: StoredRun) -> None:
     same_tables(grown, whole)
     for fact in ("clock", "epoch", "unknown", "notes", "engines", "stages", "totals", "options"):
         assert getattr(grown.manifest, fact) == getattr(whole.manifest, fact), fact
+
+
+def parts_of(lab: Lab, *cuts: int) -> list[Path]:
+    system = System(3, totals=True, patchy=0.2, silent=0.2)
+    print("seed", system.seed)
+    return [lab.write(f"part{n}", part) for n, part in enumerate(batches(system, cuts))]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_it_ends_as_one_ingest_of_all(lab: Lab) -> None:
+    parts = parts_of(lab, 2, 6)
+    for part in parts:
+        lab.ingest("grown", part, append=True, gap_tolerance=2)
+    same_runs(lab.run("grown"), lab.take("whole", *parts, gap_tolerance=2))
+
+
+@pytest.fixture(scope="module")
+def stopped(
+    spark: SparkSession, stored: Store, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Lab, StoredRun, list[Path]]:
+    """A run that is appended to, that run before, and the parts; it was stopped in many stages."""
+    lab = Lab(spark, stored, tmp_path_factory.mktemp("stopped"))
+    first, rest = parts_of(lab, 4)
+    before = lab.take("grown", first, gap_tolerance=2)
+    for stage, committed in STOPS:
+        with stopping(stage, committed=committed):
+            lab.ingest("grown", rest, append=True, gap_tolerance=2)
+        pending = read_manifest(before.directory, "appended.json")
+        assert pending.stages == STAGES[: STAGES.index(stage) + committed]
+        same_tables(lab.run("grown"), before)  # readers see the old run, whole
+    return lab, before, [first, rest]
+
+
+def test_stopped_it_goes_on_with_the_same_files_alone(
+    stopped: tuple[Lab, StoredRun, list[Path]],
+) -> None:
+    lab, before, _ = stopped
+    with pytest.raises(UseError, match=r"name them too: part1\.ndjson"):
+        lab.ingest("grown", lab.write("later", small([20])), append=True, gap_tolerance=2)
+    same_tables(lab.run("grown"), before)
+
+
+def test_stopped_again_and_again_it_ends_as_one_ingest_of_all(
+    stopped: tuple[Lab, StoredRun, list[Path]],
+) -> None:
+    lab, before, (first, rest) = stopped
+    lab.ingest("grown", rest, append=True, gap_tolerance=2)
+    same_runs(lab.run("grown"), lab.take("whole", first, rest, gap_tolerance=2))
+    left = {path.name for path in before.directory.iterdir() if path.is_file()}
+    assert left == {FILE}
 
 
 def told(peer: str, interval: int, **more: Any) -> Record:
@@ -201,15 +252,15 @@ def small(intervals: Iterable[int], **more: Any) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-def lab_with_runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+def lab_with_runs(
+    spark: SparkSession, stored: Store, tmp_path_factory: pytest.TempPathFactory
+) -> Lab:
     """Runs `small` of intervals 0 to 2, `ended` and `edges`."""
-    lab = Lab(spark, tmp_path_factory.mktemp("append"))
-    lab.ingest("small", lab.write("small", small(range(3))), append=True)
+    lab = Lab(spark, stored, tmp_path_factory.mktemp("append"))
+    lab.take("small", lab.write("small", small(range(3))))
     end = {"format": "vizpub.end/1", "last_interval": 1}
-    lab.ingest("ended", lab.write("ended", [*small(range(2)), end]))
-    edges = lab.folder / "edges.csv"
-    edges.write_text("interval,src,dst\n0,a,b\n")
-    lab.ingest("edges", edges)
+    lab.take("ended", lab.write("ended", [*small(range(2)), end]))
+    lab.take("edges", TINY)
     return lab
 
 
@@ -247,8 +298,8 @@ def test_what_does_not_follow_is_refused(
 def test_not_every_run_can_grow(lab_with_runs: Lab, run: str, said: str) -> None:
     lab = lab_with_runs
     if run == "early":
-        shutil.copytree(lab.run("small").directory, lab.folder / "runs/early", dirs_exist_ok=True)
-        write_manifest(lab.folder / "runs/early", replace(lab.run("early").manifest, carry={}))
+        early = copied(lab.run("small"), lab.folder, "early")
+        write_manifest(early.directory, replace(early.manifest, carry={}))
     later = lab.folder / "later.csv" if run == "edges" else lab.write("later", small([5]))
     if run == "edges":
         later.write_text("interval,src,dst\n1,a,b\n")
@@ -287,14 +338,13 @@ def test_it_costs_what_is_new(lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatc
     """Nothing that is settled is measured or written again; a folder is named as a whole."""
     measured: list[int] = []
     lab = lab_with_runs
-    shutil.copytree(lab.run("small").directory, lab.folder / "runs/grows")
-    write_manifest(lab.folder / "runs/grows", replace(lab.run("small").manifest, name="grows"))
-    before = lab.run("grows")
+    before = copied(lab.run("small"), lab.folder, "grows")
     old = everything(before)
     growing = lab.folder / "growing"
     growing.mkdir()
     shutil.copy(lab.folder / "small.ndjson", growing)
     lab.write("growing/more", [*small([3, 4]), told("c", 4)])
+    monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
     monkeypatch.setattr(RunWriter, "commit", _noting(RunWriter.commit, measured))
     lab.ingest("grows", growing, append=True)
     grown = lab.run("grows")
@@ -315,34 +365,3 @@ def _noting(commit: Any, rows: list[int]) -> Any:
         commit(writer, manifest)
 
     return noting
-
-
-def test_killed_it_leaves_the_run_and_goes_on(lab_with_runs: Lab) -> None:
-    """kill -9 in an early and in a late stage: readers see the old run, whole."""
-    lab = lab_with_runs
-    shutil.copytree(lab.run("small").directory, lab.folder / "runs/killed")
-    write_manifest(lab.folder / "runs/killed", replace(lab.run("small").manifest, name="killed"))
-    before, later = lab.run("killed"), lab.write("later", small([3, 4]))
-    for stage in ("parse", "messages"):
-        _kill_after(stage, lab.folder, "killed", later)
-        same_tables(lab.run("killed"), before)
-    with pytest.raises(UseError, match=r"name them too: later\.ndjson"):
-        lab.ingest("killed", lab.write("much later", small([5])), append=True)
-    lab.ingest("killed", later, append=True)
-    lab.ingest("undisturbed", lab.folder / "small.ndjson", later)
-    same_tables(lab.run("killed"), lab.run("undisturbed"))
-    left = {path.name for path in before.directory.iterdir() if path.is_file()}
-    assert left == {FILE}
-
-
-def _kill_after(stage: str, workspace: Path, run: str, path: Path) -> None:
-    command = [sys.executable, "-c", "from cli.main import app; app()", "--workspace"]
-    command += [str(workspace), "ingest", str(path), "--run", run, "--append", "--no-load"]
-    pending = workspace / "runs" / run / "appended.json"
-    with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as child:
-        while child.poll() is None:
-            if pending.is_file() and stage in json.loads(pending.read_text())["stages"]:
-                os.killpg(child.pid, signal.SIGKILL)
-                break
-            time.sleep(0.02)
-    assert child.returncode == -signal.SIGKILL

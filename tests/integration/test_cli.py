@@ -18,7 +18,9 @@ import pytest
 
 from graphstore.connection import Connection, connect
 from ingest.run import Run
+from ingest.store import StoredRun
 from ingest.views import snapshot
+from tests.support.ingested import copied
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -78,11 +80,17 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def vizpub(
-    tmp_path_factory: pytest.TempPathFactory, neo4j_server: Connection, libp2p_small: Path
+    tmp_path_factory: pytest.TempPathFactory,
+    neo4j_server: Connection,
+    gossipsub: StoredRun,
+    libp2p_small: Path,
 ) -> Iterator[Shell]:
+    """The run is there already, from the same files elsewhere; it is loaded."""
     shell = Shell(tmp_path_factory.mktemp("workspace"), neo4j_server)
+    copied(gossipsub, shell.workspace, RUN)
     made = shell("ingest", str(libp2p_small / "json"), "--run", RUN, "--strict")
     assert made.code == 0, made.err
+    assert f"run '{RUN}' is already complete" in made.err
     assert f"run '{RUN}' is in Neo4j: 30 peers, 3 topics, 64 messages" in made.err
     assert "30 files" in made.out
     yield shell
@@ -103,6 +111,7 @@ def overlay(shell: Shell, interval: int) -> nx.DiGraph:
     return graph
 
 
+@pytest.mark.long
 def test_the_same_ingest_again_says_so(vizpub: Shell, libp2p_small: Path) -> None:
     again = vizpub("ingest", str(libp2p_small / "json"), "--run", RUN)
     assert again.code == 0, again.err
@@ -119,6 +128,8 @@ def test_a_bad_record_fails_a_strict_ingest_in_the_end(vizpub: Shell, tmp_path: 
     assert result.err.count("1 records were refused; see: vizpub runs show bad quarantine") == 1
     shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
     assert [row["links"] for row in shown.json()] == [1, 1]
+    scratch = tmp_path / "ws" / ".spark"
+    assert [path for path in scratch.rglob("*") if path.is_file()] == [], "Spark left something"
 
 
 def test_a_path_is_a_shortest_one(vizpub: Shell) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -25,22 +26,15 @@ import pytest
 from ingest.shipping import PACKAGES
 from ingest.store import StoredRun, open_run
 from model.java import find_java, spark_java_home
+from tests.support.ingested import TRACES, Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent / "bin"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-RUNS = ("reports", "links")
-LOCAL = """
-import sys
-from pathlib import Path
-from ingest.pipeline import IngestRequest, ingest
-
-workspace, *inputs = sys.argv[1:]
-for name, paths in zip(("reports", "links"), inputs, strict=True):
-    ingest(IngestRequest(tuple(paths.split()), name, Path(workspace), master="local[2]"))
-"""
+EVENTS, LINKS = "gossipsub-4", "cluster-links"
+"""Runs, by name."""
 
 
 @dataclass(frozen=True)
@@ -148,42 +142,43 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Reports with topics and publications, and a list of links."""
-    reports = sorted((ROOT / "examples" / "gossipsub").glob("*.ndjson.gz"))[:4]
-    links = tmp_path_factory.mktemp("links") / "links.csv"
-    lives = (f"{a},{a * 7 % 30},{a % 3},{a % 3 + a % 4 + 1}\n" for a in range(1, 60))
-    links.write_text("src,dst,vf,vt\n" + "".join(lives))
-    return {"reports": [os.path.relpath(path, ROOT) for path in reports], "links": [str(links)]}
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cluster's runs are."""
+    return tmp_path_factory.mktemp("there")
 
 
 @dataclass(frozen=True)
 class Made:
-    """Workspaces with the same runs."""
+    """A run made on the cluster, and what the workers had compiled then."""
 
-    here: Path
-    there: Path
+    run: StoredRun
+    compiled: dict[Path, int]
 
 
 @pytest.fixture(scope="module")
-def made(
-    tmp_path_factory: pytest.TempPathFactory, cluster: Cluster, inputs: dict[str, list[str]]
-) -> Made:
-    """What this machine makes, and meanwhile the cluster, by both ways to use it."""
-    workspaces = Made(tmp_path_factory.mktemp("here"), tmp_path_factory.mktemp("there"))
-    words = [str(workspaces.here), *(" ".join(inputs[name]) for name in RUNS)]
-    with subprocess.Popen([sys.executable, "-c", LOCAL, *words], cwd=ROOT) as local:
-        ingest = ["--workspace", str(workspaces.there), "ingest", "--no-load", "--run"]
-        command = [sys.executable, "-m", "cli", *ingest, "reports", *inputs["reports"]]
-        call([*command, "--master", cluster.url], cluster)
-        compiled = cluster.compiled
-        submit = [str(SPARK / "spark-submit"), "--driver-java-options", QUICK]
-        submit += ["--master", cluster.url, str(ROOT / "cli" / "__main__.py")]
-        call([*submit, *ingest, "links", *inputs["links"]], cluster)
-        assert compiled
-        assert cluster.compiled == compiled, "compiled once for all sessions"
-        assert local.wait() == 0
-    return workspaces
+def by_master(cluster: Cluster, workspace: Path) -> Made:
+    """Events with topics and publications, by `--master`."""
+    paths = [os.path.relpath(path, ROOT) for path in TRACES[EVENTS]]
+    words = ["--workspace", str(workspace), "ingest", "--no-load", "--run", EVENTS, *paths]
+    call([sys.executable, "-m", "cli", *words, "--master", cluster.url], cluster)
+    return Made(open_run(workspace, EVENTS), cluster.compiled)
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    links = tmp_path_factory.mktemp("links") / "links.csv"
+    lives = (f"{a},{a * 7 % 30},{a % 3},{a % 3 + a % 4 + 1}\n" for a in range(1, 60))
+    links.write_text("src,dst,vf,vt\n" + "".join(lives))
+    return links
+
+
+@pytest.fixture(scope="module")
+def by_submit(cluster: Cluster, workspace: Path, by_master: Made, links: Path) -> Made:
+    """A list of links, by spark-submit, after the other."""
+    words = ["--workspace", str(workspace), "ingest", "--no-load", "--run", LINKS, str(links)]
+    submit = [str(SPARK / "spark-submit"), "--driver-java-options", QUICK]
+    call([*submit, "--master", cluster.url, str(ROOT / "cli" / "__main__.py"), *words], cluster)
+    return Made(open_run(workspace, LINKS), cluster.compiled)
 
 
 def call(command: list[str], cluster: Cluster) -> None:
@@ -217,22 +212,40 @@ def test_the_workers_have_no_package_of_ours(cluster: Cluster) -> None:
         assert f"No module named '{package}'" in tried.stderr
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_the_run_is_that_of_one_machine(made: Made, name: str) -> None:
-    one, other = open_run(made.here, name), open_run(made.there, name)
+def check_same(one: StoredRun, other: StoredRun) -> None:
     assert one.manifest.tables.keys() == other.manifest.tables.keys()
-    for fact in ("inputs", "options", "clock", "unknown", "notes", "engines", "stages"):
+    assert files(one) == files(other)
+    for fact in ("options", "clock", "unknown", "notes", "engines", "stages"):
         assert getattr(one.manifest, fact) == getattr(other.manifest, fact), fact
     for table in one.manifest.tables:
         assert bits(one, table).equals(bits(other, table)), table
 
 
-def test_nothing_is_left_beside_the_runs(made: Made) -> None:
-    left = [path for path in (made.there / ".spark").rglob("*") if path.is_file()]
+def files(run: StoredRun) -> list[dict[str, Any]]:
+    """What the run was made from, wherever that lay."""
+    return [{**file, "path": Path(file["path"]).name} for file in run.manifest.inputs]
+
+
+def test_a_run_by_master_is_that_of_one_machine(by_master: Made, stored: Store) -> None:
+    assert by_master.compiled
+    check_same(stored(EVENTS), by_master.run)
+
+
+@pytest.mark.long
+def test_a_run_by_spark_submit_is_that_of_one_machine(
+    by_master: Made, by_submit: Made, stored: Store, links: Path
+) -> None:
+    assert by_submit.compiled == by_master.compiled, "compiled once for all sessions"
+    check_same(stored(LINKS, links), by_submit.run)
+
+
+def test_nothing_is_left_beside_the_run(by_master: Made, workspace: Path) -> None:
+    left = [path for path in (workspace / ".spark").rglob("*") if path.is_file()]
     assert left == []
-    assert list(made.there.rglob(".probe*")) == []
+    assert list(workspace.rglob(".probe*")) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="a path that is another in each process")
 def test_a_workspace_that_is_not_shared_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     words = ["--workspace", "/proc/self/cwd/ws", "ingest", "a.csv", "--run", "r", "--no-load"]

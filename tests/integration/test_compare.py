@@ -8,10 +8,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ingest.reports import Counters, Neighbor, Received, Report, ReportWriter, RunHeader, Sent
-from tests.integration.ingested import ingest
+from tests.support.ingested import Store, copied
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +58,7 @@ def report(system: str, peer: int, interval: int) -> Report:
 
 
 def test_reports_of_two_systems_are_compared(
-    spark: SparkSession, tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
+    stored: Store, tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
 ) -> None:
     for system in GOALS:
         file, header = tmp_path / f"{system}.ndjson.gz", RunHeader(system, system, {}, 1, SECOND)
@@ -68,7 +67,7 @@ def test_reports_of_two_systems_are_compared(
                 for peer in range(PEERS):
                     writer.write(report(system, peer, interval))
             writer.end(INTERVALS - 1)
-        ingest(spark, tmp_path / "ws", system, file)
+        copied(stored(system, file), tmp_path / "ws")
     words = ["compare", "chain", "star", "--metrics", ",".join(EXPECTED), "--format", "json"]
     done = vizpub_process("--workspace", str(tmp_path / "ws"), *words)
     assert done.returncode == 0, done.stderr

@@ -7,11 +7,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pyspark.sql import SparkSession
 
 from graphstore.connection import Connection
-from tests.integration.ingested import ingest
 from tests.integration.test_cli import Shell
+from tests.support.ingested import Store, copied
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -32,36 +31,42 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_copy_follows_its_run(spark: SparkSession, vizpub: Shell, edges: Path) -> None:
-    ingest_again = ("ingest", str(edges), "--run", RUN, "--replace")
-    overlay = ("query", "overlay-at", RUN, "-p", "at=0", "--format", "json")
-    ingest(spark, vizpub.workspace, RUN, edges)
-    for words in (overlay, ("export", "gexf", RUN), ("verify", RUN)):
+OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0", "--format", "json")
+
+
+def test_the_copy_follows_its_run(stored: Store, vizpub: Shell, edges: Path) -> None:
+    copied(stored("copies", edges), vizpub.workspace, RUN)
+    for words in (OVERLAY, ("export", "gexf", RUN), ("verify", RUN)):
         absent = vizpub(*words)
         assert absent.code == 2
         assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.err
     assert vizpub("load", RUN).code == 0
-    assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "b")]
+    assert [(row["src"], row["dst"]) for row in vizpub(*OVERLAY).json()] == [("a", "b")]
 
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
-    kept = vizpub(*ingest_again)
+    kept = vizpub("ingest", str(edges), "--run", RUN, "--replace")
     assert kept.code == 0, kept.err
     assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.err
-    assert [(row["src"], row["dst"]) for row in vizpub(*overlay).json()] == [("a", "x")]
+    assert [(row["src"], row["dst"]) for row in vizpub(*OVERLAY).json()] == [("a", "x")]
     assert vizpub("verify", RUN).code == 0
 
+
+@pytest.mark.long
+def test_the_copy_of_a_run_that_is_replaced_goes(stored: Store, vizpub: Shell, edges: Path) -> None:
+    copied(stored("copies", edges), vizpub.workspace, RUN)
+    assert vizpub("load", RUN).code == 0
     edges.write_text("interval,src,dst\n0,a,y\n")
-    unloaded = vizpub(*ingest_again, "--no-load")
+    unloaded = vizpub("ingest", str(edges), "--run", RUN, "--replace", "--no-load")
     assert unloaded.code == 0, unloaded.err
     assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.err
-    assert "is not in Neo4j; load it" in vizpub(*overlay).err
+    assert "is not in Neo4j; load it" in vizpub(*OVERLAY).err
 
 
 def test_a_copy_of_an_earlier_run_is_named_by_verify(
-    spark: SparkSession, vizpub: Shell, edges: Path, tmp_path: Path
+    stored: Store, vizpub: Shell, edges: Path, tmp_path: Path
 ) -> None:
-    for workspace in (vizpub.workspace, tmp_path / "elsewhere"):
-        ingest(spark, workspace, RUN, edges)
+    copied(stored("copies", edges), vizpub.workspace, RUN)
+    copied(stored("copies-elsewhere", edges), tmp_path / "elsewhere", RUN)
     assert vizpub("load", RUN).code == 0
     elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
     found = vizpub(*elsewhere, "verify", RUN)

@@ -145,6 +145,7 @@ def test_the_runs_are_in_a_workspace_of_their_own(
     assert not list((folder / "out/simulations").rglob("*.ndjson.gz"))
 
 
+@pytest.mark.long
 def test_what_is_there_is_not_made_again(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_what_is_there_is_not_made_again(
     assert "all 2 runs are complete" in run().stderr
 
 
+@pytest.mark.long
 def test_a_part_alone_leaves_the_rest_unknown(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_wrong_password(place: Place) -> None:
         assert "gue55ed" not in result.output
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_while_a_run_is_loaded(place: Place) -> None:
     if not place.is_small:
         pytest.skip("a small disk cannot be mounted here: that takes root")
@@ -177,6 +178,7 @@ def _wait_until_asked(connection: Connection) -> None:
             time.sleep(0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["neo4j", "system"])
 def test_a_store_that_is_broken(place: Place, database: str) -> None:
     place.server.stop()

@@ -17,7 +17,6 @@ from typing import Any, NoReturn
 from xml.etree import ElementTree
 
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import cypher
@@ -31,14 +30,15 @@ from ingest.run import Run
 from ingest.store import writing
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph
-from tests.integration.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
-from tests.integration.ingested import ingest
+from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
+from tests.support.ingested import Store, copied
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
 RUN = "hostile-" + "x" * 92
 """As long as the name of a run may be."""
 FILE = "input '\"`$(x) \u202e[a]{b}*?\n\\.ndjson"
+PLACE = "work ' \" `$(x) space"
 GEXF = "{http://gexf.net/1.3}"
 GIVEN = {"at": 0, "from": 0, "to": 1, "before": 0, "after": 1}
 WRITING = sessions.writing
@@ -76,15 +76,16 @@ class Hostile:
 @pytest.fixture(scope="module")
 def vizpub(
     tmp_path_factory: pytest.TempPathFactory,
-    spark: SparkSession,
+    stored: Store,
     neo4j_server: Connection,
 ) -> Iterator[Hostile]:
     """One ingest of all names, and one load."""
-    workspace = tmp_path_factory.mktemp("work ' \" `$(x) space")
+    workspace = tmp_path_factory.mktemp(PLACE)
     (workspace / FILE).write_text("".join(json.dumps(r) + "\n" for r in reports()), "utf-8")
-    stored = ingest(spark, workspace, RUN, workspace).run
+    made = stored.below(PLACE)(RUN, workspace)
+    run = copied(made, workspace)
     with connect(neo4j_server) as driver, pytest.MonkeyPatch.context() as patch:
-        load_run(driver, neo4j_server.database, stored.facts, stored.row_groups)
+        load_run(driver, neo4j_server.database, run.facts, run.row_groups)
         patch.setattr(sessions, "writing", nobody_writes)
         patch.setenv("NEO4J_URI", neo4j_server.uri)
         patch.setenv("NEO4J_USERNAME", neo4j_server.username)
@@ -145,13 +146,11 @@ def test_a_name_is_found_and_no_other_one(vizpub: Hostile) -> None:
         assert path == [name, after(name)]
 
 
-_TURNS = cycle(TAKEN)
-
-
 @pytest.mark.parametrize("query", query_names())
 def test_every_question_takes_and_gives_them(vizpub: Hostile, query: str) -> None:
     asked = cypher.statement("queries", query).parameters
-    for name in islice(_TURNS, 6):
+    turn = 6 * query_names().index(query)
+    for name in islice(cycle(TAKEN), turn, turn + 6):
         given: dict[str, Any] = {p.name: GIVEN[p.name] for p in asked if p.name in GIVEN}
         given |= {p.name: name for p in asked if p.type in NAMED}
         given |= {p.name: [name, after(name)] for p in asked if p.type == "layers"}

@@ -1,35 +1,43 @@
 """An ingest that is killed, interrupted or out of disk, and goes on until it is done.
 
-One run is stopped again and again, in ever later stages, each time in another way; in the
-end it must be the run that nobody disturbed. This file is also the program that is stopped:
-see `main`.
+One run is stopped again and again, in ever later stages; in the end it must be the run that
+nobody disturbed. At every commit it is stopped in the process of the tests; some
+real processes are stopped too, each in another way. This file is also the program that those
+run: see `main`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from ingest import store
+from ingest import scale, store
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
-from ingest.store import StoredRun, open_run
+from ingest.pipeline import IngestOutcome, IngestRequest, ingest
+from ingest.store import StoredRun, open_run, writing
+from tests.support.faults import LARGE, stopping
+from tests.support.ingested import TRACES, Store, ingested
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
 RUN = "stopped"
-FILES = 4
+INPUT = "gossipsub-4"
+PATHS = tuple(map(str, TRACES[INPUT]))
 LOCK = ".lock"
 
 
@@ -45,10 +53,12 @@ class Stop:
     """'kill' everything, 'kill python' alone, 'interrupt' as Ctrl-C does, 'fill' the disk."""
 
 
-STOPS = (
+KILLS = (
     Stop("parse", "writing", "kill"),
-    Stop("observe", "committed", "kill python"),
     Stop("versions", "written", "kill"),
+)
+OTHERS = (
+    Stop("observe", "committed", "kill python"),
     Stop("receptions", "writing", "interrupt"),
     Stop("structure", "begun", "fill"),
     Stop("finish", "committed", "kill"),
@@ -60,12 +70,136 @@ STAGES = (
 )
 
 
+# What is stopped in the process of the tests.
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was there after a stop."""
+
+    manifest: Manifest
+    unnamed: set[str]
+    """Files of tables that run.json does not name."""
+    locked: bool
+
+
+def point(directory: Path) -> Point:
+    manifest = read_manifest(directory)
+    return Point(manifest, unnamed(directory, manifest), (directory / LOCK).exists())
+
+
+@dataclass(frozen=True)
+class Series:
+    """An ingest that was stopped after every commit, and then went on."""
+
+    folder: Path
+    before: dict[str, Point]
+    """By the stage whose commit was about to be made."""
+    after: dict[str, Point]
+    """By the stage that was committed last."""
+    last: IngestOutcome
+
+    def half(self, stage: str) -> Path:
+        """The workspace as it would be, had a kill come just before the stage's commit."""
+        return self.folder / "half" / stage
+
+
+@pytest.fixture(scope="module")
+def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Series:
+    folder, before, after = tmp_path_factory.mktemp("series"), {}, {}
+    request = IngestRequest(PATHS, RUN, folder)
+    for stage in STAGES:
+        copy = folder / "half" / stage / "runs" / RUN
+        keep = partial(shutil.copytree, dst=copy, ignore=shutil.ignore_patterns(LOCK))
+        with stopping(stage, committed=True, look=keep):
+            ingested(spark, request)
+        before[stage] = point(copy)
+        after[stage] = point(folder / "runs" / RUN)
+    return Series(folder, before, after, ingested(spark, request))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_after_a_commit_its_tables_are_there(series: Series, stage: str) -> None:
+    after = series.after[stage]
+    assert after.manifest.stages == STAGES[: STAGES.index(stage) + 1]
+    assert after.manifest.complete == (stage == "finish")
+    assert not after.locked
+    # The last stage lets go what was only staged, and is stopped before that.
+    assert all(name.startswith("staged/") for name in after.unnamed)
+    assert (after.unnamed == set()) == (stage != "finish")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_before_a_commit_all_is_as_after_the_one_before(series: Series, stage: str) -> None:
+    """But for what run.json does not name, which whoever writes next removes."""
+    workspace, place = series.half(stage), STAGES.index(stage)
+    directory, half = workspace / "runs" / RUN, series.before[stage]
+    assert half.manifest.stages == STAGES[:place]
+    if place:
+        assert half.manifest == series.after[STAGES[place - 1]].manifest
+    with writing(workspace, RUN):
+        pass
+    assert point(directory) == Point(half.manifest, set(), locked=False)
+    assert {name for name in half.manifest.directories if (directory / name).is_dir()} == (
+        half.manifest.directories
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "written"),
+    [("parse", "quarantine"), ("versions", "links"), ("overlay metrics", "metrics/overlay")],
+)
+def test_what_is_written_is_named_by_its_commit_alone(
+    series: Series, stage: str, written: str
+) -> None:
+    before, after, named = series.before[stage], series.after[stage], f"{written}/"
+    assert written not in before.manifest.tables
+    assert any(name.startswith(named) for name in before.unnamed)
+    assert written in after.manifest.tables
+    assert not any(name.startswith(named) for name in after.unnamed)
+    assert any(name.startswith(named) for name in after.manifest.directories)
+
+
+def test_stopped_at_every_commit_it_is_the_run_that_nobody_disturbed(
+    series: Series, undisturbed: StoredRun
+) -> None:
+    assert series.last.already_complete
+    check_undisturbed(series.last.run, undisturbed)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(stored: Store) -> StoredRun:
+    return stored(INPUT)
+
+
+def check_undisturbed(run: StoredRun, other: StoredRun) -> None:
+    """It says the same as the other, and nothing is left of what it was stopped in."""
+    assert unnamed(run.directory, run.manifest) == set()
+    assert sorted(path.name for path in run.directory.iterdir() if path.is_file()) == [FILE]
+    assert not [name for name in run.manifest.tables if name.startswith("staged/")]
+    assert set(run.manifest.tables) == set(other.manifest.tables)
+    for name in other.manifest.tables:
+        assert contents(run, name) == contents(other, name), name
+    for fact in ("source", "clock", "epoch", "unknown", "notes", "engines", "stages"):
+        assert getattr(run.manifest, fact) == getattr(other.manifest, fact)
+
+
+def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run.read(name).to_pylist()
+    return sorted(found, key=repr)
+
+
+def unnamed(directory: Path, manifest: Manifest) -> set[str]:
+    named = manifest.directories | {"."}
+    files = [path.relative_to(directory) for path in directory.rglob("*") if path.is_file()]
+    return {str(path) for path in files if str(path.parent) not in named}
+
+
 # The program that is stopped: `python test_kill.py WORKSPACE RUN STOP PATH...`
 
 
 def main(workspace: str, run: str, stop: str, *paths: str) -> None:
-    from ingest.pipeline import IngestRequest, ingest
-
+    vars(scale)["SMALL_INPUT"] = LARGE
     stopper = Stopper(Path(workspace), Stop(**json.loads(stop))) if stop else None
     if stopper:
         vars(store)["write_manifest"] = stopper.write_manifest  # what a commit calls
@@ -128,19 +262,19 @@ def fill(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class After:
-    """What was there after a stop."""
+    """What was there after a process was stopped, and what it told."""
 
+    point: Point
     code: int
     text: str
-    manifest: Manifest
-    unnamed: set[str]
-    """Files that run.json does not name."""
+
+
+Stopped = dict[Stop, After]
 
 
 def start(workspace: Path, run: str, stop: Stop | None) -> subprocess.CompletedProcess[str]:
-    paths = sorted((ROOT / "examples/gossipsub").glob("*.ndjson.gz"))[:FILES]
     told = json.dumps(asdict(stop)) if stop else ""
-    command = [sys.executable, __file__, str(workspace), run, told, *map(str, paths)]
+    command = [sys.executable, __file__, str(workspace), run, told, *PATHS]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     # A group of its own, as a terminal gives it: what stops it stops the JVM too.
     with subprocess.Popen(
@@ -156,10 +290,64 @@ def start(workspace: Path, run: str, stop: Stop | None) -> subprocess.CompletedP
     return subprocess.CompletedProcess(command, child.returncode, text, "")
 
 
-def unnamed(directory: Path, manifest: Manifest) -> set[str]:
-    named = manifest.directories | {"."}
-    files = [path.relative_to(directory) for path in directory.rglob("*") if path.is_file()]
-    return {str(path) for path in files if str(path.parent) not in named}
+def stopped(workspace: Path, stops: Iterable[Stop]) -> Stopped:
+    """The run after each stop."""
+    found = {}
+    for stop in stops:
+        if stop.how == "fill" and not os.path.ismount(workspace):
+            continue
+        done = start(workspace, RUN, stop)
+        (workspace / "filler").unlink(missing_ok=True)
+        found[stop] = After(point(workspace / "runs" / RUN), done.returncode, done.stdout)
+    return found
+
+
+def of(stopped: Stopped, stop: Stop) -> After:
+    if stop not in stopped:
+        pytest.skip("a small disk can be mounted by root only")
+    return stopped[stop]
+
+
+def check_reached(after: After, stop: Stop) -> None:
+    """The ingest got as far as it was let, and was stopped as meant."""
+    reached = STAGES.index(stop.stage) + (stop.moment == "committed")
+    assert after.point.manifest.stages == STAGES[:reached], after.text
+    assert after.point.manifest.complete == (stop.stage == "finish")
+    if stop.how.startswith("kill"):
+        assert after.code == -signal.SIGKILL, after.text
+    else:
+        assert after.code not in (0, -signal.SIGKILL), after.text
+
+
+@pytest.fixture(scope="module")
+def killed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("killed")
+
+
+@pytest.fixture(scope="module")
+def killed(killed_in: Path) -> Stopped:
+    return stopped(killed_in, KILLS)
+
+
+@pytest.mark.parametrize("stop", KILLS, ids=lambda stop: f"{stop.how}, {stop.stage}")
+def test_a_killed_process_leaves_what_was_committed(killed: Stopped, stop: Stop) -> None:
+    check_reached(killed[stop], stop)
+
+
+def test_what_a_killed_process_had_written_is_named_nowhere(killed: Stopped) -> None:
+    written = killed[KILLS[-1]]
+    assert any(name.startswith("links/") for name in written.point.unnamed)
+    assert "links" not in written.point.manifest.tables
+
+
+def test_killed_it_goes_on_to_the_run_that_nobody_disturbed(
+    killed: Stopped, killed_in: Path, spark: SparkSession, undisturbed: StoredRun
+) -> None:
+    """The lock of a dead process is in nobody's way."""
+    assert killed[KILLS[-1]].point.locked
+    outcome = ingested(spark, IngestRequest(PATHS, RUN, killed_in))
+    assert not outcome.already_complete
+    check_undisturbed(outcome.run, undisturbed)
 
 
 @pytest.fixture(scope="module")
@@ -174,101 +362,33 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def stopped(workspace: Path) -> dict[Stop, After]:
-    """The run after each stop; in the end it is complete."""
-    found = {}
-    for stop in STOPS:
-        if stop.how == "fill" and not os.path.ismount(workspace):
-            continue
-        done = start(workspace, RUN, stop)
-        (workspace / "filler").unlink(missing_ok=True)
-        directory = workspace / "runs" / RUN
-        manifest = read_manifest(directory)
-        found[stop] = After(done.returncode, done.stdout, manifest, unnamed(directory, manifest))
-    return found
+def others(workspace: Path) -> Stopped:
+    return stopped(workspace, OTHERS)
 
 
-@pytest.fixture(scope="module")
-def last(workspace: Path, stopped: dict[Stop, After]) -> subprocess.CompletedProcess[str]:
-    """The start that nobody stopped."""
-    return start(workspace, RUN, None)
+@pytest.mark.long
+class TestOthers:
+    """Ways to stop a process that rarely tell more."""
 
+    @pytest.mark.parametrize("stop", OTHERS, ids=lambda stop: f"{stop.how}, {stop.stage}")
+    def test_each_start_gets_as_far_as_it_was_let(self, others: Stopped, stop: Stop) -> None:
+        check_reached(of(others, stop), stop)
 
-def of(stopped: dict[Stop, After], stop: Stop) -> After:
-    if stop not in stopped:
-        pytest.skip("a small disk can be mounted by root only")
-    return stopped[stop]
+    def test_ctrl_c_is_told_and_lets_the_run_go(self, others: Stopped) -> None:
+        after = others[OTHERS[1]]
+        assert "KeyboardInterrupt" in after.text
+        assert not after.point.locked
 
+    def test_a_full_disk_is_told(self, others: Stopped) -> None:
+        assert "DiskFull: " in of(others, OTHERS[2]).text
 
-@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: f"{stop.how}, {stop.stage}")
-def test_each_start_gets_as_far_as_it_was_let(stopped: dict[Stop, After], stop: Stop) -> None:
-    after = of(stopped, stop)
-    reached = STAGES.index(stop.stage) + (stop.moment == "committed")
-    assert after.manifest.stages == STAGES[:reached], after.text
-    assert after.manifest.complete == (stop.stage == "finish")
-
-
-@pytest.mark.parametrize("stop", STOPS, ids=lambda stop: f"{stop.how}, {stop.stage}")
-def test_it_was_stopped_as_meant(stopped: dict[Stop, After], stop: Stop) -> None:
-    after = of(stopped, stop)
-    if stop.how.startswith("kill"):
-        assert after.code == -signal.SIGKILL, after.text
-    else:
-        assert after.code not in (0, -signal.SIGKILL), after.text
-
-
-def test_what_was_half_written_is_named_nowhere(stopped: dict[Stop, After]) -> None:
-    written = stopped[STOPS[2]]
-    assert any(name.startswith("links/") for name in written.unnamed)
-    assert "links" not in written.manifest.tables
-
-
-def test_ctrl_c_is_told_and_lets_the_run_go(stopped: dict[Stop, After]) -> None:
-    after = stopped[STOPS[3]]
-    assert "KeyboardInterrupt" in after.text
-    assert LOCK not in after.unnamed
-
-
-def test_a_full_disk_is_told(stopped: dict[Stop, After]) -> None:
-    assert "DiskFull: " in of(stopped, STOPS[4]).text
-
-
-def test_the_last_start_finds_all_done(last: subprocess.CompletedProcess[str]) -> None:
-    assert last.returncode == 0, last.stdout
-    assert "already complete" in last.stdout
-
-
-def test_nothing_is_left_that_run_json_does_not_name(
-    last: subprocess.CompletedProcess[str], workspace: Path
-) -> None:
-    run = open_run(workspace, RUN)
-    assert unnamed(run.directory, run.manifest) == set()
-    assert sorted(path.name for path in run.directory.iterdir() if path.is_file()) == [FILE]
-
-
-def test_what_was_only_staged_is_let_go(
-    last: subprocess.CompletedProcess[str], workspace: Path
-) -> None:
-    tables = open_run(workspace, RUN).manifest.tables
-    assert not [name for name in tables if name.startswith("staged/")]
-
-
-def test_it_is_the_run_that_nobody_disturbed(
-    last: subprocess.CompletedProcess[str], workspace: Path, tmp_path: Path
-) -> None:
-    undisturbed = start(tmp_path, RUN, None)
-    assert undisturbed.returncode == 0, undisturbed.stdout
-    run, other = open_run(workspace, RUN), open_run(tmp_path, RUN)
-    assert set(run.manifest.tables) >= set(other.manifest.tables)
-    for name in other.manifest.tables:
-        assert contents(run, name) == contents(other, name), name
-    for fact in ("source", "clock", "epoch", "unknown", "notes", "engines", "stages"):
-        assert getattr(run.manifest, fact) == getattr(other.manifest, fact)
-
-
-def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.read(name).to_pylist()
-    return sorted(found, key=repr)
+    def test_the_last_start_finds_all_done(
+        self, others: Stopped, workspace: Path, undisturbed: StoredRun
+    ) -> None:
+        last = start(workspace, RUN, None)
+        assert last.returncode == 0, last.stdout
+        assert "already complete" in last.stdout
+        check_undisturbed(open_run(workspace, RUN), undisturbed)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.integration.ingested import SMALL, Ingested, truth
+from ingest.store import StoredRun
+from tests.support.ingested import SMALL, truth, workspace_of
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,7 @@ def read(path: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def executed(ingested: Ingested, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def executed(gossipsub: StoredRun, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The notebook with its outputs: cells for warnings and results are put around its own."""
     place = tmp_path_factory.mktemp("notebook") / "run.ipynb"
     notebook = read(NOTEBOOK)
@@ -47,7 +48,7 @@ def executed(ingested: Ingested, tmp_path_factory: pytest.TempPathFactory) -> An
     nbformat.write(notebook, place)  # type: ignore[no-untyped-call]
     done = subprocess.run(
         [sys.executable, "-m", "jupyter", "execute", "--inplace", str(place)],
-        env={**os.environ, "VIZPUB_WORKSPACE": str(ingested.workspace)},
+        env={**os.environ, "VIZPUB_WORKSPACE": str(workspace_of(gossipsub))},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -5,22 +5,30 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from ingest.job import Measuring
 from ingest.manifest import FILE
-from ingest.store import StoredRun
+from ingest.pipeline import IngestOutcome, IngestRequest
+from ingest.sources.base import SourceOptions
+from ingest.store import StoredRun, open_run
 from model.clock import OPEN
 from model.columns import Table
+from model.errors import InputError, InputsDiffer, VizpubError
 from model.tables import TABLES, table
-from tests.integration.ingested import GEPHI, Ingested, Row, truth
+from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 
 pytestmark = pytest.mark.spark
 
@@ -53,8 +61,8 @@ class TestEveryRun:
     """What holds for the tables of any run, whatever was ingested."""
 
     @pytest.fixture(params=["gossipsub", "old", "one", "gephi", "tiny"])
-    def run(self, ingested: Ingested, request: pytest.FixtureRequest) -> StoredRun:
-        return ingested.run(request.param)
+    def run(self, stored: Store, request: pytest.FixtureRequest) -> StoredRun:
+        return stored(request.param)
 
     def test_it_is_complete(self, run: StoredRun) -> None:
         assert run.manifest.complete
@@ -307,8 +315,8 @@ class TestOldSpelling:
     """What the official converter leaves of the same trace: whom a delivery came from is gone."""
 
     @pytest.fixture
-    def old(self, ingested: Ingested) -> StoredRun:
-        return ingested.run("old")
+    def old(self, stored: Store) -> StoredRun:
+        return stored("old")
 
     def test_hops_cannot_be_known_and_the_summary_says_so(self, old: StoredRun) -> None:
         firsts = [row for row in rows(old, "receptions") if row["first"]]
@@ -333,8 +341,8 @@ class TestOneNode:
     """The trace of one peer alone gives what it can."""
 
     @pytest.fixture
-    def one(self, ingested: Ingested) -> StoredRun:
-        return ingested.run("one")
+    def one(self, stored: Store) -> StoredRun:
+        return stored("one")
 
     @pytest.fixture
     def me(self, one: StoredRun) -> int:
@@ -388,8 +396,8 @@ class TestGephi:
         return intervals
 
     @pytest.fixture
-    def run(self, ingested: Ingested) -> StoredRun:
-        return ingested.run("gephi")
+    def run(self, stored: Store) -> StoredRun:
+        return stored("gephi")
 
     def test_every_interval(self, run: StoredRun, expected: list[Row]) -> None:
         found = rows(run, "metrics/overlay")
@@ -448,14 +456,66 @@ _PEER_FIGURES = {
 }
 
 
+@dataclass(frozen=True)
+class Again:
+    """A workspace with a run of tiny.csv, and what each further ingest into it told."""
+
+    workspace: Path
+    told: dict[str, IngestOutcome | VizpubError]
+    """By what was ingested."""
+
+    def outcome(self, of: str) -> IngestOutcome:
+        told = self.told[of]
+        assert isinstance(told, IngestOutcome), told
+        return told
+
+    def error(self, of: str) -> VizpubError:
+        told = self.told[of]
+        assert isinstance(told, VizpubError), told
+        return told
+
+
+@pytest.fixture(scope="module")
+def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Again:
+    folder = tmp_path_factory.mktemp("again")
+    copied(stored("tiny"), folder / "ws")
+    texts = {
+        "elsewhere": TINY.read_text(),
+        "other": TINY.read_text() + "3,a,b\n",
+        "bad": "interval,src,dst\nnever,a,b\n",
+    }
+    for place, text in texts.items():
+        (folder / place).mkdir()
+        (folder / place / TINY.name).write_text(text)
+
+    def request(place: str, **choices: Any) -> IngestRequest:
+        return IngestRequest((str(folder / place / TINY.name),), "tiny", folder / "ws", **choices)
+
+    def told(request: IngestRequest) -> IngestOutcome | VizpubError:
+        try:
+            return ingested(spark, request)
+        except VizpubError as error:
+            return error
+
+    asked = {
+        "again": request("elsewhere"),
+        "other options": request(
+            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("mesh",))
+        ),
+        "other content": request("other"),
+        "replaced": request("other", replace=True),
+        "nothing good": request("bad", replace=True),
+    }
+    return Again(folder / "ws", {name: told(request) for name, request in asked.items()})
+
+
 class TestAgain:
     """A run of that name is there already."""
 
-    def test_the_first_time_it_is_made(self, ingested: Ingested) -> None:
-        assert ingested.told["tiny"] == {"already_complete": False, "state": "complete"}
-
-    def test_the_same_input_is_seen_to_be_done_wherever_it_lies(self, ingested: Ingested) -> None:
-        assert ingested.told["again"] == {"already_complete": True, "state": "complete"}
+    def test_the_same_input_is_seen_to_be_done_wherever_it_lies(self, again: Again) -> None:
+        outcome = again.outcome("again")
+        assert outcome.already_complete
+        assert outcome.run.manifest.complete
 
     @pytest.mark.parametrize(
         ("case", "words"),
@@ -465,21 +525,19 @@ class TestAgain:
         ],
     )
     def test_another_input_is_refused_with_the_difference(
-        self, ingested: Ingested, case: str, words: list[str]
+        self, again: Again, case: str, words: list[str]
     ) -> None:
-        told = ingested.told[case]
-        assert told["error"] == "InputsDiffer"
-        assert all(word in told["message"] for word in [*words, "--replace"])
+        error = again.error(case)
+        assert isinstance(error, InputsDiffer)
+        assert all(word in str(error) for word in [*words, "--replace"])
 
-    def test_replaced_it_is_the_new_one(self, ingested: Ingested) -> None:
-        assert ingested.told["replaced"] == {"already_complete": False, "state": "complete"}
-        assert ingested.run("tiny").facts.clock.last == 3
+    def test_replaced_it_is_the_new_one(self, again: Again) -> None:
+        outcome = again.outcome("replaced")
+        assert not outcome.already_complete
+        assert outcome.run.manifest.complete
+        assert open_run(again.workspace, "tiny").facts.clock.last == 3
 
-    def test_it_stays_where_nothing_of_its_successor_is_good(self, ingested: Ingested) -> None:
-        assert ingested.told["nothing good"]["error"] == "InputError"
-        run = ingested.run("tiny")
+    def test_it_stays_where_nothing_of_its_successor_is_good(self, again: Again) -> None:
+        assert isinstance(again.error("nothing good"), InputError)
+        run = open_run(again.workspace, "tiny")
         assert (run.facts.clock.last, run.rows("quarantine")) == (3, 0)
-
-    def test_nothing_is_left_in_the_workspace(self, ingested: Ingested) -> None:
-        scratch = ingested.workspace / ".spark"
-        assert not scratch.exists() or [path for path in scratch.rglob("*") if path.is_file()] == []

@@ -16,7 +16,8 @@ from graphstore.remove import remove_run
 from graphstore.runs import run_properties
 from ingest.frames import Frame
 from ingest.run import Run
-from tests.integration.ingested import Ingested
+from ingest.store import StoredRun
+from tests.support.ingested import workspace_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -26,11 +27,13 @@ RUN = "gossipsub"
 
 
 @pytest.fixture
-def _in_neo4j(ingested: Ingested, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch) -> Any:
+def _in_neo4j(
+    gossipsub: StoredRun, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """The run in the Neo4j of the tests, which the environment names."""
     for name in ("uri", "username", "password", "database"):
         monkeypatch.setenv(f"NEO4J_{name.upper()}", getattr(neo4j_server, name))
-    run = ingested.run(RUN)
+    run = gossipsub
     with connect(neo4j_server) as driver:
         if run_properties(driver, neo4j_server.database, RUN):
             remove_run(driver, neo4j_server.database, RUN)
@@ -40,10 +43,12 @@ def _in_neo4j(ingested: Ingested, neo4j_server: Connection, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("_in_neo4j")
-def test_its_code_runs(ingested: Ingested, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_code_runs(
+    gossipsub: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "vizpub-data").symlink_to(ingested.workspace, target_is_directory=True)
+    (tmp_path / "vizpub-data").symlink_to(workspace_of(gossipsub), target_is_directory=True)
     names: dict[str, Any] = {}
     for block in BLOCKS:
         exec(compile(block, "docs/python.md", "exec"), names)
@@ -81,7 +86,7 @@ def a_message(run: Run) -> str:
     ],
 )  # fmt: skip
 def test_the_columns_of_frames_are_those_of_the_page(
-    ingested: Ingested, row: str, ask: Any
+    gossipsub: StoredRun, row: str, ask: Any
 ) -> None:
     (told,) = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", PAGE, re.M)
-    assert re.findall(r"`(\w+)`", told) == ask(Run(ingested.run(RUN))).columns
+    assert re.findall(r"`(\w+)`", told) == ask(Run(gossipsub)).columns

@@ -56,6 +56,7 @@ def test_runs_are_spread_over_tasks_and_ingested(
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
 
 
+@pytest.mark.long
 def test_what_only_a_run_finds_is_explained_as_of_one_run(
     flood: str, vizpub_process: Vizpub
 ) -> None:

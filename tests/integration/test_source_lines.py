@@ -69,11 +69,13 @@ def read(spark: SparkSession, files: list[InputFile]) -> dict[str, list[tuple[in
     """
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", SMALL_SPLITS)
-    lines = read_lines(spark, files)
-    mark = F.when(F.col("cut"), "*").otherwise("")
-    refused = lines.withColumn("reason", F.concat(mark, F.hex(F.col("text").cast("binary"))))
-    rows = quarantine(refused.withColumn("text", F.lit("x")), lines).collect()
-    spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+    try:
+        lines = read_lines(spark, files)
+        mark = F.when(F.col("cut"), "*").otherwise("")
+        refused = lines.withColumn("reason", F.concat(mark, F.hex(F.col("text").cast("binary"))))
+        rows = quarantine(refused.withColumn("text", F.lit("x")), lines).collect()
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
     by_name: dict[str, list[tuple[int, bytes]]] = {name: [] for name in NAMES}
     for row in sorted(rows, key=lambda row: row.line):
         cut = b"*" if row.reason.startswith("*") else b""

@@ -5,21 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
-from model.tables import QUARANTINE
+from tests.support.staged import Cases, Staged, Taken, parsed
 
 pytestmark = pytest.mark.spark
 
@@ -41,61 +39,84 @@ def end(last_interval: int) -> Record:
     return {"format": "vizpub.end/1", "last_interval": last_interval}
 
 
-@dataclass
-class Ingested:
-    staged: dict[str, DataFrame]
-    told: Description
-    seen: Observed
+Content = Sequence[Record | str] | bytes
+CASES: dict[str, tuple[Content, ...]] = {}
+"""What `Book` parses at once: the files of each case, in a run of its own."""
 
-    def rows(self, table: str) -> set[tuple[Any, ...]]:
-        frame = getattr(self.seen, table)
-        return {tuple(row) for row in frame.collect()}
 
-    def quarantine(self) -> list[tuple[str, int, str, str]]:
-        rows = self.staged["quarantine"].select(*QUARANTINE.names).collect()
-        return sorted((Path(row.file).name, row.line, row.reason, row.text) for row in rows)
+COUNTED_OF_ALL = {"lost": "absent and empty", "unknown field": "unknown fields"}
+"""What is counted without a run, and the one case that has it."""
+
+
+def case(name: str, *files: Content) -> str:
+    CASES[name] = tuple(
+        file if isinstance(file, bytes) else [of_run(name, record) for record in file]
+        for file in files
+    )
+    return name
+
+
+def of_run(run: str, record: Record | str) -> Record | str:
+    return record if isinstance(record, str) else {**record, "run": run}
+
+
+def written(folder: Path, number: int, content: Content) -> InputFile:
+    damage = None
+    if isinstance(content, bytes):
+        path, damage = folder / f"{number}.ndjson.gz", "truncated gzip"
+        path.write_bytes(content)
+    else:
+        path = folder / f"{number}.ndjson"
+        lines = [line if isinstance(line, str) else json.dumps(line) for line in content]
+        path.write_text("\n".join(lines) + "\n")
+    return InputFile(str(path), "ndjson", path.stat().st_size, "", damage)
 
 
 class Desk:
-    """Writes files and takes them through the source, by way of Parquet as the pipeline does."""
+    """Writes files and takes them through the source."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder, self.runs = spark, folder, 0
 
-    def stage(
-        self, *files: Iterable[Record | str] | bytes, **options: Any
-    ) -> tuple[dict[str, DataFrame], SourceOptions]:
+    def stage(self, *files: Content, **options: Any) -> tuple[Staged, SourceOptions]:
         self.runs += 1
         here = self.folder / str(self.runs)
         here.mkdir()
-        inputs = [self._write(here, number, content) for number, content in enumerate(files)]
+        inputs = [written(here, number, content) for number, content in enumerate(files)]
         chosen = SourceOptions(**options)
-        staged = Reports().parse(self.spark, inputs, chosen)
-        with ThreadPoolExecutor(len(staged)) as pool:
-            list(pool.map(lambda name: staged[name].write.parquet(str(here / name)), staged))
-        return {name: self.spark.read.parquet(str(here / name)) for name in staged}, chosen
+        return parsed(Reports(), self.spark, here, inputs, chosen), chosen
 
-    def take(self, *files: Iterable[Record | str] | bytes, **options: Any) -> Ingested:
-        staged, chosen = self.stage(*files, **options)
-        told = Reports().describe(staged, chosen)
-        return Ingested(staged, told, Reports().observe(staged, told, chosen))
-
-    @staticmethod
-    def _write(folder: Path, number: int, content: Iterable[Record | str] | bytes) -> InputFile:
-        damage = None
-        if isinstance(content, bytes):
-            path, damage = folder / f"{number}.ndjson.gz", "truncated gzip"
-            path.write_bytes(content)
-        else:
-            path = folder / f"{number}.ndjson"
-            lines = [line if isinstance(line, str) else json.dumps(line) for line in content]
-            path.write_text("\n".join(lines) + "\n")
-        return InputFile(str(path), "ndjson", path.stat().st_size, "", damage)
+    def take(self, *files: Content, **options: Any) -> Taken:
+        return Taken(Reports(), *self.stage(*files, **options))
 
 
 @pytest.fixture
 def desk(spark: SparkSession, tmp_path: Path) -> Desk:
     return Desk(spark, tmp_path)
+
+
+class Book:
+    """All CASES, parsed at once; what is staged of each is taken through the source alone."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        folders = {name: folder / str(number) for number, name in enumerate(CASES)}
+        inputs = []
+        for name, place in folders.items():
+            place.mkdir()
+            inputs += [written(place, number, file) for number, file in enumerate(CASES[name])]
+        staged = parsed(Reports(), spark, folder, inputs, SourceOptions())
+        self.cases = Cases(spark, staged, folders, COUNTED_OF_ALL)
+
+    def take(self, case: str, **options: Any) -> Taken:
+        return Taken(Reports(), self.stage(case), SourceOptions(**options))
+
+    def stage(self, case: str) -> Staged:
+        return self.cases.of(case)
+
+
+@pytest.fixture(scope="module")
+def book(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Book:
+    return Book(spark, tmp_path_factory.mktemp("book"))
 
 
 EXAMPLE = (
@@ -152,8 +173,11 @@ EXAMPLE = (
 """A header and a report with every field."""
 
 
-def test_the_contracts_example_gives_every_table(desk: Desk) -> None:
-    found = desk.take(list(EXAMPLE))
+EXAMPLE_CASE = case("the example", list(EXAMPLE))
+
+
+def test_the_contracts_example_gives_every_table(book: Book) -> None:
+    found = book.take(EXAMPLE_CASE)
     assert found.told == Description(
         clock=Clock(1, 1_000_000, 42, 42),
         protocol="poldercast",
@@ -182,8 +206,13 @@ def test_the_contracts_example_gives_every_table(desk: Desk) -> None:
     assert found.seen.traffic.columns == ["peer", "interval", *TRAFFIC_COLUMNS, "duplicates"]
 
 
-def test_what_no_report_has_is_unknown(desk: Desk) -> None:
-    found = desk.take([report("a", 3, neighbors=[]), report("b", 4, neighbors=["a"])])
+NEIGHBORS_ALONE = case(
+    "neighbours alone", [report("a", 3, neighbors=[]), report("b", 4, neighbors=["a"])]
+)
+
+
+def test_what_no_report_has_is_unknown(book: Book) -> None:
+    found = book.take(NEIGHBORS_ALONE)
     assert found.seen.links is not None
     assert found.rows("links") == {("b", "a", "overlay", None, 4, OPEN)}
     assert found.rows("presence") == {("a", 3, 4), ("b", 4, OPEN)}
@@ -204,17 +233,21 @@ def test_what_no_report_has_is_unknown(desk: Desk) -> None:
     assert found.told.clock == Clock(1, None, 3, 4)
 
 
-def test_dissemination_alone(desk: Desk) -> None:
-    copy = {"message": "m", "topic": "t"}
-    found = desk.take(
-        [
-            report("a", 0, sent=[{**copy, "hops": 0, "to": ["b", "c"]}], received=[]),
-            report("b", 1, received=[{**copy, "from": "a", "hops": 1}, {**copy, "from": "c"}]),
-            # Not a publication: sent on, and named as somebody else's.
-            report("b", 2, sent=[{**copy, "hops": 1}, {**copy, "publisher": "a"}]),
-            report("c", 2, sent=[{"message": "n", "publisher": "c"}]),
-        ]
-    )
+COPY: Record = {"message": "m", "topic": "t"}
+DISSEMINATION_ALONE = case(
+    "dissemination alone",
+    [
+        report("a", 0, sent=[{**COPY, "hops": 0, "to": ["b", "c"]}], received=[]),
+        report("b", 1, received=[{**COPY, "from": "a", "hops": 1}, {**COPY, "from": "c"}]),
+        # Not a publication: sent on, and named as somebody else's.
+        report("b", 2, sent=[{**COPY, "hops": 1}, {**COPY, "publisher": "a"}]),
+        report("c", 2, sent=[{"message": "n", "publisher": "c"}]),
+    ],
+)
+
+
+def test_dissemination_alone(book: Book) -> None:
+    found = book.take(DISSEMINATION_ALONE)
     assert found.seen.links is None
     assert found.rows("publications") == {
         ("m", "t", "a", 0, None, 0),
@@ -234,60 +267,74 @@ def test_dissemination_alone(desk: Desk) -> None:
     assert found.told.notes["reports without received"] == 2
 
 
-def test_publications_without_a_word_on_what_arrived(desk: Desk) -> None:
-    found = desk.take([report("a", 0, sent=[{"message": "m", "hops": 0}]), report("b", 0)])
+PUBLICATIONS_ALONE = case(
+    "publications alone", [report("a", 0, sent=[{"message": "m", "hops": 0}]), report("b", 0)]
+)
+
+
+def test_publications_without_a_word_on_what_arrived(book: Book) -> None:
+    found = book.take(PUBLICATIONS_ALONE)
     assert found.rows("publications") == {("m", None, "a", 0, None, 0)}
     assert found.rows("rejections") == set()
     assert found.seen.receptions is None
     assert found.seen.untold is None
 
 
-def test_what_single_reports_leave_open(desk: Desk) -> None:
-    told: Record = {"topics": ["t"], "received": []}
-    records = [
-        *(report("all", interval, **told) for interval in range(4)),
-        report("late", 0, received=[]),
-        report("late", 1, topics=[]),
-        report("late", 2, received=[]),
-        report("away", 0, **told),
-        report("away", 2, received=[]),
-        report("never", 0),
-        report("never", 3, received=[], left=True),
-    ]
-    found = desk.take(records)
-    assert found.rows("untold") == {
+TOLD: Record = {"topics": ["t"], "received": []}
+LEFT_OPEN: list[Record] = [
+    *(report("all", interval, **TOLD) for interval in range(4)),
+    report("late", 0, received=[]),
+    report("late", 1, topics=[]),
+    report("late", 2, received=[]),
+    report("away", 0, **TOLD),
+    report("away", 2, received=[]),
+    report("never", 0),
+    report("never", 3, received=[], left=True),
+]
+STRUCTURE = [{k: v for k, v in record.items() if k != "received"} for record in LEFT_OPEN]
+OPEN_CASES = (
+    case("left open", LEFT_OPEN),
+    case("left open, structure", STRUCTURE),
+    case("nothing left open", [report("a", 0, **TOLD), report("b", 3, **TOLD)]),
+)
+
+
+def test_what_single_reports_leave_open(book: Book) -> None:
+    some, structure, nothing = OPEN_CASES
+    assert book.take(some).rows("untold") == {
         ("late", 0, False, True),
         ("late", 1, True, False),
         ("away", 2, False, True),
         ("never", 0, True, True),
     }
-    bridged = desk.take(records, gap_tolerance=2)
-    assert bridged.rows("untold") == {
+    assert book.take(some, gap_tolerance=2).rows("untold") == {
         ("late", 0, False, True),
         ("late", 1, True, False),
         ("away", 1, True, False),
         *(("never", interval, True, True) for interval in range(3)),
     }
-    structure = [{k: v for k, v in record.items() if k != "received"} for record in records]
-    assert desk.take(structure).rows("untold") == {
+    assert book.take(structure).rows("untold") == {
         ("late", 0, False, True),
         ("away", 2, False, True),
         ("never", 0, False, True),
     }
-    assert desk.take([report("a", 0, **told), report("b", 3, **told)]).seen.untold is None
+    assert book.take(nothing).seen.untold is None
 
 
-def test_leaving_end_and_the_last_interval(desk: Desk) -> None:
-    events = {"sent": [{"message": "bye", "hops": 0, "to": []}]}
-    records = [
-        report("stays", 0, topics=["t"]),
-        report("stays", 1, topics=["t"]),
-        report("stays", 2, topics=["t"]),
-        report("leaves", 0, topics=["t"]),
-        report("leaves", 1, topics=["t"], left=True, **events),
-        report("stops", 1, topics=["t"]),
-    ]
-    found = desk.take(records)
+BYE = {"sent": [{"message": "bye", "hops": 0, "to": []}]}
+LEAVING = [
+    report("stays", 0, topics=["t"]),
+    report("stays", 1, topics=["t"]),
+    report("stays", 2, topics=["t"]),
+    report("leaves", 0, topics=["t"]),
+    report("leaves", 1, topics=["t"], left=True, **BYE),
+    report("stops", 1, topics=["t"]),
+]
+LEAVING_CASES = case("leaving", LEAVING), case("leaving, ended", [*LEAVING, end(5)])
+
+
+def test_leaving_end_and_the_last_interval(book: Book) -> None:
+    found, marked = map(book.take, LEAVING_CASES)
     assert found.rows("presence") == {("stays", 0, OPEN), ("leaves", 0, 1), ("stops", 1, 2)}
     assert found.rows("subscriptions") == {
         ("stays", "t", 0, OPEN),
@@ -296,20 +343,27 @@ def test_leaving_end_and_the_last_interval(desk: Desk) -> None:
     }
     assert found.rows("publications") == {("bye", None, "leaves", 1, None, 1)}
     assert not found.told.ended
-    marked = desk.take([*records, end(5)])
     assert marked.told.ended
     assert marked.told.clock == Clock(1, None, 0, 5)
     assert marked.rows("presence") == {("stays", 0, 3), ("leaves", 0, 1), ("stops", 1, 2)}
 
 
-def test_counters_that_run_from_the_start(desk: Desk) -> None:
-    def counted(interval: int, messages: int | None, duplicates: int) -> Record:
-        control = {} if messages is None else {"control": {"sent": {"messages": messages}}}
-        return report("a", interval, duplicates=duplicates, **control)
+def counted(interval: int, messages: int | None, duplicates: int) -> Record:
+    control = {} if messages is None else {"control": {"sent": {"messages": messages}}}
+    return report("a", interval, duplicates=duplicates, **control)
 
-    records = [counted(2, 5, 1), counted(3, 9, 1), counted(4, None, 4), counted(5, 10, 2)]
-    again = counted(6, 3, 2)  # the process was restarted
-    found = desk.take([header(counters="total"), *records, again])
+
+COUNTED = [
+    *(counted(2, 5, 1), counted(3, 9, 1), counted(4, None, 4), counted(5, 10, 2)),
+    counted(6, 3, 2),  # the process was restarted
+]
+COUNTED_CASES = tuple(
+    case(f"counters: {kind}", [header(counters=kind), *COUNTED]) for kind in ("total", "delta")
+)
+
+
+def test_counters_that_run_from_the_start(book: Book) -> None:
+    found, plain = map(book.take, COUNTED_CASES)
     assert {(row[1], row[2], row[10]) for row in found.rows("traffic")} == {
         (2, 5, 1),
         (3, 4, 0),
@@ -317,7 +371,6 @@ def test_counters_that_run_from_the_start(desk: Desk) -> None:
         (5, 1, 2),
         (6, 3, 0),
     }
-    plain = desk.take([header(counters="delta"), *records, again])
     assert {(row[1], row[2]) for row in plain.rows("traffic")} == {
         (2, 5),
         (3, 9),
@@ -327,16 +380,20 @@ def test_counters_that_run_from_the_start(desk: Desk) -> None:
     }
 
 
-def test_publication_counters_win_over_events(desk: Desk) -> None:
-    events = [{"message": "m", "bytes": 10}, {"message": "m", "bytes": 5}]
-    found = desk.take(
-        [
-            report("a", 0, received=events),
-            report("b", 0, received=events, publication={"received": {"messages": 2}}),
-            report("c", 0, received=events, publication={"received": {"messages": 7}}),
-            report("d", 0, sent=[{"message": "n", "to": ["a", "b", "c"], "bytes": 2**62}]),
-        ]
-    )
+EVENTS = [{"message": "m", "bytes": 10}, {"message": "m", "bytes": 5}]
+PUBLICATION_COUNTERS = case(
+    "publication counters",
+    [
+        report("a", 0, received=EVENTS),
+        report("b", 0, received=EVENTS, publication={"received": {"messages": 2}}),
+        report("c", 0, received=EVENTS, publication={"received": {"messages": 7}}),
+        report("d", 0, sent=[{"message": "n", "to": ["a", "b", "c"], "bytes": 2**62}]),
+    ],
+)
+
+
+def test_publication_counters_win_over_events(book: Book) -> None:
+    found = book.take(PUBLICATION_COUNTERS)
     published = {row[0]: row[6:10] for row in found.rows("traffic")}
     assert published == {
         "a": (None, 2, None, 15),
@@ -388,18 +445,24 @@ def test_bad_lines_are_quarantined_and_the_rest_is_ingested(desk: Desk) -> None:
     assert found.rows("subscriptions") == {('ü\\"{', '{"peer": 1}', 0, 1), ('ü\\"{', "é", 0, 1)}
 
 
-def test_a_truncated_gzip_gives_its_readable_part(desk: Desk) -> None:
-    lines = b"".join(
-        json.dumps(report("a", n, seq=random.Random(SEED + n).randrange(10**9))).encode() + b"\n"
-        for n in range(500)
-    )
-    found = desk.take(gzip.compress(lines)[:-1500])
+PACKED_LINES = b"".join(
+    json.dumps(
+        report("a", n, seq=random.Random(SEED + n).randrange(10**9), run="truncated")
+    ).encode()
+    + b"\n"
+    for n in range(500)
+)
+TRUNCATED = case("truncated", gzip.compress(PACKED_LINES)[:-1500])
+
+
+def test_a_truncated_gzip_gives_its_readable_part(book: Book) -> None:
+    found = book.take(TRUNCATED)
     ((_, _, last),) = found.rows("presence")
     assert last == OPEN
     assert 50 < found.told.clock.last < 499
     ((_, line, reason, text),) = found.quarantine()
     assert (line, reason) == (found.told.clock.last + 2, "not JSON")
-    assert lines.split(b"\n")[line - 1].startswith(text.encode())
+    assert PACKED_LINES.split(b"\n")[line - 1].startswith(text.encode())
 
 
 def test_the_same_interval_twice(desk: Desk) -> None:
@@ -426,47 +489,65 @@ def test_the_same_interval_twice(desk: Desk) -> None:
     assert (notes["superseded_records"], notes["repeated_records"]) == (2, 2)
 
 
-def test_absent_and_empty_are_not_the_same(desk: Desk) -> None:
-    copy = {"message": "m"}
-    differing: list[tuple[Record, Record]] = [
-        ({"neighbors": []}, {"topics": []}),
-        ({"sent": [{**copy, "topic": "x"}]}, {"sent": [{**copy, "publisher": "x"}]}),
-        ({"control": {"sent": {"bytes": 5}}}, {"control": {"sent": {"messages": 5}}}),
-    ]
-    pairs = [[report(str(n), 0, **said) for said in pair] for n, pair in enumerate(differing)]
-    same = [report("same", 0, topics=None, neighbors=["a"]) for _ in range(2)]
-    same[1] = report("same", 0, neighbors=[{"peer": "a", "layer": "overlay"}])
-    found = desk.take([record for pair in pairs for record in pair], same)
-    assert {row[3] for row in found.quarantine()} == {json.dumps(pair[1]) for pair in pairs}
-    assert found.told.notes["repeated_records"] == 1
+DIFFERING: list[tuple[Record, Record]] = [
+    ({"neighbors": []}, {"topics": []}),
+    ({"sent": [{**COPY, "topic": "x"}]}, {"sent": [{**COPY, "publisher": "x"}]}),
+    ({"control": {"sent": {"bytes": 5}}}, {"control": {"sent": {"messages": 5}}}),
+]
+PAIRS = [[report(str(n), 0, **said) for said in pair] for n, pair in enumerate(DIFFERING)]
+ALIKE = [
+    report("same", 0, topics=None, neighbors=["a"]),
+    report("same", 0, neighbors=[{"peer": "a", "layer": "overlay"}]),
+]
+ABSENT = case("absent and empty", [record for pair in PAIRS for record in pair], ALIKE)
 
 
-def test_unknown_fields_are_counted_once_a_record(desk: Desk) -> None:
-    found = desk.take(
-        [
-            report("a", 0, colour="red", sent=[{"message": "m", "size": 1}] * 2),
-            report("a", 1, colour={"deep": [1]}),
-        ]
-    )
+def test_absent_and_empty_are_not_the_same(book: Book) -> None:
+    found = book.take(ABSENT)
+    second = {json.dumps(of_run(ABSENT, pair[1])) for pair in PAIRS}
+    assert {row[3] for row in found.quarantine()} == second
+    notes = {name: n for name, n in found.told.notes.items() if name.endswith("_records")}
+    assert notes == {"repeated_records": 1, "conflicting_records": 3}
+
+
+UNKNOWN_FIELDS = case(
+    "unknown fields",
+    [
+        report("a", 0, colour="red", sent=[{"message": "m", "size": 1}] * 2),
+        report("a", 1, colour={"deep": [1]}),
+    ],
+)
+
+
+def test_unknown_fields_are_counted_once_a_record(book: Book) -> None:
+    found = book.take(UNKNOWN_FIELDS)
     notes = {name: n for name, n in found.told.notes.items() if name.startswith("unknown")}
     assert notes == {"unknown field colour": 2, "unknown field sent[].size": 1}
     assert found.quarantine() == []
 
 
+SEVERAL = (
+    case("a", [header(interval_us=1_000_000), report("1", 0, neighbors=[])]),
+    case("b", [header(interval_us=2_000_000), report("1", 0), report("2", 7)]),
+)
+
+
+def test_several_runs_are_told_and_one_is_asked_for(book: Book) -> None:
+    staged = book.cases.of(*SEVERAL)
+    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
+        Reports().describe(staged, SourceOptions())
+    with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
+        Reports().describe(staged, SourceOptions(only="c"))
+
+
 def test_one_run_of_several(desk: Desk) -> None:
-    files = (
+    chosen = desk.take(
         [header(run="a", interval_us=1_000_000), report("1", 0, neighbors=[])],
         [header(run="b", interval_us=2_000_000), report("1", 0), report("2", 7, run="b")],
+        only="b",
     )
-    staged, options = desk.stage(*files)
-    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
-        Reports().describe(staged, options)
-    chosen = desk.take(*files, only="b")
     assert chosen.told.clock == Clock(1, 2_000_000, 0, 7)
     assert chosen.rows("presence") == {("1", 0, 1), ("2", 7, OPEN)}
-    staged, options = desk.stage(*files, only="c")
-    with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
-        Reports().describe(staged, options)
 
 
 def test_records_without_a_run_are_of_the_only_one(desk: Desk) -> None:
@@ -494,32 +575,40 @@ def test_records_without_a_run_among_several_are_left_out_and_counted(desk: Desk
     assert chosen.rows("presence") == {("1", 5, 6)}
     assert chosen.told.clock == Clock(1, None, 5, 7)
     assert chosen.told.notes["reports left out as they name no run"] == 2
-    staged, _ = desk.stage(*files)
     with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --only a"):
-        Reports().describe(staged, SourceOptions())
+        Reports().describe(chosen.staged, SourceOptions())
     with pytest.raises(InputError, match="a header of run 'empty', but no report"):
-        Reports().describe(staged, SourceOptions(only="empty"))
+        Reports().describe(chosen.staged, SourceOptions(only="empty"))
 
 
-def test_what_the_input_as_a_whole_may_not_be(desk: Desk) -> None:
-    timed = [header(interval_us=1_000_000), report("a", 0)]
-    staged, options = desk.stage(timed, interval_us=2_000_000)
+TIMED = [header(interval_us=1_000_000), report("a", 0)]
+OF_A_LENGTH = case("an interval's length", TIMED)
+AT_ODDS = case("headers at odds", TIMED, [header(interval_us=5), header(interval_us=1_000_000)])
+NONSENSE = case("nonsense", ["nonsense"])
+NO_REPORT = case("no report", [header(), end(3)])
+FAR_APART = case("far apart", [report("a", 0), report("a", 2_000_000_000)])
+
+
+def test_an_interval_is_as_long_as_a_header_says(book: Book) -> None:
+    staged = book.stage(OF_A_LENGTH)
     with pytest.raises(UseError, match="1000000 µs long, not 2000000"):
-        Reports().describe(staged, options)
+        Reports().describe(staged, SourceOptions(2_000_000))
     assert Reports().describe(staged, SourceOptions(1_000_000)).clock == Clock(1, 1_000_000)
     assert Reports().describe(staged, SourceOptions()).clock == Clock(1, 1_000_000)
-    staged, options = desk.stage(timed, [header(interval_us=5), header(interval_us=1_000_000)])
-    with pytest.raises(InputError, match="'interval_us' is 5 and 1000000"):
-        Reports().describe(staged, options)
-    staged, options = desk.stage(["nonsense"])
-    with pytest.raises(InputError, match=r"no report could be read\n.*every record was refused"):
-        Reports().describe(staged, options)
-    staged, options = desk.stage([header(run="a"), end(3)])
-    with pytest.raises(InputError, match=r"no report could be read\n.*are run headers and ends"):
-        Reports().describe(staged, options)
-    staged, options = desk.stage([report("a", 0), report("a", 2_000_000_000)])
-    with pytest.raises(InputError, match="from interval 0 to 2000000000"):
-        Reports().describe(staged, options)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (AT_ODDS, "'interval_us' is 5 and 1000000"),
+        (NONSENSE, r"no report could be read\n.*every record was refused"),
+        (NO_REPORT, r"no report could be read\n.*are run headers and ends"),
+        (FAR_APART, "from interval 0 to 2000000000"),
+    ],
+)
+def test_what_the_input_as_a_whole_may_not_be(book: Book, name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Reports().describe(book.stage(name), SourceOptions())
 
 
 def test_it_recognises_its_files() -> None:
@@ -591,11 +680,17 @@ def snapshots(spans: set[tuple[Any, ...]]) -> set[tuple[str, str, int]]:
     }
 
 
-@pytest.mark.parametrize("gap", [0, 2])
-def test_state_over_time_is_that_of_a_naive_reading(desk: Desk, gap: int) -> None:
+RANDOM = {gap: random_reports(random.Random(SEED + gap)) for gap in (0, 2)}
+RANDOM_CASES = {
+    gap: case(f"random, {gap}", records[::2], records[1::2]) for gap, records in RANDOM.items()
+}
+
+
+@pytest.mark.parametrize("gap", RANDOM)
+def test_state_over_time_is_that_of_a_naive_reading(book: Book, gap: int) -> None:
     print("seed", SEED + gap)
-    records = random_reports(random.Random(SEED + gap))
-    found = desk.take(records[::2], records[1::2], gap_tolerance=gap)
+    records = RANDOM[gap]
+    found = book.take(RANDOM_CASES[gap], gap_tolerance=gap)
     links = {(row[0], row[1], row[4], row[5]) for row in found.rows("links")}
     assert snapshots(found.rows("presence")) == naive(records, None, gap)
     assert snapshots(found.rows("subscriptions")) == naive(records, "topics", gap)
@@ -605,6 +700,9 @@ def test_state_over_time_is_that_of_a_naive_reading(desk: Desk, gap: int) -> Non
     assert found.told.notes["reports without neighbors"] == silent
 
 
-def test_peers_that_only_others_name_can_be_left_out(desk: Desk) -> None:
-    found = desk.take([report("a", 0, neighbors=["b", "c"]), report("b", 0)], reporters_only=True)
+NAMED_ONLY = case("named only", [report("a", 0, neighbors=["b", "c"]), report("b", 0)])
+
+
+def test_peers_that_only_others_name_can_be_left_out(book: Book) -> None:
+    found = book.take(NAMED_ONLY, reporters_only=True)
     assert {row[1] for row in found.rows("links")} == {"b"}

@@ -19,7 +19,7 @@ from ingest.sources.base import InputFile, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import Clock
 from model.errors import InputError
-from model.tables import QUARANTINE
+from tests.support.staged import Cases, parsed, refused
 
 pytestmark = pytest.mark.spark
 
@@ -39,46 +39,25 @@ def table(records: list[Record], **told: Record) -> pa.Table:
     return pa.Table.from_pylist(rows).replace_schema_metadata(metadata)
 
 
-class Desk:
-    """Takes reports through the source, by way of staged Parquet as the pipeline does."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder, self.runs = spark, folder, 0
-
-    def stage(self, *inputs: pa.Table | list[Record]) -> dict[str, DataFrame]:
-        self.runs += 1
-        here = self.folder / str(self.runs)
-        here.mkdir()
-        files = [self.write(here, n, content) for n, content in enumerate(inputs)]
-        staged = Reports().parse(self.spark, files, SourceOptions())
-        for name, frame in staged.items():
-            frame.write.parquet(str(here / "staged" / name))
-        self.spark.catalog.clearCache()
-        return {name: self.spark.read.parquet(str(here / "staged" / name)) for name in staged}
-
-    @staticmethod
-    def write(folder: Path, number: int, content: pa.Table | list[Record]) -> InputFile:
-        if isinstance(content, pa.Table):
-            path, encoding = folder / f"{number}.parquet", "parquet"
-            pq.write_table(content, path, row_group_size=50)
-        else:
-            path, encoding = folder / f"{number}.ndjson", "ndjson"
-            path.write_text("".join(json.dumps(record) + "\n" for record in content))
-        return InputFile(str(path), encoding, path.stat().st_size, "")
+Content = pa.Table | list[Record]
 
 
-@pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path) -> Desk:
-    return Desk(spark, tmp_path)
+def written(folder: Path, number: int, content: Content) -> InputFile:
+    if isinstance(content, pa.Table):
+        path, encoding = folder / f"{number}.parquet", "parquet"
+        pq.write_table(content, path, row_group_size=50)
+    else:
+        path, encoding = folder / f"{number}.ndjson", "ndjson"
+        path.write_text("".join(json.dumps(record) + "\n" for record in content))
+    return InputFile(str(path), encoding, path.stat().st_size, "")
 
 
-def in_order(frame: DataFrame) -> Rows:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
+def in_lines(records: list[Record]) -> list[Record]:
+    return [{"format": "vizpub.report/1", **record} for record in records]
 
 
-def quarantine(staged: dict[str, DataFrame]) -> Rows:
-    rows = staged["quarantine"].select(*QUARANTINE.names).collect()
-    return sorted((Path(row.file).name, row.line, row.reason, row.text) for row in rows)
+def in_order(frame: DataFrame, leave_out: str = "") -> Rows:
+    return sorted((tuple(row) for row in frame.drop(leave_out).collect()), key=repr)
 
 
 def random_record(rng: random.Random, peer: int, interval: int) -> Record:
@@ -112,95 +91,158 @@ def random_record(rng: random.Random, peer: int, interval: int) -> Record:
         "seq": rng.randrange(3),
     }
     told = {field: value for field, value in fields.items() if rng.random() < 0.6}
-    return {"run": "x", "peer": str(peer), "interval": interval, **told}
+    return {"peer": str(peer), "interval": interval, **told}
 
 
-def test_the_same_reports_in_lines_and_in_columns(desk: Desk) -> None:
-    print("seed", SEED)
+def randomly() -> list[Record]:
     rng = random.Random(SEED)
-    records = [random_record(rng, peer, n) for n in range(12) for peer in range(10)]
-    lines = [HEADER, *({"format": "vizpub.report/1", **record} for record in records), END]
-    in_lines, in_columns = desk.stage(lines), desk.stage(table(records, run=HEADER, end=END))
-    for name in ("reports", "headers", "counts", "quarantine"):
-        assert in_columns[name].schema == in_lines[name].schema
-        assert in_order(in_columns[name]) == in_order(in_lines[name]), name
-    assert in_columns["reports"].count() == 120
-    one, other = (Reports().describe(staged, SourceOptions()) for staged in (in_lines, in_columns))
+    return [random_record(rng, peer, n) for n in range(12) for peer in range(10)]
+
+
+PLAIN: list[Record] = [
+    {"peer": 1, "interval": 0, "neighbors": [2, 3]},
+    {"peer": 2, "interval": 0},
+]
+PLAIN_LINES: list[Record] = [
+    {"peer": "1", "interval": 0, "neighbors": ["2", "3"]},
+    {"peer": "2", "interval": 0},
+]
+
+
+def bad() -> list[Record]:
+    rows: list[Record] = [{"peer": "a", "interval": n, "topics": ["t"]} for n in range(120)]
+    rows[0] |= {"peer": None}
+    rows[60] |= {"interval": -1, "topics": ["t", None]}
+    rows[119] |= {"interval": 7, "topics": ["u"]}
+    return [{**row, "colour": 1} for row in rows]
+
+
+BAD_HEADER = {"format": "vizpub.run/1", "counters": "sum"}
+
+
+def damage(path: Path) -> None:
+    """The second row group is no longer readable."""
+    content = bytearray(path.read_bytes())
+    second = pq.read_metadata(path).row_group(1).column(0)
+    start = second.dictionary_page_offset
+    content[start : start + second.total_compressed_size] = b"\xff" * second.total_compressed_size
+    path.write_bytes(content)
+
+
+def example(folder: Path) -> pa.Table:
+    """What the code of the page writes."""
+    (code,) = re.findall(r"```py\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(code, {})
+    return pq.read_table(folder / "ring.parquet")
+
+
+def named(run: str) -> Record:
+    """A header alone, by which all records of its file are of the run."""
+    return {"format": "vizpub.run/1", "run": run}
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Every case is a run; most of them have their name from the header of their file alone."""
+    print("seed", SEED)
+    folder, records = tmp_path_factory.mktemp("cases"), randomly()
+    contents: dict[str, list[Content]] = {
+        "columns": [table(records, run={**HEADER, "run": "columns"}, end=END)],
+        "lines": [[{**HEADER, "run": "lines"}, *in_lines(records), END]],
+        "plain columns": [table(PLAIN, run=named("plain columns"))],
+        "plain lines": [[named("plain lines"), *in_lines(PLAIN_LINES)]],
+        "mixed": [
+            table(PLAIN[:1], run=named("mixed")),
+            [named("mixed"), *in_lines(PLAIN_LINES[1:])],
+        ],
+        "bad": [table([{**row, "run": "bad"} for row in bad()], run=BAD_HEADER)],
+        "ring": [example(folder)],
+    }
+    folders = {name: folder / str(number) for number, name in enumerate(contents)}
+    files = []
+    for name, place in folders.items():
+        place.mkdir()
+        files += [written(place, number, content) for number, content in enumerate(contents[name])]
+    staged = parsed(Reports(), spark, folder, files, SourceOptions())
+    return Cases(spark, staged, folders, {"unknown field": "bad", "lost": "bad"})
+
+
+def test_the_same_reports_in_lines_and_in_columns(cases: Cases) -> None:
+    columns, lines = cases.of("columns"), cases.of("lines")
+    for name in ("reports", "headers", "quarantine"):
+        assert in_order(columns[name], "run") == in_order(lines[name], "run"), name
+    assert columns["reports"].count() == 120
+    one, other = (Reports().describe(staged, SourceOptions()) for staged in (lines, columns))
     assert one == other
     assert (other.protocol, other.ended) == ("ring", True)
 
 
-def test_plain_neighbours_numbers_for_names_and_what_is_not_there(desk: Desk) -> None:
-    rows: list[Record] = [
-        {"peer": 1, "interval": 0, "neighbors": [2, 3]},
-        {"peer": 2, "interval": 0},
-    ]
-    lines = [
-        {"format": "vizpub.report/1", "peer": "1", "interval": 0, "neighbors": ["2", "3"]},
-        {"format": "vizpub.report/1", "peer": "2", "interval": 0},
-    ]
-    found, meant = desk.stage(table(rows)), desk.stage(lines)
-    assert in_order(found["reports"]) == in_order(meant["reports"])
-    mixed = desk.stage(table(rows[:1]), lines[1:])
-    assert in_order(mixed["reports"]) == in_order(meant["reports"])
+def test_a_table_is_staged_as_lines_are(spark: SparkSession, tmp_path: Path) -> None:
+    """In the same columns and types."""
+    contents: tuple[Content, ...] = (table(PLAIN), in_lines(PLAIN_LINES))
+    columns, lines = (
+        Reports().parse(spark, [written(tmp_path, number, content)], SourceOptions())
+        for number, content in enumerate(contents)
+    )
+    assert {name: frame.dtypes for name, frame in columns.items()} == {
+        name: frame.dtypes for name, frame in lines.items()
+    }
+    spark.catalog.clearCache()
+
+
+def test_plain_neighbours_numbers_for_names_and_what_is_not_there(cases: Cases) -> None:
+    found, meant, mixed = map(cases.of, ("plain columns", "plain lines", "mixed"))
+    assert in_order(found["reports"], "run") == in_order(meant["reports"], "run")
+    assert in_order(mixed["reports"], "run") == in_order(meant["reports"], "run")
+    assert meant["reports"].count() == 2
     told = Reports().describe(found, SourceOptions())
     assert "topics" in told.unknown
     assert "neighbors" not in told.unknown
 
 
-def test_bad_rows_are_quarantined_and_the_rest_is_ingested(desk: Desk) -> None:
-    rows: list[Record] = [{"peer": "a", "interval": n, "topics": ["t"]} for n in range(120)]
-    rows[0] |= {"peer": None}
-    rows[60] |= {"interval": -1, "topics": ["t", None]}
-    rows[119] |= {"interval": 7, "topics": ["u"]}
-    bad_header = {"format": "vizpub.run/1", "counters": "sum"}
-    staged = desk.stage(table([{**row, "colour": 1} for row in rows], run=bad_header))
-    (header, *_, conflict) = found = quarantine(staged)
+def test_bad_rows_are_quarantined_and_the_rest_is_ingested(cases: Cases) -> None:
+    staged = cases.of("bad")
+    (header, *_, conflict) = found = refused(staged)
     assert [row[:3] for row in found] == [
         ("0.parquet", 1, "'counters' is not delta or total"),
         ("0.parquet", 1, "no 'peer'"),
         ("0.parquet", 61, "'interval' is negative; 'topics[]' is not a string"),
         ("0.parquet", 120, "conflicting report"),
     ]
-    assert json.loads(header[3]) == bad_header
-    assert json.loads(conflict[3]) == {"peer": "a", "interval": 7, "topics": ["u"], "colour": 1}
+    assert json.loads(header[3]) == BAD_HEADER
+    told = {"peer": "a", "interval": 7, "topics": ["u"], "colour": 1, "run": "bad"}
+    assert json.loads(conflict[3]) == told
     assert staged["reports"].count() == 117
     counted = {(row.what, row.name): row.records for row in staged["counts"].collect()}
     assert counted["unknown field", "colour"] == 118
 
 
-def test_a_damaged_row_group_is_refused_alone(desk: Desk, tmp_path: Path) -> None:
+def test_a_damaged_row_group_is_refused_alone(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"peer": f"peer-{n}", "interval": 0} for n in range(100)]
-    file = Desk.write(tmp_path, 0, table(rows))
-    content = bytearray(Path(file.path).read_bytes())
-    second = pq.read_metadata(file.path).row_group(1).column(0)
-    start = second.dictionary_page_offset
-    content[start : start + second.total_compressed_size] = b"\xff" * second.total_compressed_size
-    Path(file.path).write_bytes(content)
-    staged = Reports().parse(desk.spark, [file], SourceOptions())
+    file = written(tmp_path, 0, table(rows))
+    damage(Path(file.path))
+    staged = Reports().parse(spark, [file], SourceOptions())
     assert staged["reports"].count() == 50
     ((line, reason),) = {(row.line, row.reason) for row in staged["quarantine"].collect()}
     assert line == 51
     assert reason.startswith("cannot be read from here on: ")
+    spark.catalog.clearCache()
 
 
-def test_a_column_of_a_wrong_type_is_named(desk: Desk) -> None:
-    wrong = table([{"peer": "a", "interval": 1.5}])
+def test_a_column_of_a_wrong_type_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    wrong = written(tmp_path, 0, table([{"peer": "a", "interval": 1.5}]))
     with pytest.raises(InputError, match=r"column 'interval' is double\n.*integer"):
-        desk.stage(wrong)
+        Reports().parse(spark, [wrong], SourceOptions())
 
 
-def test_the_pages_example_writes_reports(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```py\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
-    exec(example, {})
-    staged = desk.stage(pq.read_table("ring.parquet"))
+def test_the_pages_example_writes_reports(cases: Cases) -> None:
+    staged = cases.of("ring")
     told = Reports().describe(staged, SourceOptions())
     assert told.clock == Clock(1, 1_000_000, 0, 2)
     assert (told.protocol, told.ended) == ("ring", True)
-    assert quarantine(staged) == []
+    assert refused(staged) == []
     assert {(row.run, row.peer, *row.neighbors) for row in staged["reports"].collect()} == {
         ("ring", str(peer), str((peer + 1) % 4)) for peer in range(4)
     }

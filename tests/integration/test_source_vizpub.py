@@ -7,26 +7,24 @@ import gzip
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ingest.inventory import inventory
-from ingest.job import Job, Measuring
-from ingest.manifest import Manifest
 from ingest.sources import SOURCES
-from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.base import SourceOptions
 from ingest.sources.vizpub import Vizpub
-from ingest.stages import STAGES
-from ingest.store import StoredRun, writing
+from ingest.store import StoredRun
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from tests.support.ingested import Store
+from tests.support.staged import Cases, Staged, Taken, parsed, refused
 
 pytestmark = pytest.mark.spark
 
@@ -37,45 +35,18 @@ Row = dict[str, Any]
 Outside = Callable[[str], Path]
 
 
-@dataclass(frozen=True)
-class Seen:
-    staged: Mapping[str, DataFrame]
-    told: Description
-    observed: Observed
-
-    def rows(self, table: str, *columns: str) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in getattr(self.observed, table).select(*columns).collect()}
-
-
 def stage(
     spark: SparkSession, work: Path, *paths: Path, **options: Any
-) -> tuple[dict[str, DataFrame], SourceOptions]:
+) -> tuple[Staged, SourceOptions]:
     """As the pipeline does: look at the paths, parse, write."""
     found = inventory(spark, [str(path) for path in paths], SOURCES)
     assert found.source == "vizpub"
     chosen = SourceOptions(**options)
-    staged = Vizpub().parse(spark, found.files, chosen)
-    for name, frame in staged.items():
-        frame.write.parquet(str(work / name))
-    spark.catalog.clearCache()
-    return {name: spark.read.parquet(str(work / name)) for name in staged}, chosen
+    return parsed(Vizpub(), spark, work, found.files, chosen), chosen
 
 
-def take(spark: SparkSession, work: Path, *paths: Path, **options: Any) -> Seen:
-    staged, chosen = stage(spark, work, *paths, **options)
-    told = Vizpub().describe(staged, chosen)
-    return Seen(staged, told, Vizpub().observe(staged, told, chosen))
-
-
-def ingest(spark: SparkSession, workspace: Path, path: Path) -> StoredRun:
-    """All stages, on the session of the tests."""
-    found, options = inventory(spark, [str(path)], SOURCES), SourceOptions()
-    with writing(workspace, "run") as writer:
-        writer.begin(Manifest("run", found.source, (), {}))
-        job = Job(spark, writer, tuple(found.files), options, Measuring())
-        for step in STAGES:
-            step.run(job)
-        return StoredRun(writer.directory, job.manifest)
+def take(spark: SparkSession, work: Path, *paths: Path, **options: Any) -> Taken:
+    return Taken(Vizpub(), *stage(spark, work, *paths, **options))
 
 
 def table(run: StoredRun, name: str) -> list[Row]:
@@ -111,22 +82,18 @@ def facts(path: Path) -> list[dict[str, float]]:
 
 
 @pytest.fixture(scope="module")
-def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
-    return ingest(spark, tmp_path_factory.mktemp("demo"), DEMO)
+def demo(stored: Store) -> StoredRun:
+    return stored("vizpub-demo", DEMO)
 
 
 @pytest.fixture(scope="module")
-def pubsub(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
-) -> StoredRun:
-    return ingest(spark, tmp_path_factory.mktemp("pubsub"), folder(outside_data, "pubsub"))
+def pubsub(stored: Store, outside_data: Outside) -> StoredRun:
+    return stored("vizpub-pubsub", folder(outside_data, "pubsub"))
 
 
 @pytest.fixture(scope="module")
-def pastry(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
-) -> StoredRun:
-    return ingest(spark, tmp_path_factory.mktemp("pastry"), folder(outside_data, "pastry"))
+def pastry(stored: Store, outside_data: Outside) -> StoredRun:
+    return stored("vizpub-pastry", folder(outside_data, "pastry"))
 
 
 class TestDemo:
@@ -462,13 +429,19 @@ class TestPastry:
         assert max(map(len, keys)) > 38
 
 
+@pytest.fixture(scope="module")
+def two_hosts(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
+) -> Staged:
+    path = folder(outside_data, "pubsub_two_hosts")
+    return stage(spark, tmp_path_factory.mktemp("two"), path)[0]
+
+
 class TestTwoHosts:
     """One checkpoint is in two files, below reports/unprocessed; a host's seventh is missing."""
 
-    def test_two_files_make_one_interval(
-        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
-    ) -> None:
-        seen = take(spark, tmp_path, folder(outside_data, "pubsub_two_hosts"))
+    def test_two_files_make_one_interval(self, two_hosts: Staged, outside_data: Outside) -> None:
+        seen = Taken(Vizpub(), two_hosts, SourceOptions())
         expected = reports(folder(outside_data, "pubsub"))
         expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
         assert at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock) == {
@@ -481,11 +454,9 @@ class TestTwoHosts:
         }
         assert seen.told.unknown == ("roles", "publication.bytes", "duplicates of a message")
 
-    def test_the_missing_report_is_bridged(
-        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
-    ) -> None:
+    def test_the_missing_report_is_bridged(self, two_hosts: Staged, outside_data: Outside) -> None:
         """Peers are there that are before and after; traffic and what arrived stay unknown."""
-        seen = take(spark, tmp_path, folder(outside_data, "pubsub_two_hosts"), gap_tolerance=1)
+        seen = Taken(Vizpub(), two_hosts, SourceOptions(gap_tolerance=1))
         whole = reports(folder(outside_data, "pubsub"))
         odd = {peer for peer in whole[6].keys() & whole[8].keys() if int(peer) % 2}
         present = at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock)
@@ -513,13 +484,13 @@ def at_each(spans: set[tuple[Any, ...]], clock: Clock) -> dict[int, set[tuple[An
 class Desk:
     """A reports directory to write into, as VizPub lays it out."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, protocol: str = "protocol.p") -> None:
+        self.path, self.protocol = path, protocol
 
     def write(self, checkpoint: int, *nodes: Row, **changes: Any) -> Path:
         told = {
             "protocolId": 1,
-            "protocolName": "protocol.p",
+            "protocolName": self.protocol,
             "intervalCount": checkpoint,
             "nodes": {node["id"]: node for node in nodes},
             "edges": {},
@@ -528,7 +499,8 @@ class Desk:
         }
         return self.write_text(checkpoint, json.dumps(told), told["protocolName"])
 
-    def write_text(self, checkpoint: int, text: str, protocol: str = "protocol.p") -> Path:
+    def write_text(self, checkpoint: int, text: str, protocol: str = "") -> Path:
+        protocol = protocol or self.protocol
         folder = self.path / "processed" / protocol
         folder.mkdir(parents=True, exist_ok=True)
         (self.path / "unprocessed" / protocol / f"{checkpoint:08d}").mkdir(parents=True)
@@ -554,28 +526,77 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "reports")
 
 
-def quarantine(staged: Mapping[str, DataFrame]) -> list[tuple[str, int, str]]:
-    rows = staged["quarantine"].collect()
-    return sorted((Path(row.file).name[:8], row.line, row.reason) for row in rows)
+def quarantine(staged: Staged) -> list[tuple[str, int, str]]:
+    return [(name[:8], line, reason) for name, line, reason, _ in refused(staged)]
+
+
+def write_refused(desk: Desk) -> None:
+    good, late = node("1", neighbors=["2"]), {"msgId": "m", "hopCount": 1}
+    desk.write(0, good, node("2"))
+    desk.write_text(1, f'{{"protocolName": "{desk.protocol}", "interv')
+    desk.write_text(2, json.dumps({"protocolName": desk.protocol, "intervalCount": 2}))
+    desk.write(3, nodes=[good])
+    desk.write(4, intervalCount=-4)
+    desk.write(5, good, node("2", controlMsgsSent=-1), node("3", neighbors="1"))
+    desk.write(6, {"id": "2"}, good, nodes={"1": good, "2": {"id": "2"}, "3": node("4"), "5": 5})
+    desk.write(7, good, node("2", publicationMsgsReceived={"n": late}))
+    desk.write(8, node("2", publicationMsgsReceived={"m": late}, colour="red"), size=3)
+
+
+def write_packed(desk: Desk) -> None:
+    packed, strange, spread = (desk.write(i, node(str(i))) for i in range(3))
+    content = packed.read_bytes()
+    (desk.path / "a.json.gz").write_bytes(gzip.compress(content))
+    packed.unlink()
+    strange.rename(strange.with_name("1:{a}*[b] +.json"))
+    spread.write_text(json.dumps(json.loads(spread.read_bytes()), indent=2))
+    cut = spread.with_name(f"00000003_localhost_{desk.protocol}.json.gz")
+    cut.write_bytes(gzip.compress(content * 1000)[:-9])
+
+
+def write_twice(desk: Desk) -> None:
+    """By two hosts: the same said in another order, and something else."""
+    first = desk.write(0, node("1", neighbors=["2", "3"]), node("2", controlMsgsSent=3))
+    other = json.loads(first.read_bytes())
+    other["nodes"]["1"]["neighbors"].reverse()
+    other["nodes"]["2"]["controlMsgsSent"] = 4
+    second = first.with_name(f"00000000_other_{desk.protocol}.json")
+    second.write_text(json.dumps(other))
+
+
+def write_restarted(desk: Desk) -> None:
+    totals = [5, 7, 7, 3, 4]
+    for at, total in enumerate(totals):
+        if at != 2:  # the next difference covers what is missing
+            desk.write(at, node("1", bitsSent=total))
+
+
+CASES: dict[str, Callable[[Desk], object]] = {
+    "protocol.refused": write_refused,
+    "protocol.packed": write_packed,
+    "protocol.twice": write_twice,
+    "protocol.empty": lambda desk: desk.write(0),
+    "protocol.restarted": write_restarted,
+}
+
+
+@pytest.fixture(scope="module")
+def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Every case is a protocol."""
+    folder = tmp_path_factory.mktemp("cases")
+    folders = {name: folder / f"{number}/reports" for number, name in enumerate(CASES)}
+    for name, write in CASES.items():
+        write(Desk(folders[name], name))
+    (work := folder / "work").mkdir()
+    staged, _ = stage(spark, work, *folders.values())
+    return Cases(
+        spark, staged, folders, {"unknown field": "protocol.refused", "lost": "protocol.twice"}
+    )
 
 
 class TestBadInput:
-    def test_is_refused_with_file_and_reason(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
-        good, late = node("1", neighbors=["2"]), {"msgId": "m", "hopCount": 1}
-        desk.write(0, good, node("2"))
-        desk.write_text(1, '{"protocolName": "protocol.p", "interv')
-        desk.write_text(2, json.dumps({"protocolName": "protocol.p", "intervalCount": 2}))
-        desk.write(3, nodes=[good])
-        desk.write(4, intervalCount=-4)
-        desk.write(5, good, node("2", controlMsgsSent=-1), node("3", neighbors="1"))
-        desk.write(
-            6, {"id": "2"}, good, nodes={"1": good, "2": {"id": "2"}, "3": node("4"), "5": 5}
-        )
-        desk.write(7, good, node("2", publicationMsgsReceived={"n": late}))
-        desk.write(8, node("2", publicationMsgsReceived={"m": late}, colour="red"), size=3)
-        staged, options = stage(spark, tmp_path / "work", desk.path)
+    def test_is_refused_with_file_and_reason(self, cases: Cases) -> None:
+        staged = cases.of("protocol.refused")
         assert quarantine(staged) == [
             ("00000001", 1, "not JSON"),
             ("00000002", 1, "no 'nodes'"),
@@ -588,41 +609,26 @@ class TestBadInput:
             ("00000006", 4, "not an object"),
             ("00000007", 2, "'publicationMsgsReceived[].msgId' is not its key"),
         ]
-        texts = {row.line: row.text for row in staged["quarantine"].collect() if "05_" in row.file}
+        texts = {line: text for name, line, _, text in refused(staged) if "05_" in name}
         assert json.loads(texts[2]) == node("2", controlMsgsSent=-1)
         rows = staged["reports"].select("peer", "interval").collect()
         assert sorted((row.interval, row.peer) for row in rows) == [
             *((0, "1"), (0, "2"), (5, "1"), (6, "1"), (7, "1"), (8, "2")),
         ]
-        told = Vizpub().describe(staged, options)
+        told = Vizpub().describe(staged, SourceOptions())
         assert told.notes["unknown field colour"] == told.notes["unknown field size"] == 1
 
-    def test_names_and_packings_that_vizpub_does_not_use(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
-        packed, strange, spread = (desk.write(i, node(str(i))) for i in range(3))
-        content = packed.read_bytes()
-        (tmp_path / "reports/a.json.gz").write_bytes(gzip.compress(content))
-        packed.unlink()
-        strange.rename(strange.with_name("1:{a}*[b] +.json"))
-        spread.write_text(json.dumps(json.loads(spread.read_bytes()), indent=2))
-        cut = desk.path / "processed/protocol.p/00000003_localhost_protocol.p.json.gz"
-        cut.write_bytes(gzip.compress(content * 1000)[:-9])
-        staged, _ = stage(spark, tmp_path / "work", desk.path)
+    def test_names_and_packings_that_vizpub_does_not_use(self, cases: Cases) -> None:
+        staged = cases.of("protocol.packed")
         assert {row.peer for row in staged["reports"].collect()} == {"0", "1", "2"}
         assert quarantine(staged) == [("00000003", 1, "cut off by the damage of the file")]
 
-    def test_the_same_peer_twice(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
-        """By two hosts: the same said in another order counts once, else the first is taken."""
-        first = desk.write(0, node("1", neighbors=["2", "3"]), node("2", controlMsgsSent=3))
-        other = json.loads(first.read_bytes())
-        other["nodes"]["1"]["neighbors"].reverse()
-        other["nodes"]["2"]["controlMsgsSent"] = 4
-        first.with_name("00000000_other_protocol.p.json").write_text(json.dumps(other))
-        staged, options = stage(spark, tmp_path / "work", desk.path)
+    def test_the_same_peer_twice(self, cases: Cases) -> None:
+        """The same said in another order counts once, else the first is taken."""
+        staged = cases.of("protocol.twice")
         assert quarantine(staged) == [("00000000", 2, "conflicting report")]
         assert staged["reports"].count() == 2
-        notes = Vizpub().describe(staged, options).notes
+        notes = Vizpub().describe(staged, SourceOptions()).notes
         assert notes["repeated_records"] == notes["conflicting_records"] == 1
 
     def test_two_protocols(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
@@ -646,10 +652,9 @@ class TestBadInput:
         with pytest.raises(InputError, match="folder without files"):
             inventory(spark, [str(desk.path)], SOURCES)
 
-    def test_no_node_at_all(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
-        desk.write(0)
+    def test_no_node_at_all(self, cases: Cases) -> None:
         with pytest.raises(InputError, match="all that could be read are files without nodes"):
-            take(spark, tmp_path / "work", desk.path)
+            Vizpub().describe(cases.of("protocol.empty"), SourceOptions())
 
     def test_merged_files(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
         """Of several hosts: without interval or host, and with peers that are long gone."""
@@ -676,14 +681,8 @@ class TestCounters:
         }
         assert "control.bytes" in seen.told.unknown
 
-    def test_a_total_that_drops_was_restarted(
-        self, spark: SparkSession, desk: Desk, tmp_path: Path
-    ) -> None:
-        totals = [5, 7, 7, 3, 4]
-        for at, total in enumerate(totals):
-            if at != 2:  # the next difference covers what is missing
-                desk.write(at, node("1", bitsSent=total))
-        seen = take(spark, tmp_path / "work", desk.path)
+    def test_a_total_that_drops_was_restarted(self, cases: Cases) -> None:
+        seen = Taken(Vizpub(), cases.of("protocol.restarted"), SourceOptions())
         found = seen.rows("traffic", "interval", "control_bytes_sent")
         assert found == {(0, 5), (1, 2), (3, 3), (4, 1)}
 

@@ -25,7 +25,8 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 SPARK = (
     "analytics",
     *("ingest.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.watch"),
-    *("ingest.growth", "ingest.cluster"),
+    *("ingest.growth", "ingest.cluster", "ingest.scale", "ingest.jvm", "ingest.account"),
+    *("ingest.warm", "ingest.holder"),
     *("ingest.inventory", "ingest.sources", "ingest.dense", "ingest.versions", "ingest.messages"),
 )
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""

@@ -14,7 +14,7 @@ from ingest.manifest import Manifest
 from ingest.store import StoredRun, open_run, writing
 from model.tables import table
 from tests.integration.graph.conftest import Graph, History, random_history
-from tests.integration.hostile import TAKEN
+from tests.support.hostile import TAKEN
 
 NODES = "MATCH (n) WHERE NOT n:LoadBatch RETURN labels(n), properties(n)"
 RELATIONSHIPS = (

@@ -6,15 +6,17 @@ import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import neo4j
 import pytest
 
+from graphstore.connection import Connection
 from graphstore.free_text import free_text, streaming
 from graphstore.queries import Limits
 from model.errors import UseError
-from tests.integration.graph.conftest import Graph, random_history
+from tests.integration.graph.conftest import Calls, Graph, random_history
 
 pytestmark = pytest.mark.neo4j
 
@@ -223,3 +225,29 @@ def test_it_ends_at_the_limit_of_rows(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN x"
     answer = ask(graph, text, Limits(timeout_s=20, rows=3))
     assert (answer.rows, answer.more) == ([[1], [2], [3]], True)
+
+
+def test_it_ends_where_it_would_take_too_much_memory(graph: Graph) -> None:
+    text = "UNWIND range(1, 1000000000) AS x WITH collect(x) AS xs RETURN size(xs)"
+    with pytest.raises(UseError, match="more memory than the server allows"):
+        ask(graph, text, Limits(timeout_s=110))
+    assert ask(graph, "RETURN 1 AS x").rows == [[1]]
+
+
+def test_without_a_word_there_are_30_seconds_and_1000_rows(
+    neo4j_server: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = []
+
+    def query(text: str, timeout: float | None = None) -> neo4j.Query:
+        seconds.append(timeout)
+        return neo4j.Query(text, timeout=timeout)
+
+    monkeypatch.setattr("graphstore.free_text.Query", query)
+    words = ["UNWIND range(1, 5000) AS x RETURN x", "--format", "csv"]
+    done = Calls(tmp_path, neo4j_server)("cypher", *words)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines() == ["x", *map(str, range(1, 1001))]
+    assert "there are more rows" in done.stderr
+    assert seconds
+    assert set(seconds) == {30.0}

@@ -7,7 +7,6 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-import cypher
 from graphstore.gexf import (
     DEFAULT_ATTRIBUTES,
     METRIC_ATTRIBUTES,
@@ -180,22 +179,6 @@ def test_what_cannot_be_had_is_named(exported_run: Loaded):
     with pytest.raises(UnknownName, match="no message 'm99'"):
         export_message(run, "m99", out)
     assert out.getvalue() == ""
-
-
-def test_the_roles_of_a_topic_are_found_by_index(exported_run: Loaded, graph: Graph):
-    _, run = exported_run
-    text = cypher.statement("read", "topic-roles").text
-    with graph.driver.session(database=graph.database) as session:
-        summary = session.run(f"EXPLAIN {text}", run=run.facts.name, topic=0, roots=[]).consume()
-    operators = list(plan_operators(summary.plan))
-    assert sum("RelationshipIndexSeek" in operator for operator in operators) == 1
-    assert not any("Scan" in operator for operator in operators)
-
-
-def plan_operators(plan) -> Iterator[str]:
-    yield plan["operatorType"]
-    for child in plan.get("children", ()):
-        yield from plan_operators(child)
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):

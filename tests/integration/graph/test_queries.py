@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -23,6 +23,11 @@ from tests.integration.graph.conftest import Graph, History, Row, random_history
 pytestmark = pytest.mark.neo4j
 
 LAYERS = [None, ["mesh"], ["overlay", "tree"]]
+
+
+def few_or(many: int, few: int = 2) -> list[Any]:
+    """How many to start from: few say nearly as much as many."""
+    return [few, pytest.param(many, marks=pytest.mark.long)]
 
 
 def ticks(history: History) -> list[tuple[int, int]]:
@@ -115,12 +120,13 @@ def test_neighbours(history: History, answer: Any, layers: Any) -> None:
             }
 
 
+@pytest.mark.parametrize("sources", few_or(5))
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_shortest_paths(history: History, answer: Any, layers: Any) -> None:
+def test_shortest_paths(history: History, answer: Any, layers: Any, sources: int) -> None:
     for i, at in ticks(history)[::3]:
         graph = digraph(history, at, layers)
         present = sorted(graph)
-        for a in present[:5]:
+        for a in present[:sources]:
             for b in present:
                 asked = given(i, layers, **{"from": a, "to": b})
                 one, every = answer("shortest-path", asked), answer("all-shortest-paths", asked)
@@ -404,6 +410,16 @@ def test_columns_are_those_of_the_header(graph: Graph, loaded: Any) -> None:
         assert answer.columns == tuple(c.name for c in query.columns), name
 
 
+@pytest.fixture(scope="module")
+def asked(graph: Graph) -> Iterator[None]:
+    """A run that wrong questions are put to."""
+    graph.remove("asked")
+    graph.load(random_history(9, name="asked"))
+    yield
+    graph.remove("asked")
+
+
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
     ("name", "values", "error", "words"),
     [
@@ -421,9 +437,8 @@ def test_columns_are_those_of_the_header(graph: Graph, loaded: Any) -> None:
     ],
 )
 def test_wrong_questions_say_what_would_be_right(
-    graph: Graph, loaded: Any, name: str, values: dict[str, object], error: Any, words: str
+    graph: Graph, name: str, values: dict[str, object], error: Any, words: str
 ) -> None:
-    loaded(random_history(9, name="asked"))
     with pytest.raises(error, match=words):
         ask(graph.driver, graph.database, name, values, run="asked")
 

@@ -12,7 +12,7 @@ from graphstore.queries import ask
 from model.clock import OPEN
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, random_history
-from tests.integration.graph.test_queries import LAYERS, digraph, given, ticks
+from tests.integration.graph.test_queries import LAYERS, digraph, few_or, given, ticks
 
 pytestmark = pytest.mark.neo4j
 
@@ -31,12 +31,15 @@ def both_ways(graph: nx.DiGraph[str], direction: str) -> Any:
     return graph if direction == "out" else graph.reverse()
 
 
+@pytest.mark.parametrize("peers", few_or(6))
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_peers_within_some_hops(history: History, answer: Any, layers: Any, direction: str) -> None:
+def test_peers_within_some_hops(
+    history: History, answer: Any, layers: Any, direction: str, peers: int
+) -> None:
     for i, at in ticks(history)[::4]:
         overlay = digraph(history, at, layers)
-        for peer in sorted(overlay)[:6]:
+        for peer in sorted(overlay)[:peers]:
             walked = both_ways(overlay, direction)
             distances = nx.single_source_shortest_path_length(walked, peer)
             for hops in (1, 2, 30):

@@ -18,8 +18,8 @@ from tests.integration.graph.conftest import Graph, History, Row, random_history
 pytestmark = pytest.mark.neo4j
 
 HISTORIES = [
-    random_history(44, peers=5, intervals=8),
     random_history(44, name="ticks", peers=6, intervals=3, ticks=3),
+    pytest.param(random_history(44, peers=5, intervals=8), marks=pytest.mark.long),
 ]
 """Of even seeds: a tick is a millisecond, so that any tick can be asked for."""
 

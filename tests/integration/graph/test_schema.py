@@ -82,8 +82,7 @@ def _something_of_everything(graph: Graph) -> Any:
     history = replace(history, facts=replace(history.facts, tables="told"))
     graph.remove("explained")
     graph.load(history)
-    # What other tests loaded and removed is still in the samples that plans are made from.
-    graph.ask("CALL db.prepareForReplanning(60)")
+    graph.plan_anew()
     yield
     graph.remove("explained")
 
@@ -126,6 +125,12 @@ def test_a_query_uses_its_index(graph: Graph, name: str) -> None:
     scans = [o for o in plan if "Scan" in o[0] and name != "runs"]
     assert scans == []
     assert any(o[0] == "ShortestPath" for o in plan) == ("shortest" in name)
+
+
+def test_the_roles_of_a_topic_are_found_by_index(graph: Graph) -> None:
+    plan, _ = explain(graph, "read", "topic-roles")
+    assert sum("RelationshipIndexSeek" in operator for operator, _ in plan) == 1
+    assert not any("Scan" in operator for operator, _ in plan)
 
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("remove")} - {"begin", "rows", "run"}))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neo4j import Query, Result, Transaction
 
 from graphstore.verify import PRIME, checksum_of, verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
@@ -91,7 +95,7 @@ BREAK = {
 }  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def history(graph: Graph) -> Iterator[History]:
     history = random_history(40, name="tampered")
     graph.remove("tampered")
@@ -99,16 +103,44 @@ def history(graph: Graph) -> Iterator[History]:
     graph.remove("tampered")
 
 
+@dataclass(frozen=True)
+class Undone:
+    """A driver and session whose questions see a transaction that is rolled back in the end."""
+
+    transaction: Transaction
+
+    @contextmanager
+    def session(self, **_: object) -> Iterator[Undone]:
+        yield self
+
+    def run(self, query: Query | str, *given: Any, **named: Any) -> Result:
+        text = query.text if isinstance(query, Query) else query
+        return self.transaction.run(text, *given, **named)
+
+
 @pytest.mark.parametrize("what", BREAK)
 def test_a_difference_is_found(graph: Graph, history: History, what: str) -> None:
     table, text = BREAK[what]
-    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
-    with graph.driver.session(database=graph.database) as session:
-        counters = session.run(text, run="tampered").consume().counters
-    assert counters.contains_updates
-    found = verify_run(graph.driver, graph.database, history.facts, history.tables)
+    with (
+        graph.driver.session(database=graph.database) as session,
+        session.begin_transaction() as transaction,
+    ):
+        driver: Any = Undone(transaction)
+        assert verify_run(driver, graph.database, history.facts, history.tables) == []
+        assert transaction.run(text, run="tampered").consume().counters.contains_updates
+        found = verify_run(driver, graph.database, history.facts, history.tables)
+        transaction.rollback()
     assert {d.table for d in found} >= {table}
     assert all("in the table" in str(d) for d in found)
+
+
+def test_a_difference_that_was_committed_is_found(graph: Graph, history: History) -> None:
+    text = "MATCH (n:Peer {run: 'tampered', id: 3}) SET n.name = n.name + $more RETURN n.name"
+    graph.ask(text, more="!")
+    found = verify_run(graph.driver, graph.database, history.facts, history.tables)
+    assert [d.table for d in found] == ["peers"]
+    graph.ask("MATCH (n:Peer {run: 'tampered', id: 3}) SET n.name = $name", name=history.peer(3))
+    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
 
 
 @given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=20), st.randoms())

@@ -89,7 +89,19 @@ Ingest = Callable[..., Trace]
 
 @pytest.fixture(scope="session")
 def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingest:
-    """Files → Trace with these tables; the staged ones are kept as Parquet between the steps."""
+    """Files → Trace with these tables; the staged ones are kept as Parquet between the steps.
+
+    What is staged of the same files is parsed once: options come later.
+    """
+
+    @cache
+    def staged(paths: tuple[Path, ...]) -> dict[str, DataFrame]:
+        source, folder, found = Libp2p(), tmp_path_factory.mktemp("staged"), {}
+        files = [input_file(source, path) for path in paths]
+        for name, table in source.parse(spark, files, SourceOptions()).items():
+            table.write.parquet(str(folder / name))
+            found[name] = spark.read.schema(table.schema).parquet(str(folder / name))
+        return found
 
     def run(
         paths: Sequence[Path],
@@ -97,16 +109,11 @@ def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ing
         tables: Sequence[str] = TABLES,
     ) -> Trace:
         source, options = Libp2p(), options or SourceOptions()
-        files = [input_file(source, path) for path in paths]
-        folder = tmp_path_factory.mktemp("staged")
-        staged = {}
-        for name, table in source.parse(spark, files, options).items():
-            table.write.parquet(str(folder / name))
-            staged[name] = spark.read.parquet(str(folder / name))
-        description = source.describe(staged, options)
-        observed = source.observe(staged, description, options)
+        parsed = staged(tuple(paths))
+        description = source.describe(parsed, options)
+        observed = source.observe(parsed, description, options)
         found = {name: rows(getattr(observed, name)) for name in tables}
-        return Trace(staged, description, observed, **found)
+        return Trace(parsed, description, observed, **found)
 
     return run
 

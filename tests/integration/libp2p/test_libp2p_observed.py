@@ -94,10 +94,32 @@ def random_streams(seed: int) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_presence_equals_the_largest_set_of_gone_peers(spark: SparkSession, seed: int) -> None:
-    events = random_streams(seed)
-    assert stays(on_clock(spark, events)) == naive_stays(events)
+Traces = dict[int, list[Event]]
+
+
+def together(traces: Traces) -> list[Event]:
+    """All traces as one: no peer of one knows a peer of another."""
+    return [
+        (type, f"{seed}{peer}", ns, other and f"{seed}{other}", topic, message)
+        for seed, events in traces.items()
+        for type, peer, ns, other, topic, message in events
+    ]
+
+
+STREAMS = {seed: random_streams(seed) for seed in range(6)}
+
+
+@pytest.fixture(scope="module")
+def all_stays(spark: SparkSession) -> dict[str, Span]:
+    return stays(on_clock(spark, together(STREAMS)))
+
+
+@pytest.mark.parametrize("seed", STREAMS)
+def test_presence_equals_the_largest_set_of_gone_peers(
+    all_stays: dict[str, Span], seed: int
+) -> None:
+    found = {name[1:]: stay for name, stay in all_stays.items() if name[0] == str(seed)}
+    assert found == naive_stays(STREAMS[seed])
 
 
 def test_the_random_traces_know_death_and_return() -> None:
@@ -163,8 +185,7 @@ def naive_mesh(events: Sequence[Event]) -> set[tuple[str, str, str, int, int]]:
     return lives | {(*key, vf, OPEN) for key, vf in since.items()}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_mesh_equals_a_router_that_follows_the_events(spark: SparkSession, seed: int) -> None:
+def random_mesh(seed: int) -> list[Event]:
     rng = random.Random(seed)
     kinds = [Type.GRAFT] * 4 + [Type.PRUNE, Type.STREAM_CLOSED, Type.LEAVE, Type.STREAM_OPENED]
     events = []
@@ -178,8 +199,25 @@ def test_mesh_equals_a_router_that_follows_the_events(spark: SparkSession, seed:
             events.append(at(us, type, peer, topic=topic))
         else:
             events.append(at(us, type, peer, other, topic=topic))
-    found = observed.mesh(on_clock(spark, events)).collect()
-    assert {(r.src, r.dst, r.topic, r.vf, r.vt) for r in found} == naive_mesh(events)
+    return events
+
+
+MESHES = {seed: random_mesh(seed) for seed in range(3)}
+
+
+@pytest.fixture(scope="module")
+def all_meshes(spark: SparkSession) -> list[Any]:
+    found: list[Any] = observed.mesh(on_clock(spark, together(MESHES))).collect()
+    return found
+
+
+@pytest.mark.parametrize("seed", MESHES)
+def test_mesh_equals_a_router_that_follows_the_events(all_meshes: list[Any], seed: int) -> None:
+    assert {
+        (row.src[1:], row.dst[1:], row.topic, row.vf, row.vt)
+        for row in all_meshes
+        if row.src[0] == str(seed)
+    } == naive_mesh(MESHES[seed])
 
 
 def receptions(spark: SparkSession, *events: Event) -> list[Any]:

@@ -168,7 +168,7 @@ def spans(*keys: st.SearchStrategy[int]) -> st.SearchStrategy[list[tuple[int, ..
 PEER, TOPIC = st.integers(0, 4), st.integers(0, 1)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(spans(PEER, PEER), spans(PEER), spans(PEER, TOPIC))
 def test_any_small_block(
     links: list[tuple[int, ...]], stays: list[tuple[int, ...]], taken: list[tuple[int, ...]]

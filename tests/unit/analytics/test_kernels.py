@@ -198,7 +198,7 @@ def overlays(draw: st.DrawFn) -> Overlay:
     return digraph(n, *links)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(overlays())
 def test_any_small_overlay(graph: Overlay) -> None:
     check_adjacency(graph)

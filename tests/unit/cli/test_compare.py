@@ -12,13 +12,13 @@ from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
 from cli.main import app
 from model.metrics import METRICS_OVERLAY
+from tests.support.rewriting import rewrite
 
 Call = Callable[..., Result]
 DIAMETERS = {"gossip": {1: 4, 2: 5, 3: 7}, "tree": {1: 9, 2: 11, 3: 12}}
@@ -31,10 +31,10 @@ def make_run(workspace: Path, protocol: str, seed: int, diameter: int) -> None:
     manifest = json.loads((goal / "run.json").read_text("utf-8"))
     manifest |= {"name": goal.name, "protocol": protocol, "seed": seed, "parameters": {"peers": 4}}
     (goal / "run.json").write_text(json.dumps(manifest), "utf-8")
-    (file,) = (goal / manifest["tables"]["metrics/overlay"]["directory"]).glob("*.parquet")
     blank = dict.fromkeys(METRICS_OVERLAY.names)
     rows = [blank | {"interval": i, "diameter": diameter + i % 2} for i in range(4)]
-    pq.write_table(pa.Table.from_pylist(rows, METRICS_OVERLAY.arrow), file)
+    table = pa.Table.from_pylist(rows, METRICS_OVERLAY.arrow)
+    rewrite(workspace, goal.name, "metrics/overlay", table)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ ISSUE = (
     "doctor demo runs.list runs.show runs.remove export.gexf export.csv export.check "
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
     "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
-    "experiment.list experiment.show experiment.run"
+    "experiment.list experiment.show experiment.run session.start session.stop session.status"
 )
 
 

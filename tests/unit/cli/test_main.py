@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from ingest.run import Run
+from model.tables import QUARANTINE
+from tests.support.rewriting import rewrite
 
 ROOT = Path(__file__).parents[3]
 Call = Callable[..., Result]
@@ -106,10 +106,10 @@ def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
 
 
 def test_what_was_refused_is_in_the_order_of_its_lines(vizpub: Call, workspace: Path) -> None:
-    (part,) = Run.open(workspace, "monday").stored.files("quarantine")
     places = [("b.json", 2), ("a.json", 30), ("b.json", 1), ("a.json", 4)]
     rows = [{"file": f, "line": n, "reason": "not JSON", "text": None} for f, n in places]
-    pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(part)), part)
+    table = pa.Table.from_pylist(rows, QUARANTINE.arrow)
+    rewrite(workspace, "monday", "quarantine", table)
     shown = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
     assert [(row["file"], row["line"]) for row in shown] == sorted(places)
 

@@ -53,7 +53,7 @@ def test_every_peer_stands_below_the_one_it_had_it_from(seed: int) -> None:
     print(f"seed {seed}")
     generator = random.Random(seed)
     tree = nx.random_labeled_rooted_tree(generator.randint(2, 60), seed=seed)
-    parents = dict(nx.bfs_predecessors(tree, tree.graph["root"]))
+    parents = {child: parent for parent, child in nx.bfs_edges(tree, tree.graph["root"])}
     receptions = [first(f"p{child}", f"p{parent}") for child, parent in parents.items()]
     generator.shuffle(receptions)
     path: list[str] = []

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
+from benchmarks.histories import LongRun
 from graphstore.epochs import (
     COPY_TYPES,
     MOST_EPOCHS,
@@ -14,6 +17,8 @@ from graphstore.epochs import (
     narrowed,
 )
 from model.clock import OPEN, Clock
+
+PAGE = Path(__file__).parents[3] / "docs/history.md"
 
 
 def spans(*rows: tuple[int, int]) -> pa.RecordBatch:
@@ -117,3 +122,23 @@ def test_a_text_that_looks_at_many_epochs_stays() -> None:
 def test_what_is_found_by_an_index_stays() -> None:
     text = "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, vf) MATCH (a)-[:SUBSCRIBES]->(t)"
     assert narrowed(text, EPOCHS, [(3, 3)]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")
+
+
+def test_the_page_tells_what_copies_come_to() -> None:
+    """Of the run that docs/history.md measures: its relationships, and those with copies."""
+    run = LongRun(1_000)
+    epochs = epochs_of(run.facts.clock)
+
+    def rows(name: str) -> int:
+        return sum(batch.num_rows for _, batch in run.tables(name))
+
+    copied = sum(
+        copies(batch, epochs).num_rows
+        for name in ("links", "subscriptions")
+        for _, batch in run.tables(name)
+    )
+    # A publication is two: by its publisher, and on its topic.
+    names = ("links", "subscriptions", "presence", "receptions", "publications", "publications")
+    without = sum(map(rows, names))
+    told = f"has {without + copied:,} relationships with copies and {without:,} without"
+    assert told in " ".join(PAGE.read_text("utf-8").split())

@@ -110,7 +110,7 @@ def value_at(interval: int, runs) -> list:
     return [value for value, start, end in runs if start <= interval + 0.5 <= end]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories)
 def test_every_interval_has_the_peers_and_the_distinct_links(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
@@ -121,7 +121,7 @@ def test_every_interval_has_the_peers_and_the_distinct_links(history):
         assert sorted(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == sorted(links)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories)
 def test_parallel_edges_are_the_links_of_each_layer_and_topic(history):
     graph = nx.MultiDiGraph(
@@ -132,7 +132,7 @@ def test_parallel_edges_are_the_links_of_each_layer_and_topic(history):
         assert Counter(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == links
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories, st.sampled_from([(2, 11), (4, 6), (5, 5), (11, 11)]), st.booleans())
 def test_no_file_breaks_a_rule(tmp_path_factory, history, window, parallel):
     path = tmp_path_factory.mktemp("gexf") / "overlay.gexf"
@@ -144,7 +144,7 @@ def test_no_file_breaks_a_rule(tmp_path_factory, history, window, parallel):
         assert list(check_gexf(path)) == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories)
 def test_a_topic_has_its_subscribers_and_the_links_between_them(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock, topic=1)))
@@ -155,7 +155,7 @@ def test_a_topic_has_its_subscribers_and_the_links_between_them(history):
         assert sorted(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == sorted(links)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(histories)
 def test_topics_shared_and_subscribed_at_every_interval(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))

@@ -5,7 +5,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphstore.gexf_spans import common, merged, run_lengths, sets_over, shared_counts
@@ -68,7 +68,6 @@ def test_shared_counts(a, b, lives):
 values = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.5, math.nan]))
 
 
-@settings(deadline=None)  # the first example imports pyarrow's compute kernels
 @given(
     st.dictionaries(
         st.tuples(st.integers(0, 3), st.integers(0, 9)),

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from ingest import shipping
-from ingest.shipping import PACKAGES, pack
+from ingest.shipping import PACKAGES, digest, pack
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,6 +31,10 @@ def test_all_that_is_read_at_run_time_is_in_it(packed: Path) -> None:
         for package in PACKAGES:
             for path in (ROOT / package).rglob(pattern):
                 assert str(path.relative_to(ROOT)) in names
+
+
+def test_its_name_is_the_digest_of_what_is_installed(packed: Path) -> None:
+    assert packed.name == f"vizpub-{digest()}.zip"
 
 
 def test_what_is_made_from_sources_is_not(packed: Path) -> None:

@@ -135,6 +135,9 @@ class TestReading:
     def test_a_column_that_came_later_is_unknown_in_older_files(self, run: StoredRun) -> None:
         for path in run.files("links"):
             pq.write_table(pq.read_table(path).drop_columns("topic"), path)
+        # Older than the list of files, too.
+        older = replace(run.manifest.tables["links"], files=None)
+        run = replace(run, manifest=replace(run.manifest, tables={"links": older}))
         (_, batch), *_ = run.row_groups("links")
         assert batch.schema == LINKS.arrow
         assert batch["topic"].null_count == len(batch) > 0
@@ -151,6 +154,16 @@ class TestReading:
         directory.rmdir()
         with pytest.raises(StoreBroken, match="links"):
             run.read("links")
+
+    def test_a_file_that_is_gone_or_torn_is_named(self, run: StoredRun) -> None:
+        first, second, *_ = run.files("links")
+        second.write_bytes(second.read_bytes()[:-1])
+        with pytest.raises(StoreBroken, match=f"{second.name}.*run.json says"):
+            run.read("links")
+        second.unlink()
+        with pytest.raises(StoreBroken, match=f"{second.name}.*is gone"):
+            run.read("links", ["src"])
+        assert first.exists()
 
     @pytest.mark.parametrize("way", ["read", "row_groups"])
     def test_a_file_that_is_no_parquet_is_named(self, run: StoredRun, way: str) -> None:

@@ -126,3 +126,12 @@ def test_spark_can_start_the_java_of_python() -> None:
         check=True,
     )
     assert "name = two words" in through.stderr
+
+
+def test_spark_can_start_java_where_nothing_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "file" / "cache"))
+    java = spark_java_home(find_java()) / "bin" / "java"
+    subprocess.run([java, "-version"], capture_output=True, check=True)

@@ -59,6 +59,7 @@ class TestShape:
     Leitão, Pereira, Rodrigues (HyParView, 2007) print of CYCLON: 0.006836 and 2.60426.
     """
 
+    @pytest.mark.long
     def test_of_ten_thousand(self) -> None:
         _, system = shuffled(10_000, 50, CyclonParameters(view=35, gossip=14))
         shape = shape_of(system)

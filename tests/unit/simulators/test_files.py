@@ -40,6 +40,7 @@ def test_a_file_is_looked_for_in_the_folder_of_data(
         (gzip.compress(TEXT.encode())[:8] + b"garbage", "cannot be read"),
         (b"\xff\xfe0 1", "is not a text"),
     ],
+    ids=["cut off", "damaged", "not UTF-8"],
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "edges"

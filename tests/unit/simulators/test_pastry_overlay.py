@@ -92,7 +92,7 @@ def test_routes_of_an_overlay_that_joined_are_as_short_as_made_ones() -> None:
     assert joined == pytest.approx(placed, abs=0.15)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.long), 0.5])
 def test_leaf_sets_are_mended_after_many_died_at_once(share: float) -> None:
     """Within 10 periods, in which a peer probes its left neighbour once."""
     world = World(600).placed()

@@ -1,0 +1,134 @@
+"""What users wait for first, in two minutes: `python -m benchmarks.smoke`.
+
+Whole processes, from the call to the end: the demo's ingest, and the reports of size S, as
+multiples of what bare Spark takes on this machine in the same run (benchmarks.floor). The best of
+so many runs counts, taken in turn. Compared with smoke.json beside this, what got worse is told;
+nothing fails, as machines are shared. `--keep` makes the figures the ones to compare with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import psutil
+
+from benchmarks.inputs import Inputs
+from benchmarks.parts import WORK
+from benchmarks.sizes import SIZES
+from benchmarks.watched import ROOT
+
+KEPT = ROOT / "benchmarks" / "smoke.json"
+WORSE = 1.25
+"""So many times the figure kept before is worth a warning."""
+_EVERY_S = 0.1
+_CLI = "from cli.main import app; app()"
+
+
+class Run(NamedTuple):
+    """A whole process and all that it started."""
+
+    seconds: float
+    processor: float
+    """Seconds of all processes, as far as they were seen to end."""
+    megabytes: float
+    """The most at a time, what processes share counted once."""
+    jobs: int
+    """Of Spark's, as an ingest tells; 0 of what is none."""
+
+
+def main() -> None:
+    """Measure, tell, compare."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.smoke", description=__doc__)
+    parser.add_argument("--runs", type=int, default=2, help="of each (default: 2)")
+    parser.add_argument("--keep", action="store_true", help="compare with these from now on")
+    asked = parser.parse_args()
+    reports = Inputs(SIZES["S"], WORK).reports
+    made: dict[str, Callable[[], Run]] = {
+        "floor": lambda: measured(["-m", "benchmarks.floor"]),
+        "demo": lambda: ingested(ROOT / "examples" / "gossipsub"),
+        "S": lambda: ingested(reports),
+    }
+    runs: dict[str, list[Run]] = {name: [] for name in made}
+    for _ in range(asked.runs):
+        for name, run in made.items():
+            runs[name].append(run())
+    found = figures({name: min(of, key=lambda run: run.seconds) for name, of in runs.items()})
+    before = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+    for name, value in found.items():
+        was = before.get(name)
+        told = "" if was is None else f"   {was:g} before"
+        worse = "   WORSE" if was and value > WORSE * was and not name.endswith(", s") else ""
+        print(f"{name:32}{value:9g}{told}{worse}")
+    if asked.keep:
+        KEPT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def figures(best: dict[str, Run]) -> dict[str, float]:
+    """What is kept: ratios to the floor, jobs, megabytes, and the seconds for people."""
+    floor, found = best["floor"], {"floor, s": round(best["floor"].seconds, 1)}
+    for name, run in best.items():
+        if name != "floor":
+            found |= {
+                f"{name}, s": round(run.seconds, 1),
+                f"{name}, times the floor": round(run.seconds / floor.seconds, 2),
+                f"{name}, processor, times": round(run.processor / floor.processor, 2),
+                f"{name}, jobs": run.jobs,
+                f"{name}, MB": round(run.megabytes),
+            }
+    return found
+
+
+def ingested(inputs: Path) -> Run:
+    """A whole `vizpub ingest --no-load`."""
+    with TemporaryDirectory(prefix="vizpub-smoke-") as folder:
+        words = ["--workspace", folder, "ingest", str(inputs), "--run", "smoke", "--no-load"]
+        return measured(["-c", _CLI, *words])
+
+
+def measured(words: list[str]) -> Run:
+    """Run Python with those words, from the checkout."""
+    begun, most, seen = time.monotonic(), 0.0, dict[int, float]()
+    process = psutil.Popen(
+        [sys.executable, *words],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None:
+        most = max(most, _look(process, seen))
+        with suppress(psutil.TimeoutExpired):
+            process.wait(_EVERY_S)
+    seconds = time.monotonic() - begun
+    said = process.stderr.read()
+    if process.returncode:
+        sys.exit(f"{' '.join(words)} failed:\n{said}")
+    jobs = re.search(r"(\d+) jobs of Spark", said)
+    return Run(seconds, sum(seen.values()), most, int(jobs[1]) if jobs else 0)
+
+
+def _look(process: psutil.Process, seen: dict[int, float]) -> float:
+    """Megabytes of the process and of all below it; the processor time of each goes to `seen`."""
+    bytes_, processes = 0, [process]
+    with suppress(psutil.NoSuchProcess):
+        processes += process.children(recursive=True)
+    for one in processes:
+        with suppress(psutil.Error):
+            bytes_ += one.memory_full_info().pss
+            times = one.cpu_times()
+            seen[one.pid] = times.user + times.system
+    return bytes_ / 1e6
+
+
+if __name__ == "__main__":
+    main()

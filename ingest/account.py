@@ -1,0 +1,129 @@
+"""Where the time of an ingest went: from the call of the program to its end, second by second.
+
+Wall time is cut where something begins: parts follow one another and add up to the whole. Inside
+a part Spark runs jobs; what is not in one of them goes into making and planning queries, into
+Python, and into commits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PHASES = ("analysis", "optimization", "planning")
+"""As Spark's own tracker calls what it does to a query before it runs."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of time, in seconds since the program was called."""
+
+    name: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """A job of Spark's: what it was for, when it ran, and how many tasks it had."""
+
+    name: str
+    begin: float
+    end: float
+    tasks: int
+
+
+@dataclass
+class Account:
+    """Filled while an ingest runs."""
+
+    parts: list[Part] = field(default_factory=list)
+    jobs: list[SparkJob] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_PHASES, 0.0))
+    """Seconds that queries spent in each phase, in several threads at once."""
+    called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
+
+    def _now(self) -> float:
+        now: float = time.time()
+        return now - self.called
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """The block is a part of its own."""
+        begin = self._now()
+        if not self.parts:
+            self.parts.append(Part("start of Python", 0.0, begin))
+        try:
+            yield
+        finally:
+            self.parts.append(Part(name, begin, self._now()))
+
+    def planned(self, frame: DataFrame) -> None:
+        """Count what Spark did before it ran the query of the frame."""
+        phases = frame._jdf.queryExecution().tracker().phases()
+        for name in _PHASES:
+            if phases.contains(name):
+                self.phases[name] += phases.apply(name).durationMs() / 1000
+
+    @contextmanager
+    def watched(self, spark: SparkSession) -> Iterator[None]:
+        """Count the jobs that the session runs in the block."""
+        first = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+        try:
+            yield
+        finally:
+            found = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+            jobs = (found.apply(place) for place in range(found.size()))
+            self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
+
+    def _told(self, job: Any) -> SparkJob:
+        def seconds(moment: Any) -> float:
+            # A job that was stopped has no end.
+            return moment.get().getTime() / 1000 - self.called if moment.isDefined() else 0.0
+
+        told = job.description()
+        name = told.get() if told.isDefined() else job.name()
+        begin, end = seconds(job.submissionTime()), seconds(job.completionTime())
+        return SparkJob(name, begin, end, job.numCompletedTasks())
+
+    @property
+    def seconds(self) -> float:
+        """From the call of the program to the end of the last part."""
+        return max((part.end for part in self.parts), default=0.0)
+
+    def in_jobs(self, begin: float = 0.0, end: float = float("inf")) -> float:
+        """Seconds of that stretch in which at least one job ran."""
+        total, reached = 0.0, begin
+        for job in sorted(self.jobs, key=lambda job: job.begin):
+            total += max(0.0, min(job.end, end) - max(job.begin, reached))
+            reached = max(reached, job.end)
+        return total
+
+    def line(self) -> str:
+        """The whole in one line: `21.3 s: start of Python 1.2, …, Spark's jobs 9.8, …`."""
+        ours = [part for part in self.parts if part.name not in _AROUND]
+        jobs = self.in_jobs()
+        told = {part.name: part.end - part.begin for part in self.parts if part.name in _AROUND}
+        told[f"{len(self.jobs)} jobs of Spark"] = jobs
+        told["plans, Python, commits"] = sum(part.end - part.begin for part in ours) - jobs
+        words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in told.items())
+        return f"{self.seconds:.1f} s: {words}"
+
+    def rows(self) -> Iterator[tuple[str, float, float, int]]:
+        """part, seconds, seconds in which Spark ran a job, tasks that ended in it."""
+        for part in self.parts:
+            tasks = sum(job.tasks for job in self.jobs if part.begin < job.end <= part.end)
+            inside = self.in_jobs(part.begin, part.end)
+            yield part.name, part.end - part.begin, inside, tasks
+
+
+START, END = "start of Spark", "end of Spark"
+_AROUND = ("start of Python", "look at the input", START, END)

@@ -1,0 +1,221 @@
+"""The process that holds a Spark session that stays: `python -m ingest.holder`.
+
+It starts Spark's JVM and lends it to one command at a time. What a command leaves behind,
+also one that was killed in the middle of a job, is ended and dropped before the next one gets
+the session; where that cannot be done the session ends. It ends as well after some time
+without a command, when it is told to, with its JVM, and when its socket is gone, as it is
+when the workspace was removed. The JVM ends with it, because its standard input closes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+import psutil
+from py4j.java_gateway import JavaObject
+from pyarrow import RecordBatch
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from ingest import doorway
+from ingest.doorway import Message
+from ingest.session import spark_session
+from ingest.staying import fit, folder_of, unlike
+from model.errors import UseError
+
+_TICK_S = 1.0
+_BUSY_S = 2.0
+"""So long a command waits for one that is just ending."""
+_SETTLE_S = 20.0
+"""So long a job of a command that is gone may take to end."""
+_POLL_S = 0.05
+
+
+class Holder:
+    """A session, and who has it."""
+
+    def __init__(self, spark: SparkSession, gateway: Any, folder: Path, idle_s: float) -> None:
+        self._spark, self._gateway, self._folder, self._idle_s = spark, gateway, folder, idle_s
+        self._java = psutil.Process(gateway.jvm.java.lang.ProcessHandle.current().pid())
+        server = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)
+        self._bindings = server.getGateway().getBindings()
+        self._own_objects = self._gateway.jvm.java.util.HashSet(self._bindings.keySet())
+        self._own_objects.add(self._own_objects._target_id)
+        self._since, self._last_use = datetime.now().astimezone(), time.monotonic()
+        self._lent, self._used_by, self._commands = Lock(), 0, 0
+        self.over = Event()
+
+    def serve(self, ready: socket.socket) -> None:
+        """Until it is over; `ready` is told when commands are taken."""
+        door = doorway.listen(self._folder)
+        here = doorway.identity(self._folder)
+        Thread(target=self._accept, args=(door,), daemon=True).start()
+        with ready, suppress(OSError):  # who started us may be gone
+            ready.send(b"1")
+        while not self.over.wait(_TICK_S):
+            if not _alive(self._java) or doorway.identity(self._folder) != here:
+                break
+            # With the lease in our hands no command can get it in the last moment.
+            if self._idle() > self._idle_s and self._lent.acquire(blocking=False):
+                break
+        if doorway.identity(self._folder) == here:
+            doorway.remove(self._folder)
+
+    def _idle(self) -> float:
+        return time.monotonic() - self._last_use
+
+    def _accept(self, door: socket.socket) -> None:
+        while True:
+            end, _ = door.accept()
+            Thread(target=self._answer, args=(end,), daemon=True).start()
+
+    def _answer(self, end: socket.socket) -> None:
+        with end, suppress(OSError, EOFError, ValueError, UseError):
+            doorway.check_peer(end)
+            end.settimeout(doorway.ANSWER_S)
+            question = doorway.receive(end)
+            match question.get("ask"):
+                case "lease":
+                    self._lend(end, question)
+                case "status":
+                    doorway.send(end, self._status(question))
+                case "stop":
+                    self.over.set()
+                    doorway.send(end, {"stopping": True})
+
+    def _status(self, question: Message) -> Message:
+        other = unlike(question.get("fit", {}), fit())
+        return {
+            "state": "in use" if self._used_by else "running",
+            "pid": os.getpid(),
+            "java": self._java.pid,
+            "since": self._since.isoformat(timespec="seconds"),
+            "idle_s": None if self._used_by else round(self._idle(), 1),
+            "ends_after_s": self._idle_s,
+            "commands": self._commands,
+            "used_by": self._used_by or None,
+            "fits": _other(other) if other else "yes",
+        }
+
+    def _lend(self, end: socket.socket, question: Message) -> None:
+        """Give the session to who asks, until the connection ends."""
+        if other := unlike(question.get("fit", {}), fit()):
+            doorway.send(end, {"refused": f"{_other(other)}; vizpub session start renews it"})
+            return
+        if not self._lent.acquire(timeout=_BUSY_S):
+            doorway.send(end, {"refused": self._why_taken()})
+            return
+        try:
+            self._used_by = int(question.get("pid") or -1)
+            self._commands += 1
+            parameters = self._gateway.gateway_parameters
+            doorway.send(end, {"port": parameters.port, "secret": parameters.auth_token})
+            end.settimeout(None)
+            with suppress(OSError):
+                end.recv(1)  # nothing is said: it ends
+        finally:
+            if self._cleared():
+                self._used_by, self._last_use = 0, time.monotonic()
+                self._lent.release()
+            else:
+                self.over.set()
+
+    def _why_taken(self) -> str:
+        if not self._used_by:
+            return "it is ending"
+        return f"process {self._used_by} uses it"
+
+    def _cleared(self) -> bool:
+        """End and drop what a command left in the JVM; whether that could be done."""
+        try:
+            if not self._settled() or self._spark.sparkContext._jsc.sc().isStopped():
+                return False
+            self._drop()
+        except Exception as error:
+            print(f"what a command left could not be dropped: {error}", file=sys.stderr)
+            return False
+        return True
+
+    def _settled(self) -> bool:
+        """End the jobs of calls that nobody waits for any more."""
+        deadline = time.monotonic() + _SETTLE_S
+        while self._calls_left():
+            self._spark.sparkContext.cancelAllJobs()
+            if self.over.wait(_POLL_S) or time.monotonic() > deadline:
+                return False
+        return True
+
+    def _calls_left(self) -> bool:
+        """Whether the JVM works for somebody who has hung up.
+
+        A thread of its gateway serves a connection, and closes it when its call is done.
+        """
+        port = self._gateway.gateway_parameters.port
+        return any(
+            found.laddr.port == port and found.status == psutil.CONN_CLOSE_WAIT
+            for found in self._java.net_connections("tcp")
+        )
+
+    def _drop(self) -> None:
+        jvm, context = self._gateway.jvm, self._spark.sparkContext
+        ours = self._spark._jsparkSession
+        ours.catalog().clearCache()
+        _unpersist(context._jsc.getPersistentRDDs().values())
+        getattr(jvm, "org.apache.spark.sql.classic.SparkSession").setDefaultSession(ours)
+        self._bindings.keySet().retainAll(self._own_objects)
+        own = Path(context._temp_dir)
+        for folder in own.parent.glob("pyspark-*"):
+            if folder != own:
+                shutil.rmtree(folder, ignore_errors=True)
+        jvm.System.gc()  # blocks and files of shuffles go with the objects that stand for them
+
+
+def _alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _unpersist(rdds: Iterable[Any]) -> None:
+    for rdd in rdds:
+        rdd.unpersist(False)
+
+
+def _other(names: list[str]) -> str:
+    return f"it has another {', '.join(names)}"
+
+
+def _warm(spark: SparkSession) -> None:
+    """Have a Python worker of either kind do something: what it is forked from stays."""
+    spark.sparkContext.parallelize([0], 1).map(abs).count()
+    spark.range(1).mapInArrow(_as_it_is, "id long").collect()
+
+
+def _as_it_is(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+    return batches
+
+
+def main(scratch: str, idle_s: str, ready: str) -> None:
+    """Hold a session for the workspace of that scratch folder."""
+    fit()  # as it was before Spark added to it
+    where = Path(scratch)
+    with spark_session(where, quick=True) as spark:
+        _warm(spark)
+        holder = Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
+        signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
+        holder.serve(socket.socket(fileno=int(ready)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

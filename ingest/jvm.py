@@ -1,0 +1,184 @@
+"""The driver's Java process, started directly where nothing of Spark is configured.
+
+PySpark starts it through two shell scripts and another Java, which works out the command from
+what the user configured. Where that is nothing the command is always the same: it is worked out
+once, kept in the cache, and run at once from then on, with the classes it will load
+(ingest.class_data), while this process still imports PySpark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+from ingest.class_data import ClassData
+from model.artifacts import cache_path
+from model.java import Java
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+
+_MAIN = "org.apache.spark.deploy.SparkSubmit"
+_LAUNCHER = "org.apache.spark.launcher.Main"
+_CONFIGURED_BY = (
+    *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH", "SPARK_PREPEND_CLASSES"),
+    *("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DRIVER_MEMORY", "SPARK_TESTING"),
+    *("SPARK_REMOTE", "HADOOP_CONF_DIR", "YARN_CONF_DIR"),
+    *("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"),
+)
+"""What changes how Spark's own scripts start it, or says that it runs already."""
+_JAVA_READS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
+_NOT_WANTED = "--add-modules=jdk.incubator.vector"
+"""See model.java: not needed, not everywhere, and warned about."""
+_DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
+"""An interrupt of the terminal's is for this process, which then ends its Java."""
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class Jvm:
+    """A Java process that is on its way to take orders from this one."""
+
+    process: subprocess.Popen[bytes]
+    told: Path
+    """The file in which it will say where it listens."""
+    class_data: ClassData
+
+    def connect(self, conf: SparkConf) -> bool:
+        """Make it PySpark's; false where it ended instead, and PySpark is to start its own."""
+        from pyspark import SparkContext
+
+        try:
+            while not self.told.exists():
+                if self.process.poll() is not None:
+                    self.class_data.forget()  # in case that it was the reason
+                    return False
+                time.sleep(_POLL_S)
+            with self.told.open("rb") as file:
+                port = int.from_bytes(file.read(4))
+                secret = file.read(int.from_bytes(file.read(4))).decode("utf-8")
+        finally:
+            rmtree(self.told.parent, ignore_errors=True)
+        with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+            SparkContext._ensure_initialized(conf=conf)
+        # It ends with its standard input, which closes when nobody holds the process any more.
+        SparkContext._gateway.proc = self.process  # type: ignore[union-attr]
+        return True
+
+
+def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
+    """Begin the Java process of a local session that has those settings.
+
+    None where Spark is configured by the user or runs in this process already, or where nothing
+    can be kept: PySpark then does as it always does.
+    """
+    spec = find_spec("pyspark")
+    if not spec or not spec.submodule_search_locations or is_running() or _is_configured():
+        return None
+    spark = Path(spec.submodule_search_locations[0])
+    if (spark / "conf").exists():
+        return None
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    try:
+        folder = cache_path() / "spark" / _digest(_identity(java, spark, settings))
+        command = _command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
+        told = Path(mkdtemp()) / "gateway"
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    main = command.index(_MAIN)
+    class_data = ClassData(folder, tuple(command[:main]))
+    flags = class_data.flags()
+    command[main:main] = flags
+    process = subprocess.Popen(
+        [*_DEAF, *command],
+        stdin=subprocess.PIPE,
+        env=_of_spark(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
+    )
+    class_data.make_after(process, flags)
+    return Jvm(process, told, class_data)
+
+
+def is_running() -> bool:
+    """Whether this process has a Java of PySpark's."""
+    context = sys.modules.get("pyspark.core.context")
+    return context is not None and context.SparkContext._gateway is not None
+
+
+def _is_configured() -> bool:
+    return any(name in os.environ for name in _CONFIGURED_BY)
+
+
+def _identity(java: Java, spark: Path, settings: Iterable[str]) -> Iterator[str]:
+    """What a command, and the classes it loads, are right for."""
+    yield from (str(java.executable), java.version, *settings)
+    yield from (os.environ.get(name, "") for name in _JAVA_READS)
+    # As Java does: jars in the order of the directory, the same as long as they are not touched.
+    for path in (*os.scandir(java.home / "lib"), *os.scandir(spark / "jars")):
+        if path.is_file():
+            facts = path.stat()
+            yield f"{path.path} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:
+    """The command that Spark's launcher makes of the words, as it was kept."""
+    kept = folder / "command"
+    if not kept.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        new = folder / f"command-{os.getpid()}"
+        new.write_text("\0".join(_ask_launcher(java, spark, words)), "utf-8", "surrogateescape")
+        new.replace(kept)
+    return kept.read_text("utf-8", "surrogateescape").split("\0")
+
+
+def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
+    launcher = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{spark}/jars/*", _LAUNCHER]
+    told = subprocess.run(
+        [java.executable, *launcher, *words],
+        env={**_of_spark(spark), "JAVA_HOME": str(java.home)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    ).stdout
+    # Behind whatever else it has to say, a line of a zero, and every word ended by one.
+    _, _, command = told.decode("utf-8", "surrogateescape").partition("\0\n")
+    answer = [word for word in command.split("\0")[:-1] if word != _NOT_WANTED]
+    if _MAIN not in answer:
+        raise ValueError(told)
+    return answer
+
+
+def _of_spark(spark: Path) -> dict[str, str]:
+    """The environment that Spark's scripts would give."""
+    (core,) = (spark / "jars").glob("spark-core_*.jar")
+    return {
+        **os.environ,
+        "SPARK_HOME": str(spark),
+        "SPARK_SCALA_VERSION": core.name.removeprefix("spark-core_").partition("-")[0],
+        "SPARK_CONNECT_MODE": "0",
+        "PYTHONHASHSEED": "0",  # Python workers have to agree on what a string hashes to
+    }
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            del os.environ[name]

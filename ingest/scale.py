@@ -1,0 +1,54 @@
+"""How large an input is, and what Spark is told of it.
+
+A small one is done by one task at a time with plans as plain as can be: what makes a large one
+quick (compiled plans, plans mended as they run, tables sent to every executor, shuffles) costs
+it more than all of its work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SMALL_INPUT = 8 * 2**20
+"""Bytes of packed lines below which an input is small."""
+SMALL_RUN = 2_000_000
+"""Peers × intervals up to which its run is small: one line may tell of ten million intervals."""
+QUICK_START = 64 * 2**20
+"""Bytes of packed lines below which Java's start costs more than its full compiler saves."""
+
+_OF_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    # The sizes of what is joined are guessed, and grow with every join.
+    "spark.sql.maxSinglePartitionBytes": f"{2**62}b",
+    "spark.sql.optimizer.disableHints": "true",  # to broadcast: each is a job of its own
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+}
+
+
+def is_small(size: int) -> bool:
+    """Whether so many bytes of packed lines are few."""
+    return size <= SMALL_INPUT
+
+
+def tune(spark: SparkSession, small: bool) -> dict[str, str | None]:
+    """Tell the session; what it was told before, for `restore`."""
+    before = {key: spark.conf.get(key, None) for key in _OF_SMALL}
+    if small:
+        restore(spark, dict(_OF_SMALL))
+    return before
+
+
+def restore(spark: SparkSession, settings: dict[str, str | None]) -> None:
+    """Set what has a value, unset what has none."""
+    for key, value in settings.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)

@@ -1,0 +1,291 @@
+"""Spark sessions that stay: start, stop and see the one of a workspace, and take it for a while.
+
+What stays is Spark's JVM with one SparkContext, in the hands of a small process, the holder
+(ingest.holder). No code of a command stays: each runs in a process of its own and borrows
+the session (ingest.warm), one command at a time. A lease is a connection to the holder: it
+ends when the command does, however that ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+from filelock import FileLock
+
+from ingest.doorway import NoAnswer, ask, connect, make_private, peer_pid
+from ingest.shipping import digest
+from model.errors import SparkFailed, UseError
+
+IDLE_MINUTES = 15.0
+FOLDER = "session"
+LOG = "log"
+_ELSEWHERE = ("SPARK_MASTER", "SPARK_HOME", "SPARK_CONF_DIR")
+_SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
+_TELLING = (
+    *("SPARK_", "PYSPARK_", "VIZPUB_SPARK_", "VIZPUB_JAVA", "JAVA_", "_JAVA_", "JDK_JAVA_"),
+    *("PYTHON", "NUMBA_", "OMP_", "HADOOP_", "AWS_", "LC_", "LANG", "TZ", "HOME", "XDG_CACHE_"),
+)
+"""How variables begin that Spark, its workers or the file systems they read may look at."""
+_PACKAGES = ("vizpub", "pyspark", "py4j", "pyarrow", "numpy", "pandas", "numba")
+_STOP_S = 30.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """What there is of a session that stays."""
+
+    state: str
+    """'absent', 'running', 'in use' or 'not answering'."""
+    pid: int | None = None
+    java: int | None = None
+    """The process of the JVM."""
+    since: str | None = None
+    idle_s: float | None = None
+    """Seconds since the last command; null while one uses it."""
+    ends_after_s: float | None = None
+    """Seconds without a command after which it ends."""
+    commands: int | None = None
+    """That used it so far."""
+    used_by: int | None = None
+    """The process of the command that uses it."""
+    memory: int | None = None
+    """Resident bytes of the holder, the JVM and Python's workers."""
+    fits: str | None = None
+    """'yes', or why commands of this installation start a Spark of their own."""
+
+
+def folder_of(scratch: Path) -> Path:
+    """Where the session of a workspace is found."""
+    return scratch.absolute() / FOLDER
+
+
+def elsewhere() -> str | None:
+    """The variable by which the user configured a Spark that is none of ours; null if none."""
+    return next((name for name in (*_ELSEWHERE, *_SUBMITTED) if os.environ.get(name)), None)
+
+
+@cache
+def fit() -> Mapping[str, str]:
+    """What a command and a session have to have in common, by what it is called.
+
+    Remembered from the first call on: Spark itself adds to the environment.
+    """
+    told = {name: version(name) for name in _PACKAGES}
+    variables = {
+        f"${name}": hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        for name, value in os.environ.items()
+        if name.startswith(_TELLING)
+    }
+    return {
+        "vizpub's code": digest(),
+        "Python": f"{sys.executable} {sys.prefix} {sys.version}",
+        "Java": shutil.which("java") or "",
+        "umask": f"{_umask():03o}",
+        **told,
+        **variables,
+    }
+
+
+def unlike(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """What two do not have in common."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def status(scratch: Path) -> Status:
+    """What there is, without waiting for anything but an answer. Raises: UseError."""
+    end = _connected(scratch)
+    if end is None:
+        return Status("absent")
+    with end:
+        try:
+            told = ask(end, {"ask": "status", "fit": dict(fit())})
+        except EOFError:
+            return Status("absent")
+        except NoAnswer as error:
+            return Status("not answering", error.pid, memory=_memory(error.pid))
+    known = {name: told[name] for name in Status.__dataclass_fields__ if name in told}
+    return Status(**{**known, "memory": _memory(told.get("pid"))})
+
+
+def _connected(scratch: Path) -> socket.socket | None:
+    folder = folder_of(scratch)
+    if os.path.lexists(folder):
+        fit()  # it takes a while, and who listens waits for a question no longer than we do
+    return connect(folder)
+
+
+def _memory(pid: int | None) -> int | None:
+    """Of a process and all that it started."""
+    total = 0
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for one in [process, *process.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                total += one.memory_info().rss
+    return total or None
+
+
+def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bool]:
+    """Start the session unless one that fits runs, and wait until it takes commands.
+
+    One that does not fit any more is ended first. Of several starts at once one starts it and
+    the others find it. The session, and whether it was there.
+
+    Raises: UseError where Spark is configured to be elsewhere, where the folder is not ours
+    alone, or where a command uses a session that does not fit; JavaMissing, SparkFailed.
+    """
+    from model.java import find_java
+
+    if name := elsewhere():
+        raise UseError(f"{name} is set: a session that stays is for the Spark of this machine")
+    folder = folder_of(scratch)
+    with _locked(folder):
+        found = status(scratch)
+        if found.state in ("running", "in use") and found.fits == "yes":
+            return found, True
+        if found.state == "in use":
+            raise UseError(
+                f"process {found.used_by} uses a session that does not fit ({found.fits}); "
+                "wait for it, or end both: vizpub session stop"
+            )
+        _stop(folder)
+        find_java()  # what is missing is better told by it than by the holder's log
+        _launch(scratch, folder, idle_minutes)
+        return status(scratch), False
+
+
+def stop(scratch: Path) -> Status:
+    """End the session at once, whoever uses it, and wait for its end. What it was.
+
+    Raises: UseError where the folder is not ours alone.
+    """
+    folder = folder_of(scratch)
+    if not os.path.lexists(folder):
+        return Status("absent")
+    with _locked(folder):
+        found = status(scratch)
+        _stop(folder)
+        return found
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    make_private(folder)
+    with FileLock(folder / "lock"):
+        yield
+
+
+def _stop(folder: Path) -> None:
+    end = connect(folder)
+    if end is None:
+        return
+    with end:
+        # Its process is known from the connection, and the connection ends with it: no other
+        # can be meant.
+        process = None
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid) if (pid := peer_pid(end)) else None
+        with suppress(NoAnswer, EOFError):
+            ask(end, {"ask": "stop"})
+        if process:
+            _end(process)
+
+
+def _end(process: psutil.Process) -> None:
+    """Wait for its end, and make it end if it does not; the JVM ends with it."""
+    with suppress(psutil.NoSuchProcess):
+        below = process.children(recursive=True)
+        try:
+            process.wait(_STOP_S)
+        except psutil.TimeoutExpired:
+            process.kill()
+        _, alive = psutil.wait_procs(below, _STOP_S)
+        for left in alive:
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
+
+
+def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
+    """Begin the holder, which outlives us, and wait for its word. Raises: SparkFailed."""
+    ours, its = socket.socketpair()
+    log = folder / LOG
+    with ours, its, os.fdopen(_new_file(log), "wb") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "ingest.holder", str(scratch.absolute()),
+             str(idle_minutes * 60), str(its.fileno())],
+            cwd="/", start_new_session=True, pass_fds=[its.fileno()],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+        )  # fmt: skip
+        its.close()
+        try:
+            ready = ours.recv(1)
+        except BaseException:
+            child.terminate()
+            raise
+    if not ready:
+        child.wait()
+        why = (log.read_text("utf-8", "replace").strip().splitlines() or ["no message"])[-1]
+        raise SparkFailed(f"the session did not start: {why} (its whole log: {log})")
+    # It outlives us on purpose: Popen must neither warn about that nor wait for it.
+    child.returncode = 0
+
+
+def _new_file(path: Path) -> int:
+    """A file for its owner alone, in place of what lay there."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A session that is ours until the connection is closed."""
+
+    end: socket.socket
+    port: int
+    secret: str
+
+
+class NotUsed(Exception):
+    """Why there is no session for a command."""
+
+
+def lease(scratch: Path) -> Lease | None:
+    """Take the workspace's session; null if there is none.
+
+    Raises: NotUsed where there is one and it does not fit, is in use, or does not answer;
+    UseError where the folder is not ours alone.
+    """
+    end = _connected(scratch)
+    if end is None:
+        return None
+    with ExitStack() as unless_taken:
+        unless_taken.enter_context(end)
+        try:
+            told = ask(end, {"ask": "lease", "pid": os.getpid(), "fit": dict(fit())})
+            if refused := told.get("refused"):
+                raise NotUsed(str(refused))
+            taken = Lease(end, int(told["port"]), str(told["secret"]))
+        except EOFError as error:
+            raise NotUsed("it is ending") from error
+        except (NoAnswer, KeyError, ValueError) as error:
+            raise NotUsed("it does not answer; vizpub session stop ends it") from error
+        unless_taken.pop_all()
+    return taken

@@ -1,0 +1,109 @@
+"""A Spark session for an ingest: the one that stays where there is one, else its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from ingest.session import spark_session
+from ingest.staying import Lease, NotUsed, elsewhere, lease
+from model.errors import UseError
+
+_LOG = logging.getLogger(__name__)
+
+
+@contextmanager
+def warm_session(
+    scratch: Path, *, master: str | None = None, quick: bool = False
+) -> Iterator[SparkSession]:
+    """As ingest.session.spark_session, but in the workspace's session that stays, if it can be.
+
+    That it could not be is logged. What is run in it gets absolute paths, and no code but
+    vizpub's: its workers are in another directory, and may know what an earlier command told
+    them.
+    """
+    with _borrowed(scratch, master, quick=quick) as borrowed:
+        if borrowed:
+            yield borrowed
+            return
+    with spark_session(scratch, master=master, quick=quick) as own:
+        yield own
+
+
+@contextmanager
+def _borrowed(scratch: Path, master: str | None, *, quick: bool) -> Iterator[SparkSession | None]:
+    taken = None if SparkContext._gateway else _taken(scratch, master, quick=quick)
+    if taken is None:
+        yield None
+        return
+    with taken.end:
+        spark = _attached(taken)
+        try:
+            yield spark
+        finally:
+            if spark:
+                _detach()
+
+
+def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
+    """The workspace's session, for this command; null if there is none for it."""
+    try:
+        if other := "--master is given" if master else elsewhere() and f"{elsewhere()} is set":
+            _LOG.info("a session that stays would not be used: %s", other)
+        elif not quick:
+            _LOG.info("a session that stays would not be used: it is for small inputs")
+        else:
+            return lease(scratch)
+    except (NotUsed, UseError) as error:
+        _LOG.warning("the session that stays is not used: %s", error)
+    return None
+
+
+def _attached(taken: Lease) -> SparkSession | None:
+    """A SparkSession of our own in the JVM of the lease; null if that has died."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        gateway = _gateway(taken)
+        ours = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
+        session = ours.getDefaultSession().get()
+        jsc = gateway.jvm.JavaSparkContext(session.sparkContext())
+        conf = SparkConf(_jvm=gateway.jvm, _jconf=jsc.getConf())
+        context = SparkContext(conf=conf, gateway=gateway, jsc=jsc)
+        return SparkSession(context, session.cloneSession())  # with what it was fitted to
+    except (Py4JError, OSError) as error:
+        _LOG.warning("the session that stays has died (%s): starting another Spark", error)
+        _detach()
+        return None
+
+
+def _gateway(taken: Lease) -> Any:
+    told = {"PYSPARK_GATEWAY_PORT": str(taken.port), "PYSPARK_GATEWAY_SECRET": taken.secret}
+    os.environ.update(told)
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for name in told:
+            del os.environ[name]
+
+
+def _detach() -> None:
+    """Forget the JVM, which goes on, as SparkSession.stop would if it ended."""
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context:
+        context._jsc = None  # or stop() would stop it for everybody
+        context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    if gateway:
+        with suppress(Py4JError, OSError):
+            gateway.close(keep_callback_server=True)

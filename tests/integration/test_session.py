@@ -1,0 +1,312 @@
+"""A Spark that stays: used by ingests, by one at a time, whoever is killed.
+
+This file is also a command that uses it: see `main`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from ingest.manifest import FILE
+from ingest.staying import FOLDER
+from ingest.store import StoredRun, open_run
+from tests.support.ingested import TINY, ingest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+IN_TIME_S = 550.0
+"""Longer than anything here takes, on any machine."""
+SUM = sum(range(1000))
+
+
+# The command: `python test_session.py SCRATCH DOES [FILE]`
+
+
+def main(scratch: str, does: str, file: str = "") -> None:
+    from ingest.warm import warm_session
+
+    with warm_session(Path(scratch), quick=True) as spark:
+        told = {
+            "sum": spark.range(1000).selectExpr("sum(id)").first()[0],
+            "kept": len(spark.sparkContext._jsc.getPersistentRDDs()),
+            "views": [view.name for view in spark.catalog.listTables()],
+            "setting": spark.conf.get("spark.sql.session.timeZone"),
+        }
+        print(json.dumps(told), flush=True)
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        spark.range(10).persist().count()
+        spark.range(10).createOrReplaceTempView("left_behind")
+        if does == "hang":
+            spark.sparkContext.parallelize([file], 1).foreach(begin_and_hang)
+
+
+def begin_and_hang(file: str) -> None:
+    Path(file).touch()
+    time.sleep(3600)
+
+
+# What looks on.
+
+
+@dataclass(frozen=True)
+class Session:
+    """A workspace and its session; every command is a process with the same environment."""
+
+    workspace: Path
+    environment: dict[str, str]
+
+    @property
+    def scratch(self) -> Path:
+        return self.workspace / ".spark"
+
+    def vizpub(self, *words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+        code = "from cli.main import app; app(prog_name='vizpub')"
+        return subprocess.run(
+            [sys.executable, "-c", code, "--workspace", str(self.workspace), *words],
+            cwd=cwd,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def status(self) -> dict[str, Any]:
+        told = self.vizpub("session", "status", "--format", "json")
+        assert told.returncode == 0, told.stderr
+        (facts,) = json.loads(told.stdout)
+        return dict(facts)
+
+    def command(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, __file__, str(self.scratch), *words],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def done(self, *words: str) -> tuple[dict[str, Any], str]:
+        """What a command found and what it said."""
+        with self.command(*words) as child:
+            out, err = child.communicate(timeout=IN_TIME_S)
+        assert child.returncode == 0, err
+        return json.loads(out), err
+
+    @contextmanager
+    def hanging(self, file: Path) -> Iterator[subprocess.Popen[str]]:
+        """A command in the middle of a job that never ends."""
+        with self.command("hang", str(file)) as child:
+            wait_until(file.exists, child)
+            try:
+                yield child
+            finally:
+                child.kill()
+                child.communicate()
+
+    def processes(self) -> list[psutil.Process]:
+        """The holder, the JVM and Python's workers."""
+        holder = psutil.Process(self.status()["pid"])
+        return [holder, *holder.children(recursive=True)]
+
+
+def wait_until(true: Callable[[], bool], unless: subprocess.Popen[str] | None = None) -> None:
+    deadline = time.monotonic() + IN_TIME_S
+    while not true():
+        assert time.monotonic() < deadline
+        assert unless is None or unless.poll() is None, unless.communicate()
+        time.sleep(0.02)
+
+
+def all_end(processes: list[psutil.Process]) -> bool:
+    return not psutil.wait_procs(processes, IN_TIME_S)[1]
+
+
+@contextmanager
+def started(workspace: Path, *options: str) -> Iterator[Session]:
+    session = Session(workspace, {**os.environ, "PYTHONPATH": str(ROOT)})
+    done = session.vizpub("session", "start", *options)
+    assert done.returncode == 0, done.stderr
+    try:
+        yield session
+    finally:
+        processes = session.processes() if session.status()["pid"] else []
+        assert session.vizpub("session", "stop").returncode == 0
+        assert all_end(processes)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with started(tmp_path_factory.mktemp("session") / "wörk") as session:
+        yield session
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.csv"
+    shutil.copy(TINY, path)
+    return path
+
+
+def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run.read(name).to_pylist()
+    return sorted(found, key=repr)
+
+
+def test_an_ingest_gives_the_same_run_in_it(
+    session: Session, spark: SparkSession, tiny: Path, tmp_path: Path
+) -> None:
+    before = session.status()["commands"]
+    # From another directory than that in which it was started.
+    done = session.vizpub("ingest", tiny.name, "--run", "in-it", "--no-load", cwd=tiny.parent)
+    assert (done.returncode, "not used" in done.stderr) == (0, False), done.stderr
+    assert session.status()["commands"] == before + 1
+
+    ingest(spark, tmp_path / "elsewhere", "alone", tiny)
+    run, other = open_run(session.workspace, "in-it"), open_run(tmp_path / "elsewhere", "alone")
+    assert set(run.manifest.tables) == set(other.manifest.tables)
+    for name in other.manifest.tables:
+        assert contents(run, name) == contents(other, name), name
+    for fact in ("source", "clock", "epoch", "unknown", "notes", "engines", "stages"):
+        assert getattr(run.manifest, fact) == getattr(other.manifest, fact)
+
+
+def test_a_second_start_finds_the_first(session: Session) -> None:
+    pid = session.status()["pid"]
+    again = session.vizpub("session", "start")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert f"was running already (process {pid}" in again.stderr
+    assert session.status()["pid"] == pid
+
+
+def test_commands_find_nothing_of_one_another(session: Session) -> None:
+    clean = {"sum": SUM, "kept": 0, "views": [], "setting": "UTC"}
+    assert [session.done("leave")[0] for _ in range(2)] == [clean, clean]
+
+
+def test_one_uses_it_at_a_time_and_the_other_starts_its_own(
+    session: Session, tmp_path: Path
+) -> None:
+    with session.hanging(tmp_path / "begun") as child:
+        status = session.status()
+        assert (status["state"], status["used_by"]) == ("in use", child.pid)
+        found, said = session.done("leave")
+        assert found["sum"] == SUM
+        assert f"process {child.pid} uses it" in said
+        assert session.status()["commands"] == status["commands"]
+
+
+def test_a_command_that_is_killed_leaves_it_as_it_was(session: Session, tmp_path: Path) -> None:
+    pid = session.status()["pid"]
+    with session.hanging(tmp_path / "begun") as child:
+        child.send_signal(signal.SIGKILL)
+    wait_until(lambda: session.status()["state"] == "running")
+    found, said = session.done("leave")
+    assert (found["sum"], found["kept"], "not used" in said) == (SUM, 0, False)
+    assert session.status()["pid"] == pid
+
+
+def test_nothing_secret_is_in_a_file_or_an_argument(session: Session) -> None:
+    folder = session.scratch / FOLDER
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in folder.iterdir()} <= {"socket", "log", "lock"}
+    assert (folder / "log").read_text() == ""
+    java = psutil.Process(session.status()["java"])
+    listening = [c for c in java.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    assert listening
+    assert {c.laddr.ip.removeprefix("::ffff:") for c in listening} == {"127.0.0.1"}
+
+
+def test_java_ends_with_a_killed_holder(tmp_path: Path) -> None:
+    with started(tmp_path / "ws") as session:
+        processes = session.processes()
+        processes[0].kill()
+        assert all_end(processes)
+        assert (session.scratch / FOLDER / "socket").exists()
+        assert session.status()["state"] == "absent"
+        stopped = session.vizpub("session", "stop")
+        assert (stopped.returncode, stopped.stdout) == (0, "")
+        assert "no session was running" in stopped.stderr
+
+
+@pytest.mark.long
+def test_another_takes_the_place_of_a_killed_one_and_ends_with_its_java(tmp_path: Path) -> None:
+    with started(tmp_path / "ws") as first:
+        processes = first.processes()
+        processes[0].kill()
+        assert all_end(processes)
+        with started(tmp_path / "ws") as second:
+            assert second.status()["pid"] != processes[0].pid
+            processes = second.processes()
+            psutil.Process(second.status()["java"]).kill()
+            assert all_end(processes)
+            assert not (second.scratch / FOLDER / "socket").exists()
+
+
+@pytest.mark.long
+def test_it_ends_when_nobody_uses_it(tmp_path: Path) -> None:
+    with started(tmp_path / "ws", "--idle", "0.1") as session, suppress(psutil.NoSuchProcess):
+        assert all_end(session.processes())
+
+
+@pytest.mark.long
+def test_it_ends_with_its_folder(tmp_path: Path) -> None:
+    with started(tmp_path / "ws") as session:
+        processes = session.processes()
+        shutil.rmtree(session.scratch)
+        assert all_end(processes)
+
+
+@pytest.mark.long
+def test_one_that_does_not_fit_is_told_and_replaced(tmp_path: Path) -> None:
+    with started(tmp_path / "ws") as session:
+        before = session.processes()
+        other = replace(session, environment={**session.environment, "VIZPUB_SPARK_MEMORY": "1g"})
+        found, said = other.done("leave")
+        assert found["sum"] == SUM
+        assert "it has another $VIZPUB_SPARK_MEMORY; vizpub session start renews it" in said
+        assert other.vizpub("session", "start").returncode == 0
+        assert all_end(before)
+        assert "not used" not in other.done("leave")[1]
+
+
+@pytest.mark.long
+def test_an_ingest_whose_java_is_killed_goes_on_with_the_same_command(
+    tmp_path: Path, tiny: Path
+) -> None:
+    words = ("ingest", str(tiny), "--run", "run", "--no-load")
+    with started(tmp_path / "ws") as session:
+        java = psutil.Process(session.status()["java"])
+        manifest = session.workspace / "runs" / "run" / FILE
+        with ThreadPoolExecutor() as pool:
+            told = pool.submit(session.vizpub, *words)
+            wait_until(lambda: manifest.exists() or told.done())
+            java.kill()
+            killed = told.result()
+        assert killed.returncode == 3, killed.stderr
+        again = session.vizpub(*words)
+        assert again.returncode == 0, again.stderr
+        assert open_run(session.workspace, "run").manifest.complete
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,23 @@
+"""Tables of a stored run with other rows, as if the ingest had written them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ingest.manifest import StoredFile, write_manifest
+from ingest.store import open_run
+
+
+def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:
+    """Let a table that has one file have these rows."""
+    stored = open_run(workspace, run)
+    (file,) = stored.files(name)
+    pq.write_table(rows, file)
+    listed = StoredFile(file.name, rows.num_rows, file.stat().st_size)
+    entry = replace(stored.manifest.tables[name], rows=rows.num_rows, files=(listed,))
+    tables = {**stored.manifest.tables, name: entry}
+    write_manifest(stored.directory, replace(stored.manifest, tables=tables))

@@ -1,0 +1,146 @@
+"""Archives of a few hundred classes, made and used by a real Java."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from filelock import FileLock
+
+from ingest import class_data
+from ingest.class_data import ClassData, find_archive, make
+from model.java import find_java
+
+FROM_ARCHIVE = "source: shared objects file"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassData:
+    """Of a Java that loads what it needs to tell its version."""
+    monkeypatch.setattr(class_data, "_WORTH", 100)
+    folder = tmp_path / "kinds of sessions" / "one"
+    folder.mkdir(parents=True)
+    return ClassData(folder, (str(find_java().executable), "-XX:+UseSerialGC"))
+
+
+def run(command: Sequence[str]) -> str:
+    """All that a Java says of its version, but for whether it shares classes."""
+    done = subprocess.run([*command, "-version"], capture_output=True, text=True, check=True)
+    return (done.stdout + done.stderr).replace(", sharing", "")
+
+
+def session(data: ClassData, *flags: str) -> str:
+    """One with what it is told, and more flags."""
+    return run([*data.java, *data.flags(), *flags])
+
+
+def listed(data: ClassData) -> Path:
+    """The list a session leaves."""
+    session(data)
+    (path,) = data.folder.glob("*.classes")
+    return path
+
+
+def archive(data: ClassData) -> Path:
+    found = find_archive(data.folder)
+    assert found
+    return found
+
+
+def left(data: ClassData) -> set[str]:
+    """Kinds of files."""
+    return {path.suffix for path in data.folder.iterdir() if path.name != ".lock"}
+
+
+def test_what_one_java_lists_the_next_has_from_the_archive(data: ClassData) -> None:
+    plain = run(data.java)
+    make(data.folder, listed(data), data.java)
+    assert left(data) == {".jsa"}
+    assert session(data) == plain, "not a word more"
+    loaded = session(data, "-Xlog:class+load:file=/dev/stdout").splitlines()
+    assert sum(FROM_ARCHIVE in line for line in loaded) > 100
+    assert f"-XX:SharedArchiveFile={archive(data)}" in data.flags()
+    assert left(data) == {".jsa"}, "nothing is listed any more"
+
+
+@pytest.mark.parametrize("damage", ["empty", "other", "short"])
+def test_an_archive_that_is_none_is_passed_over_in_silence(data: ClassData, damage: str) -> None:
+    plain = run(data.java)
+    make(data.folder, listed(data), data.java)
+    whole = archive(data)
+    content = whole.read_bytes()
+    whole.unlink()  # it is made without the right to write to it
+    broken = {"empty": b"", "other": b"x" * len(content), "short": content[: len(content) // 2]}
+    whole.write_bytes(broken[damage])
+    assert session(data) == plain
+
+
+def test_an_archive_for_other_flags_is_passed_over_in_silence(data: ClassData) -> None:
+    make(data.folder, listed(data), data.java)
+    other = ClassData(data.folder, (*data.java, "-XX:-UseCompressedClassPointers"))
+    plain = run(other.java)
+    assert session(other) == plain
+
+
+def test_where_nothing_can_be_written_java_is_told_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert ClassData(tmp_path / "file" / "kind", ("java",)).flags() == []
+    ClassData(tmp_path / "file" / "kind", ("java",)).forget()
+
+
+def test_a_second_maker_leaves_it_to_the_first(data: ClassData) -> None:
+    first, second = listed(data), data.folder / "second.classes"
+    shutil.copy(first, second)
+    with FileLock(data.folder / ".lock"):
+        make(data.folder, second, data.java)
+        assert not find_archive(data.folder)
+        assert first.exists()
+    make(data.folder, first, data.java)
+    made = archive(data).stat()
+    shutil.copy(os.devnull, second)
+    make(data.folder, second, data.java)
+    assert archive(data).stat() == made
+    assert left(data) == {".jsa"}
+
+
+def test_what_a_killed_maker_left_is_swept(data: ClassData) -> None:
+    fresh = listed(data)
+    for name in ("classes.new", "of a killed one.classes"):
+        (data.folder / name).write_text("half")
+    make(data.folder, fresh, data.java)
+    assert left(data) == {".jsa"}
+
+
+def test_a_java_that_fails_leaves_nothing(data: ClassData) -> None:
+    make(data.folder, listed(data), ("false",))
+    assert left(data) == set()
+    make(data.folder, listed(data), (str(data.folder / "no java"),))
+    assert left(data) == set()
+
+
+def test_no_archive_is_made_where_it_is_not_worth_it(
+    data: ClassData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**8))
+        make(data.folder, listed(data), data.java)
+    assert left(data) == set(), "on a disk that is nearly full"
+    monkeypatch.setattr(class_data, "_WORTH", 10_000)
+    make(data.folder, listed(data), data.java)
+    assert left(data) == set(), "of a session that did nothing"
+
+
+def test_kinds_that_were_used_least_lately_go(data: ClassData) -> None:
+    for age, name in enumerate(["two", "three", "four", "five"]):
+        (data.folder.parent / name).mkdir()
+        os.utime(data.folder.parent / name, (10**9 - age, 10**9 - age))
+    make(data.folder, listed(data), data.java)
+    assert {kind.name for kind in data.folder.parent.iterdir()} == {"one", "two", "three"}
+    os.utime(data.folder, (0, 0))
+    session(data)
+    assert data.folder.stat().st_mtime > 10**9, "a use counts"

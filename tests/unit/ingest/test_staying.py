@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ingest import doorway, staying
+from ingest.staying import NotUsed, folder_of, lease, start, status, stop, unlike
+from model.errors import UseError
+from tests.unit.ingest.test_doorway import answering, listener
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    scratch = tmp_path / "workspace" / ".spark"
+    doorway.make_private(folder_of(scratch))
+    return scratch
+
+
+def fit_now() -> Mapping[str, str]:
+    staying.fit.cache_clear()
+    try:
+        return staying.fit()
+    finally:
+        staying.fit.cache_clear()
+
+
+class TestWhatHasToFit:
+    @pytest.mark.parametrize("name", ["VIZPUB_SPARK_MEMORY", "JAVA_HOME", "PYTHONHASHSEED", "TZ"])
+    def test_what_spark_looks_at(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        monkeypatch.setenv(name, "one")
+        before = fit_now()
+        monkeypatch.setenv(name, "another")
+        assert unlike(before, fit_now()) == [f"${name}"]
+        monkeypatch.delenv(name)
+        assert unlike(before, fit_now()) == [f"${name}"]
+
+    def test_what_belongs_to_a_terminal_does_not_matter(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = fit_now()
+        for name in ("PWD", "COLUMNS", "SHLVL", "VIZPUB_WORKSPACE"):
+            monkeypatch.setenv(name, "another")
+        assert unlike(before, fit_now()) == []
+
+    def test_values_are_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+        told = fit_now()
+        assert "$AWS_SECRET_ACCESS_KEY" in told
+        assert "wJalrXUtnFEMI" not in str(told)
+
+    def test_another_java_on_the_path(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        before = fit_now()
+        java = tmp_path / "java"
+        java.write_text("#!/bin/sh\n")
+        java.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        assert shutil.which("java") == str(java)
+        assert unlike(before, fit_now()) == ["Java"]
+
+    def test_what_new_files_may_be_read_by(self) -> None:
+        before = fit_now()
+        mask = os.umask(0o077)
+        try:
+            os.umask(mask ^ 0o010)
+            assert unlike(before, fit_now()) == ["umask"]
+        finally:
+            os.umask(mask)
+
+
+class TestASessionThatHangs:
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(doorway, "ANSWER_S", 0.2)
+        monkeypatch.setattr(staying, "_STOP_S", 0.2)
+
+    def test_it_is_not_used(self, scratch: Path) -> None:
+        with listener(folder_of(scratch)), pytest.raises(NotUsed, match="it does not answer"):
+            lease(scratch)
+
+    @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell")
+    def test_it_is_named_and_ended(self, scratch: Path) -> None:
+        with listener(folder_of(scratch)) as child:
+            assert (status(scratch).state, status(scratch).pid) == ("not answering", child.pid)
+            assert stop(scratch).pid == child.pid
+            assert child.wait() < 0
+        assert status(scratch).state == "absent"
+
+
+def test_a_session_that_is_gone_is_none_and_nothing_is_ended_for_it(scratch: Path) -> None:
+    with listener(folder_of(scratch)) as child:
+        child.kill()
+        child.wait()
+    bystanders = {process.pid for process in psutil.Process().children()}
+    assert status(scratch).state == "absent"
+    assert lease(scratch) is None
+    assert stop(scratch).state == "absent"
+    assert {process.pid for process in psutil.Process().children()} == bystanders
+
+
+def test_a_workspace_without_one_stays_as_it_is(tmp_path: Path) -> None:
+    scratch = tmp_path / "workspace" / ".spark"
+    assert status(scratch).state == "absent"
+    assert lease(scratch) is None
+    assert stop(scratch).state == "absent"
+    assert not scratch.exists()
+
+
+def test_one_that_is_ending_is_not_used(scratch: Path) -> None:
+    thread = answering(folder_of(scratch), lambda end: None)
+    with pytest.raises(NotUsed, match="it is ending"):
+        lease(scratch)
+    thread.join()
+
+
+def test_why_it_is_refused_is_told(scratch: Path) -> None:
+    def refuse(end: socket.socket) -> None:
+        doorway.receive(end)
+        doorway.send(end, {"refused": "process 4711 uses it"})
+
+    thread = answering(folder_of(scratch), refuse)
+    with pytest.raises(NotUsed, match="process 4711 uses it"):
+        lease(scratch)
+    thread.join()
+
+
+@pytest.mark.parametrize("name", ["SPARK_MASTER", "SPARK_HOME", "SPARK_CONF_DIR"])
+def test_none_is_started_for_a_spark_elsewhere(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "somewhere")
+    with pytest.raises(UseError, match=f"{name} is set"):
+        start(scratch)
+
+
+def test_none_is_started_where_others_can_enter(scratch: Path) -> None:
+    folder_of(scratch).chmod(0o777)
+    for act in (start, stop, status, lease):
+        with pytest.raises(UseError, match="open to other users"):
+            act(scratch)
