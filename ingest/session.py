@@ -135,8 +135,11 @@ def _prepare_environment(master: str | None) -> None:
 
 def _choose_python(conf: SparkConf) -> None:
     """Which Python executors start: on this machine our own, not the first `python3` on PATH."""
-    own = sys.executable if is_local(conf.get("spark.master")) else "python3"
+    here = is_local(conf.get("spark.master"))
+    own = sys.executable if here else "python3"
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)
+    if here and os.environ["PYSPARK_PYTHON"] == sys.executable:
+        conf.setIfMissing("spark.python.daemon.module", "ingest.worker_daemon")
 
 
 def _of_the_jvm(quick: bool) -> dict[str, str]:
@@ -157,6 +160,8 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
         "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # It is told to some workers and not to others, and each kind gets a daemon of its own.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.log.structuredLogging.enabled": "false",
     }

@@ -111,7 +111,7 @@ class Store:
     def _clear(self, run: str) -> None:
         found = list(self.folder.glob(f"{run}-{'?' * 16}"))
         oldest_first = sorted(found, key=lambda path: path.stat().st_mtime)
-        for old in [*oldest_first[:-_KEPT], *self.folder.glob(f"{run}-*.making")]:
+        for old in [*oldest_first[:-_KEPT], *self.folder.glob(f"{run}-{'?' * 16}.making")]:
             shutil.rmtree(old)
 
 

@@ -41,7 +41,10 @@ def test_a_parameter_that_only_some_runs_have_sets_them_apart() -> None:
 
 
 def test_a_seed_among_the_parameters_is_a_seed() -> None:
-    assert grouped([run("a", seed=1), run("b", seed=2)]).groups == ("gossip", "gossip")
+    told = [
+        RunFacts(name, "reports", Clock(), "gossip", {"seed": n}) for n, name in enumerate("ab")
+    ]
+    assert grouped(told).groups == ("gossip", "gossip")
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,29 @@ def test_a_bar_is_on_stderr_and_gone_in_the_end(
     assert out == ""
     assert "read" in err
     assert "25%" in err
+    assert left_on_screen(err) == ""
 
 
-def test_work_that_fails_takes_its_bar_along() -> None:
+def left_on_screen(err: str) -> str:
+    """What comes after the last line that was erased."""
+    _, erase, left = err.rpartition("\x1b[2K")
+    assert erase
+    return left.strip()
+
+
+def test_work_that_fails_takes_its_bar_along(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
     def fail() -> None:
-        with Settings().progress() as progress:
+        with bar() as progress:
             progress("read", 0, 1)
             raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
         fail()
+    err = capsys.readouterr().err
+    assert "read" in err
+    assert left_on_screen(err) == ""

@@ -1,0 +1,204 @@
+"""Where the time of a small ingest goes: `python -m benchmarks.account`, some two minutes.
+
+The demo's trace and an edge list, each by a process of its own, from its call to its end. Wall
+time is cut in two ways. Parts follow one another. Kinds exclude one another: what is not in one
+of Spark's jobs is in calls to Java or in our own Python; calls are what the main thread waits for,
+while others write tables. What neither way explains is told. Beside them stands what runs in
+several places at once, and so adds up to nothing: phases of queries, tasks, Python workers.
+Writes benchmarks/ACCOUNT.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.watched import ROOT
+
+PAGE = ROOT / "benchmarks" / "ACCOUNT.md"
+
+LINKS, PEERS, INTERVALS = 884, 100, 20
+"""Of the edge list."""
+Span = tuple[float, float]
+
+
+def main() -> None:
+    """Measure both and write the page; or, with `--of`, be one of the measured processes."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.account", description=__doc__)
+    parser.add_argument("--of", metavar="PATH", help=argparse.SUPPRESS)
+    if of := parser.parse_args().of:
+        print(json.dumps(measured(Path(of))))
+        return
+    with TemporaryDirectory(prefix="vizpub-account-") as folder:
+        edges = edge_list(Path(folder) / "edges.csv")
+        paths = {"demo": ROOT / "examples" / "gossipsub", f"{LINKS} edges": edges}
+        found = {name: in_process(path) for name, path in paths.items()}
+    text = page(found)
+    PAGE.write_text(text, "utf-8")
+    print(text)
+
+
+def edge_list(path: Path) -> Path:
+    """A file of links at random; the same each time."""
+    rng = random.Random(13)
+    rows = (
+        (rng.randrange(INTERVALS), *(f"p{peer}" for peer in rng.sample(range(PEERS), 2)))
+        for _ in range(LINKS)
+    )
+    lines = (",".join(map(str, row)) for row in sorted(rows))
+    path.write_text("\n".join(["interval,src,dst", *lines]) + "\n", "utf-8")
+    return path
+
+
+def in_process(path: Path) -> dict[str, dict[str, float]]:
+    """`measured`, by a fresh process."""
+    words, begun = [sys.executable, "-m", "benchmarks.account", "--of", str(path)], time.time()
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    whole = time.time() - begun
+    told: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    for way in ("parts", "kinds"):
+        told[way]["not explained"] = whole - sum(told[way].values())
+        told[way]["the whole process"] = whole
+    return told
+
+
+def measured(path: Path) -> dict[str, dict[str, float]]:
+    """Seconds by part, by kind, and beside them."""
+    from ingest.pipeline import IngestRequest, ingest
+
+    with calls() as made, sql_metrics() as metrics, TemporaryDirectory() as folder:
+        outcome = ingest(IngestRequest((str(path),), "account", Path(folder)))
+        account = outcome.account
+    parts = {part.name: part.end - part.begin for part in account.parts}
+    jobs = [(job.begin, job.end) for job in account.jobs]
+    in_java = [(begin - account.called, end - account.called) for begin, end in made]
+    stages = [(p.begin, p.end) for p in account.parts if p.name not in AROUND]
+    running = total(within(jobs, stages))
+    waiting = total(within([*jobs, *in_java], stages)) - running
+    kinds = {name: parts[name] for name in AROUND}
+    kinds["jobs of Spark"] = running
+    kinds["calls to Java outside jobs: making, analysing and planning queries"] = waiting
+    kinds["Python of the driver, and commits"] = total(stages) - running - waiting
+    beside = {
+        "the first job": min(jobs)[1] - min(jobs)[0],
+        "jobs, count": len(jobs),
+        "calls to Java, count": len(made),
+        **{f"queries: {name}": seconds for name, seconds in account.phases.items()},
+        **metrics,
+    }
+    return {"parts": parts, "kinds": kinds, "beside": beside}
+
+
+AROUND = ("start of Python", "look at the input", "start of Spark", "end of Spark")
+
+
+@contextmanager
+def calls() -> Iterator[list[Span]]:
+    """When the main thread called Java."""
+    from py4j.java_gateway import GatewayClient
+
+    found: list[Span] = []
+    plain: Callable[..., Any] = GatewayClient.send_command
+
+    def timed(client: Any, *args: Any, **options: Any) -> Any:
+        begin = time.time()
+        try:
+            return plain(client, *args, **options)
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                found.append((begin, time.time()))
+
+    GatewayClient.send_command = timed  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        GatewayClient.send_command = plain  # type: ignore[method-assign]
+
+
+@contextmanager
+def sql_metrics() -> Iterator[dict[str, float]]:
+    """What tasks and Python workers took, asked for before Spark ends."""
+    from pyspark.sql import SparkSession
+
+    found: dict[str, float] = {}
+    plain = SparkSession.stop
+
+    def stop(spark: SparkSession) -> None:
+        stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)  # type: ignore[attr-defined]
+        runs = [stages.apply(place) for place in range(stages.size())]
+        found["tasks: time in executors"] = sum(run.executorRunTime() for run in runs) / 1000
+        found["tasks: processor time"] = sum(run.executorCpuTime() for run in runs) / 1e9
+        found["tasks: garbage collection"] = sum(run.jvmGcTime() for run in runs) / 1000
+        for name, words in _OF_WORKERS.items():
+            accumulated = (run.accumulatorUpdates() for run in runs)
+            found[f"Python workers: {words}"] = sum(
+                int(of.apply(place).value()) / 1000
+                for of in accumulated
+                for place in range(of.size())
+                if of.apply(place).name() == name
+            )
+        plain(spark)
+
+    SparkSession.stop = stop  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        SparkSession.stop = plain  # type: ignore[method-assign]
+
+
+_OF_WORKERS = {
+    "time to start Python workers": "started",
+    "time to initialize Python workers": "imports",
+    "time to run Python workers": "at work",
+}
+
+
+def within(spans: list[Span], bounds: list[Span]) -> list[Span]:
+    """The spans cut to what lies in the bounds."""
+    cut = [(max(a, c), min(b, d)) for a, b in spans for c, d in bounds]
+    return [(begin, end) for begin, end in cut if begin < end]
+
+
+def total(spans: list[Span]) -> float:
+    """The length of the union."""
+    length, reached = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        length += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return length
+
+
+def page(found: dict[str, dict[str, dict[str, float]]]) -> str:
+    """The tables as Markdown."""
+    text = [
+        "# Where the time of a small ingest goes",
+        "",
+        "Seconds of a whole process, by `python -m benchmarks.account`; counts are called so.",
+    ]
+    for table in ("parts", "kinds", "beside"):
+        names = list(dict.fromkeys(name for of in found.values() for name in of[table]))
+        text += ["", f"| {table} | {' | '.join(found)} |", "| --- |" + " ---: |" * len(found)]
+        for name in names:
+            cells = (_cell(name, of[table].get(name)) for of in found.values())
+            text.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(text) + "\n"
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.0f}" if name.endswith("count") else f"{value:.2f}"
+
+
+if __name__ == "__main__":
+    main()

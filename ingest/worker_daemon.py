@@ -1,0 +1,55 @@
+"""The process that Spark's Python workers on this machine are forked from, with all imported.
+
+Spark's own imports nothing before it forks, so every worker takes seconds over the same modules.
+It has its reason: a thread that runs while a process forks may hold a lock that the child waits
+for ever for. So what is imported here is told to start none, and nothing of it is called; and
+this is not for executors elsewhere, whose daemon starts before they have our packages.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
+
+from analytics.structure import cache_kernels
+
+NO_THREADS = {
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""What keeps the libraries below from starting threads as they are loaded."""
+
+IMPORTED = (
+    "pyspark.worker",
+    "pyarrow.parquet",
+    "msgspec",
+    "analytics.blocks",
+    "analytics.dissemination",
+    "analytics.snapshots",
+    "ingest.inventory",
+    "ingest.sources",
+)
+
+
+def preload() -> None:
+    """Import what workers need, without a thread. What is printed goes to standard error."""
+    os.environ.update(NO_THREADS)
+    with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
+        cache_kernels()
+        for name in IMPORTED:
+            with suppress(ImportError):  # a worker that needs it will say what is wrong
+                import_module(name)
+    gc.collect()
+    gc.freeze()  # or every worker's first collection would copy all of its pages
+
+
+if __name__ == "__main__":
+    preload()
+    from pyspark.daemon import manager
+
+    manager()
