@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.watched import ROOT
 
@@ -118,11 +119,8 @@ def calls() -> Iterator[list[Span]]:
             if threading.current_thread() is threading.main_thread():
                 found.append((begin, time.time()))
 
-    GatewayClient.send_command = timed  # type: ignore[method-assign]
-    try:
+    with patch.object(GatewayClient, "send_command", timed):
         yield found
-    finally:
-        GatewayClient.send_command = plain  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -134,7 +132,7 @@ def sql_metrics() -> Iterator[dict[str, float]]:
     plain = SparkSession.stop
 
     def stop(spark: SparkSession) -> None:
-        stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)  # type: ignore[attr-defined]
+        stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
         runs = [stages.apply(place) for place in range(stages.size())]
         found["tasks: time in executors"] = sum(run.executorRunTime() for run in runs) / 1000
         found["tasks: processor time"] = sum(run.executorCpuTime() for run in runs) / 1e9
@@ -149,11 +147,8 @@ def sql_metrics() -> Iterator[dict[str, float]]:
             )
         plain(spark)
 
-    SparkSession.stop = stop  # type: ignore[method-assign]
-    try:
+    with patch.object(SparkSession, "stop", stop):
         yield found
-    finally:
-        SparkSession.stop = plain  # type: ignore[method-assign]
 
 
 _OF_WORKERS = {

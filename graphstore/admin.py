@@ -13,9 +13,10 @@ import psutil
 
 from graphstore.home import ServerHome
 from graphstore.offline import SCRATCH, Command, Tool
-from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS
-from model.artifacts import Progress, jars
-from model.java import find_java
+from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
+from model.artifacts import Progress, cache_path, jars
+from model.class_data import ClassData, kind_of
+from model.java import Java, find_java
 
 LOCAL = "the local server"
 
@@ -28,19 +29,32 @@ class LocalTool(Tool):
     """The tool, for a home whose lock is held and whose server does not run."""
 
     home: ServerHome
-    java: Path
-    class_path: str
+    java: Java
+    jars: tuple[Path, ...]
 
     @contextmanager
     def command(self, *words: str) -> Iterator[Command]:
         """A Java of its own."""
-        command: list[str | Path] = [self.java, *_JVM, _mark(self.home), ADMIN_CLASS, *words]
+        flags = [*_JVM, *self.class_data.mapped(), _mark(self.home)]
+        command: list[str | Path] = [self.java.executable, *flags, ADMIN_CLASS, *words]
         environment = {
             **java_environment(self.class_path),
             "NEO4J_HOME": str(self.home.path),
             "NEO4J_CONF": str(self.home.conf),
         }
         yield Command(command, LOCAL, environment, self.home.path)
+
+    @property
+    def class_path(self) -> str:
+        """Of the tool and of the server."""
+        return os.pathsep.join(map(str, self.jars))
+
+    @property
+    def class_data(self) -> ClassData:
+        """What Java keeps of the server's classes, which the tool's are among."""
+        folder = cache_path() / JARS / kind_of(self.java, SERVER_JVM, self.jars)
+        command = (str(self.java.executable), *SERVER_JVM, "-cp", self.class_path)
+        return ClassData(folder, command)
 
     def place(self, folder: Path) -> str:
         """The folder itself: the tool runs on this machine."""
@@ -56,8 +70,7 @@ class LocalTool(Tool):
 
 def local_tool(home: ServerHome, progress: Progress | None = None) -> LocalTool:
     """The tool of a home. Raises: JavaMissing, ArtifactsMissing."""
-    class_path = os.pathsep.join(map(str, jars(JARS, progress)))
-    return LocalTool(home, find_java().executable, class_path)
+    return LocalTool(home, find_java(), tuple(jars(JARS, progress)))
 
 
 def java_environment(class_path: str) -> dict[str, str]:

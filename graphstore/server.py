@@ -33,6 +33,7 @@ from graphstore.home import HOST, ServerHome, ServerState
 from graphstore.offline import ROOM, gist
 from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from model.artifacts import Progress, jar_set
+from model.class_data import is_listed
 from model.errors import Neo4jUnavailable, UseError
 
 _START_S = 180
@@ -221,8 +222,8 @@ class LocalServer:
             self._home.log.replace(self._home.log.with_suffix(".1.log"))
         with self._home.log.open("wb") as log:
             child = subprocess.Popen(
-                [tool.java, *self._profile.jvm, SERVER_CLASS, self._home_argument,
-                 f"--config-dir={self._home.conf}", "--console-mode"],
+                [tool.java.executable, *self._profile.jvm, *tool.class_data.flags(), SERVER_CLASS,
+                 self._home_argument, f"--config-dir={self._home.conf}", "--console-mode"],
                 env=java_environment(tool.class_path), cwd=self._home.path, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
@@ -276,10 +277,13 @@ class LocalServer:
         if not process:
             return False
         with suppress(psutil.NoSuchProcess):
+            words = process.cmdline()
             process.terminate()
             if not _ends(process, _STOP_S):
                 process.kill()
                 _ends(process, _STOP_S)
+            if is_listed(words):
+                local_tool(self._home).class_data.make_after(process.pid, words)
         return True
 
 

@@ -17,7 +17,7 @@ ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 
 SET_PASSWORD = ("dbms", "set-initial-password")
 
-_JVM = (
+SERVER_JVM = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/java.io=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
@@ -25,8 +25,9 @@ _JVM = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dfile.encoding=UTF-8",
 )
+"""JVM arguments of a server, however large it is."""
 
-ADMIN_JVM = (*_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+ADMIN_JVM = (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
 """JVM arguments for the administration tool, which lives for a second."""
 
 
@@ -41,9 +42,9 @@ class Profile:
 
 
 PROFILES = {
-    "default": Profile((*_JVM, "-Xms512m", "-Xmx2g"), "512m"),
+    "default": Profile((*SERVER_JVM, "-Xms512m", "-Xmx2g"), "512m"),
     "test": Profile(
-        (*_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
+        (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
         "64m",
         # Small runs come and go: what is there changes manifold, and each statement would be
         # planned anew, which takes longer than all that it does.

@@ -3,17 +3,16 @@
 PySpark starts it through two shell scripts and another Java, which works out the command from
 what the user configured. Where that is nothing the command is always the same: it is worked out
 once, kept in the cache, and run at once from then on, with the classes it will load
-(ingest.class_data), while this process still imports PySpark.
+(model.class_data), while this process still imports PySpark.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,8 +21,8 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from ingest.class_data import ClassData
 from model.artifacts import cache_path
+from model.class_data import ClassData, kind_of
 from model.java import Java
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _CONFIGURED_BY = (
     *("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"),
 )
 """What changes how Spark's own scripts start it, or says that it runs already."""
-_JAVA_READS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
 """See model.java: not needed, not everywhere, and warned about."""
 _DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
@@ -91,7 +89,7 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
         return None
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     try:
-        folder = cache_path() / "spark" / _digest(_identity(java, spark, settings))
+        folder = cache_path() / "spark" / kind_of(java, settings, (spark / "jars").iterdir())
         command = _command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
         told = Path(mkdtemp()) / "gateway"
     except (OSError, subprocess.SubprocessError, ValueError):
@@ -105,7 +103,7 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
         stdin=subprocess.PIPE,
         env=_of_spark(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
     )
-    class_data.make_after(process, flags)
+    class_data.make_after(process.pid, flags, at_exit=True)
     return Jvm(process, told, class_data)
 
 
@@ -117,21 +115,6 @@ def is_running() -> bool:
 
 def _is_configured() -> bool:
     return any(name in os.environ for name in _CONFIGURED_BY)
-
-
-def _identity(java: Java, spark: Path, settings: Iterable[str]) -> Iterator[str]:
-    """What a command, and the classes it loads, are right for."""
-    yield from (str(java.executable), java.version, *settings)
-    yield from (os.environ.get(name, "") for name in _JAVA_READS)
-    # As Java does: jars in the order of the directory, the same as long as they are not touched.
-    for path in (*os.scandir(java.home / "lib"), *os.scandir(spark / "jars")):
-        if path.is_file():
-            facts = path.stat()
-            yield f"{path.path} {facts.st_size} {facts.st_mtime_ns}"
-
-
-def _digest(words: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:

@@ -14,8 +14,6 @@ import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
 
-from analytics.structure import cache_kernels
-
 NO_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MKL_NUM_THREADS": "1",
@@ -40,12 +38,18 @@ def preload() -> None:
     """Import what workers need, without a thread. What is printed goes to standard error."""
     os.environ.update(NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
-        cache_kernels()
+        _cache_kernels()
         for name in IMPORTED:
             with suppress(ImportError):  # a worker that needs it will say what is wrong
                 import_module(name)
     gc.collect()
     gc.freeze()  # or every worker's first collection would copy all of its pages
+
+
+def _cache_kernels() -> None:
+    from analytics.structure import cache_kernels  # and with it numpy and Arrow
+
+    cache_kernels()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.class_data import find_archive
+from model.class_data import find_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

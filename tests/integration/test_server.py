@@ -21,9 +21,13 @@ import pytest
 from graphstore import server as server_module
 from graphstore.connection import Connection, connect, find_connection
 from graphstore.server import LocalServer
+from model.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
 
 pytestmark = pytest.mark.neo4j
+
+_MADE_S = 600
+"""An archive is made by then, or never."""
 
 _START = """
 import sys
@@ -291,3 +295,33 @@ def test_runs_on_the_java_that_comes_with_python_leaves_taken_ports_and_is_remov
 
 def test_fixture_gives_a_server_that_answers(neo4j_server: Connection) -> None:
     assert _ask(neo4j_server, "RETURN 1") == [1]
+
+
+@pytest.mark.long
+def test_classes_of_one_server_are_mapped_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphstore.admin.cache_path", lambda: tmp_path / "cache")
+    server = LocalServer(tmp_path / "home", "test")
+    server.start()
+    assert is_listed(_command(server))
+    server.stop()
+    (kind,) = (tmp_path / "cache" / "neo4j").iterdir()
+    deadline = time.monotonic() + _MADE_S
+    while not (archive := find_archive(kind)):
+        assert time.monotonic() < deadline, list(kind.iterdir())
+        time.sleep(0.2)
+    server.start()
+    mapped = {m.path for m in psutil.Process(server.status().pid).memory_maps()}
+    assert str(archive) in mapped
+    assert not is_listed(_command(server))
+    server.stop()
+    whole = archive.stat().st_size
+    archive.unlink()
+    archive.write_bytes(b"\xff" * whole)
+    server.start()
+    server.remove()
+
+
+def _command(server: LocalServer) -> list[str]:
+    return psutil.Process(server.status().pid).cmdline()

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from ingest import class_data
-from ingest.class_data import ClassData, find_archive, make
+from model import class_data
+from model.class_data import ClassData, find_archive, make
 from model.java import find_java
 
 FROM_ARCHIVE = "source: shared objects file"
@@ -144,3 +144,25 @@ def test_kinds_that_were_used_least_lately_go(data: ClassData) -> None:
     os.utime(data.folder, (0, 0))
     session(data)
     assert data.folder.stat().st_mtime > 10**9, "a use counts"
+
+
+def test_line_too_long_for_java_is_left_out_of_the_list(data: ClassData) -> None:
+    """Java writes the parameters of a lambda in one line, and does not read 4,096 characters."""
+    fresh = listed(data)
+    with fresh.open("a") as lines:
+        lines.write(f"@lambda-proxy java/lang/Runnable run {'(Ljava/lang/Object;)V' * 400}\n")
+    make(data.folder, fresh, data.java)
+    assert left(data) == {".jsa"}
+
+
+def test_archive_with_flipped_bits_is_passed_over_in_silence(data: ClassData) -> None:
+    make(data.folder, listed(data), data.java)
+    plain, whole = run(data.java), archive(data)
+    content = bytearray(whole.read_bytes())
+    for place in range(len(content) // 2, len(content), 4096):
+        content[place] ^= 0xFF
+    whole.unlink()
+    whole.write_bytes(content)
+    assert session(data) == plain
+    loaded = session(data, "-Xlog:class+load:file=/dev/stdout")
+    assert FROM_ARCHIVE not in loaded

@@ -1,9 +1,9 @@
-"""Class data sharing: what Java made of the classes that Spark loads, kept for the next start.
+"""Class data sharing: what Java made of the classes that a program loads, kept for the next start.
 
-Half of a small run's processor time goes into loading, checking and linking some 15,000 classes;
-Java can map them from an archive instead. The first session of a kind writes down what it loads.
-When its Java has ended, another process makes the archive of it, at a low priority and with
-nobody waiting. Whatever goes wrong, the next session starts as the first did.
+Half of what a start of Spark or Neo4j costs goes into loading, checking and linking some 15,000
+classes; Java can map them from an archive instead. The first process of a kind writes down what
+it loads. When it has ended, another one makes the archive of it, at a low priority and with nobody
+waiting. Whatever goes wrong, the next process starts as the first did.
 
 As a script: `class_data.py FOLDER LIST PID JAVA…`, with the Java process that writes the list.
 """
@@ -11,66 +11,86 @@ As a script: `class_data.py FOLDER LIST PID JAVA…`, with the Java process that
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import mkstemp
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model.java import Java
 
 _WORTH = 12_000
-"""Classes of a session that ran a job, at least; an ingest loads 19,000."""
+"""Classes of what did some work, at least: a session of Spark that ran a job, a Neo4j server."""
 _KEPT = 3
-"""Kinds of sessions whose archives are kept, at some 200 MB each."""
+"""Kinds of one program whose archives are kept, at some 150 to 200 MB each."""
+_LONGEST = 4_000
+"""Characters of a line that Java reads again of what it wrote itself."""
 _ROOM_BYTES = 1_000_000_000
 _MAKING_S = 1800
 _POLL_S = 0.2
 _ARCHIVES = "classes-*.jsa"
 """With its size in bytes."""
 _LISTS = "*.classes"
-_CRASH = "crash.log"
-_QUIET = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
-"""An archive that does not fit is passed over in silence."""
+_LIST = "-XX:DumpLoadedClassList="
+_ARCHIVE = "-XX:SharedArchiveFile="
+_CAREFUL = ("-XX:+VerifySharedSpaces", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
+"""An archive that is damaged or does not fit is passed over in silence; by checksums, which takes
+0.1 s."""
+_JAVA_READS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 
 @dataclass(frozen=True)
 class ClassData:
-    """The archive of one kind of session, in a folder named by all that it depends on."""
+    """The archive of one kind of process, in a folder named by all that it depends on."""
 
     folder: Path
     java: tuple[str, ...]
-    """The Java command with its flags, without a main class."""
+    """The Java command with its flags and class path, without a main class."""
 
     def flags(self) -> list[str]:
         """What Java is told: to use the archive, or to list what it should hold, or nothing."""
+        return self.mapped() or self._listing()
+
+    def mapped(self) -> list[str]:
+        """What Java is told to use the archive; nothing where there is none."""
         if archive := find_archive(self.folder):
             with suppress(OSError):
                 os.utime(self.folder)  # see _sweep
-            # Of a damaged one it may die, and would say so in a file where the user works.
-            crash = f"-XX:ErrorFile={self.folder / _CRASH}"
-            return [f"-XX:SharedArchiveFile={archive}", crash, *_QUIET]
+            return [f"{_ARCHIVE}{archive}", *_CAREFUL]
+        return []
+
+    def _listing(self) -> list[str]:
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             number, listed = mkstemp(_LISTS[1:], dir=self.folder)
         except OSError:
             return []
         os.close(number)
-        return [f"-XX:DumpLoadedClassList={listed}"]
+        return [f"{_LIST}{listed}"]
 
-    def make_after(self, process: subprocess.Popen[bytes], flags: Sequence[str]) -> None:
-        """Once this process and that one of those flags are over, have the archive made."""
-        for flag in flags:
-            name, _, listed = flag.partition("=")
-            if name == "-XX:DumpLoadedClassList":
-                atexit.register(self._begin_making, process.pid, listed)
+    def make_after(self, pid: int, words: Sequence[str], *, at_exit: bool = False) -> None:
+        """Once the process of that command is over, have the archive made of what it listed.
+
+        `at_exit`: once this process is over, too.
+        """
+        for word in words:
+            if word.startswith(_LIST):
+                begin = partial(self._begin_making, pid, word.removeprefix(_LIST))
+                atexit.register(begin) if at_exit else begin()
 
     def forget(self) -> None:
         """Take the archive away: Java did not start with it."""
         with suppress(OSError):
-            for path in (*self.folder.glob(_ARCHIVES), *self.folder.glob(_CRASH)):
+            for path in self.folder.glob(_ARCHIVES):
                 path.unlink()
 
     def _begin_making(self, pid: int, listed: str) -> None:
@@ -86,6 +106,27 @@ class ClassData:
                 start_new_session=True,
             )
             making.returncode = 0  # nobody waits for it, and Popen is not to warn of that
+
+
+def is_listed(words: Iterable[str]) -> bool:
+    """Whether the command writes down what it loads."""
+    return any(word.startswith(_LIST) for word in words)
+
+
+def kind_of(java: Java, words: Iterable[str], jars: Iterable[Path]) -> str:
+    """A name for all that a command, and the classes it loads, depend on."""
+    facts = "\0".join(_facts(java, words, jars))
+    return hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _facts(java: Java, words: Iterable[str], jars: Iterable[Path]) -> Iterator[str]:
+    yield from (str(java.executable), java.version, *words)
+    yield from (os.environ.get(name, "") for name in _JAVA_READS)
+    # As Java does: jars in their order, the same as long as they are not touched.
+    for path in (*(java.home / "lib").iterdir(), *jars):
+        if path.is_file():
+            facts = path.stat()
+            yield f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def find_archive(folder: Path) -> Path | None:
@@ -130,7 +171,9 @@ def _has_room(folder: Path) -> bool:
 def _dump(new: Path, listed: Path, java: Sequence[str]) -> None:
     """An archive that is whole, on the disk, and taken by that Java."""
     new.unlink(missing_ok=True)
-    of_file = f"-XX:SharedArchiveFile={new}"
+    lines = listed.read_bytes().splitlines(keepends=True)
+    listed.write_bytes(b"".join(line for line in lines if len(line) < _LONGEST))
+    of_file = f"{_ARCHIVE}{new}"
     _run([*java, "-Xshare:dump", f"-XX:SharedClassListFile={listed}", of_file])
     _run([*java, "-Xshare:on", of_file, "-version"])
     with new.open("rb") as file:
