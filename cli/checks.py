@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from model.artifacts import jar_set, missing
+from model.artifacts import cache_path, jar_set, missing
+from model.class_data import find_archive
 from model.errors import VizpubError
 from model.java import Java, find_java
 
@@ -46,6 +48,7 @@ def checks(workspace: Path) -> Iterator[Check]:
     yield _java(java)
     yield _neo4j(workspace)
     yield _workspace(workspace)
+    yield _cache()
     yield _compiler(java)
     yield _graphframes()
     yield _browser()
@@ -119,10 +122,38 @@ def _given_neo4j() -> Check:
 
 def _workspace(workspace: Path) -> Check:
     there = next(p for p in (workspace.absolute(), *workspace.absolute().parents) if p.exists())
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+    if _may_write(there):
         free = shutil.disk_usage(there).free / 1e9
         return Check("workspace", "ok", f"{workspace}, {free:.0f} GB free")
     return Check("workspace", "missing", f"{there} cannot be written", "give --workspace DIR")
+
+
+def _cache() -> Check:
+    """Jars, compiled kernels, and what Java keeps of classes: without it each start costs more."""
+    folder = cache_path()
+    if not _may_write(folder):
+        found = f"{folder} cannot be written: every start fetches, loads and compiles anew"
+        return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
+    size = sum(map(_size, folder.rglob("*"))) / 1e9
+    quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]
+    archives = f"; classes kept of {' and '.join(quick)}" if quick else ""
+    return Check("cache", "ok", f"{folder}, {size:.1f} GB{archives}", optional=True)
+
+
+def _kinds(program: str) -> list[Path]:
+    folder = cache_path() / program
+    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):  # what is made there goes, too
+        return path.stat().st_size if path.is_file() else 0
+    return 0
+
+
+def _may_write(folder: Path) -> bool:
+    there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _optional(part: str, found: str | None, use: str, get: str) -> Check:

@@ -42,6 +42,20 @@ def test_jars_that_will_be_fetched_do_not_fail(
     assert f"{count} of {count} jars are not cached" in neo4j.found
 
 
+def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("VIZPUB_CACHE", str(cache))
+    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB"
+    for program in ("spark", "neo4j"):
+        (cache / program / "kind").mkdir(parents=True)
+    (cache / "neo4j" / "kind" / "classes-3.jsa").write_bytes(b"xyz")
+    (cache / "spark" / "kind" / "classes-4.jsa").write_bytes(b"cut")
+    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB; classes kept of neo4j"
+    monkeypatch.setenv("VIZPUB_CACHE", str(cache / "neo4j" / "kind" / "classes-3.jsa" / "below"))
+    unusable = found(tmp_path)["cache"]
+    assert (unusable.state, unusable.fails) == ("missing", False)
+
+
 def test_no_java_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIZPUB_JAVA", "system")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
