@@ -1,15 +1,20 @@
-"""`python -m cli`, and the program that `spark-submit` is given."""
+"""Where the program `vizpub` begins."""
 
-from __future__ import annotations
+import gc
 
-import sys
-from pathlib import Path
 
-if not __package__:
-    # Run as a file: Python would look first in its folder, where `ingest` and `neo4j` are commands.
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+def main() -> None:
+    """Run the command that was given.
 
-from cli.main import app
+    What is imported stays, and to look for garbage in it would be a tenth of a short command.
+    """
+    gc.disable()
+    from cli.main import app
+
+    gc.freeze()
+    gc.enable()
+    app()
+
 
 if __name__ == "__main__":
-    app(prog_name="vizpub")
+    main()
