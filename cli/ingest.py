@@ -174,13 +174,19 @@ def _request(
     )
 
 
+_JOBS_SHOWN = 5
+
+
 def _account(account: Account) -> Iterator[str]:
-    """A line for each part of the time, and one for what Spark did before it ran queries."""
+    """A line for each part of the time, and what Spark's own part in it was."""
     yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
     for name, seconds, in_jobs, tasks in account.rows():
         yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"
     phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
     yield f"queries before they ran, in several threads: {phases}"
+    for job in account.longest(_JOBS_SHOWN):
+        seconds = job.end - job.begin
+        yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {job.tasks} tasks, {job.name}"
 
 
 def _refused(run: StoredRun) -> str:

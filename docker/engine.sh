@@ -20,7 +20,7 @@ install() {
     apt-get -o DPkg::Lock::Timeout=300 update -q >/dev/null
     # The brackets keep the package's name from being read as a registry's.
     apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends \
-        '^docker[.]io$' debootstrap iptables >/dev/null
+        '^docker[.]io$' docker-compose debootstrap iptables >/dev/null
 }
 
 start() {

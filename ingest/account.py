@@ -107,6 +107,10 @@ class Account:
             reached = max(reached, job.end)
         return total
 
+    def longest(self, count: int) -> list[SparkJob]:
+        """So many jobs, the longest first."""
+        return sorted(self.jobs, key=lambda job: job.begin - job.end)[:count]
+
     def line(self) -> str:
         """The whole in one line: `21.3 s: start of Python 1.2, …, Spark's jobs 9.8, …`."""
         ours = [part for part in self.parts if part.name not in _AROUND]

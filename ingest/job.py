@@ -153,9 +153,8 @@ class Job:
         """A table, with what was there before; null if it is not known."""
         if (made := self.made(name)) is None:
             return None
-        older = self._older(name)
-        parts = [self._read(name, part, older.schema) for part in older.older] if older else []
-        return self._union([*parts, made])
+        older = [self._read(name, part, None) for part in self._older(name)]
+        return self._union([*older, made])
 
     def known(self, name: str) -> DataFrame:
         """A table that is there in any case."""
@@ -238,8 +237,8 @@ class Job:
                 found[short] = entry
             elif kind == "staged/observed" and short in _OBSERVED_ONCE:
                 older = self.base.carry.get(f"observed.{short}") if self.base else None
-                path = self.writer.directory / entry.directory
-                found[f"observed.{short}"] = self.writer.entry(path, older, schema=entry.schema)
+                path, parts = self.writer.directory / entry.directory, older.parts if older else ()
+                found[f"observed.{short}"] = self.writer.entry(path, parts, schema=entry.schema)
         return found
 
     def _stays(self, name: str) -> bool:
@@ -254,20 +253,14 @@ class Job:
         directory = self.writer.fresh_directory(name)
         self.spark.sparkContext.setJobDescription(f"write {name}")
         frame.write.parquet(f"file://{directory.absolute()}")
-        older = self._older(name)
         schema = frame.schema.json() if name.startswith("staged/") else None
-        entry = self.writer.entry(directory, schema=schema)
-        if older is None:
-            return entry
-        rows = entry.rows + sum(part.rows for part in older.older)
-        return replace(entry, older=older.older, rows=rows)
+        return self.writer.entry(directory, self._older(name), schema=schema)
 
-    def _older(self, name: str) -> TableEntry | None:
-        """What stays of a table of the run that is appended to: its parts, cut."""
+    def _older(self, name: str) -> tuple[Part, ...]:
+        """What stays of a table of the run that is appended to."""
         if self.base is None or name in _MADE_ANEW or name not in self.base.tables:
-            return None
-        entry = self.base.tables[name]
-        return replace(entry, older=self.writer.cut(entry.parts, self._cut(name)))
+            return ()
+        return self.writer.cut(self.base.tables[name].parts, self._cut(name))
 
     def _cut(self, name: str) -> Cut | None:
         """How far what is there of a table stays; null = all of it."""

@@ -280,17 +280,15 @@ class RunWriter:
     def entry(
         self,
         directory: Path,
-        older: TableEntry | None = None,
-        cut: Cut | None = None,
+        older: tuple[Part, ...] = (),
         schema: str | None = None,
     ) -> TableEntry:
-        """What run.json says of a written directory, beside what an `older` entry has up to a
-        cut; counts from the Parquet files. `schema` is a staged table's.
+        """What run.json says of a written directory, beside older parts; counts from the Parquet
+        files. `schema` is a staged table's.
         """
-        parts = self.cut(older.parts, cut) if older else ()
         files = tuple(map(_stored, sorted(directory.glob("*.parquet"))))
-        rows = sum(file.rows for file in files) + sum(part.rows for part in parts)
-        return TableEntry(str(directory.relative_to(self.directory)), rows, parts, files, schema)
+        rows = sum(file.rows for file in files) + sum(part.rows for part in older)
+        return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
 
     def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
         """The parts up to the cut; counted anew only where that is less than before."""

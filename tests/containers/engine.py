@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,6 +126,15 @@ def pytest_runtest_makereport(
         for running in _RUNNING:
             report.sections.append((f"log of {running.image}", logs(running)))
     return report
+
+
+def compose_command() -> tuple[str, ...]:
+    """How Docker Compose is called here. Raises: NoContainers where it is not."""
+    for words in (("docker", "compose"), ("docker-compose",)):
+        with suppress(OSError):
+            if not subprocess.run([*words, "version"], capture_output=True, check=False).returncode:
+                return words
+    raise NoContainers("there is no Docker Compose")
 
 
 def look_for(image: str) -> None:

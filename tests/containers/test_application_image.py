@@ -1,62 +1,90 @@
-"""The application image: the command line in a container, beside Neo4j on a Docker network."""
+"""The application image: the command line in a container, beside Neo4j, as Compose joins them."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
+import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from graphstore.connection import connect
+from graphstore.connection import Connection, connect
 from graphstore.queries import ask
-from graphstore.remove import remove_run
-from tests.containers.engine import SECRET, VIZPUB, WORD, answering, look_for
+from tests.containers.engine import NEO4J, SECRET, VIZPUB, WORD, compose_command, look_for
 from tests.integration.graph.conftest import Graph
-
-if TYPE_CHECKING:
-    from testcontainers.core.container import DockerContainer
-    from testcontainers.core.network import Network
 
 pytestmark = pytest.mark.containers
 
-Done = subprocess.CompletedProcess[str]
-Vizpub = Callable[..., Done]
+COMPOSE = Path(__file__).parents[2] / "docker" / "compose.yaml"
 RUN = "small"
 
+Done = subprocess.CompletedProcess[str]
 
-def docker(*words: str) -> Done:
-    return subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+
+@dataclass(frozen=True)
+class Project:
+    """Neo4j, commands beside it, and the volumes that they share."""
+
+    compose: tuple[str, ...]
+    environment: dict[str, str]
+
+    def run(self, *words: str, **environment: str) -> Done:
+        """A word of Compose's."""
+        told = os.environ | self.environment | environment
+        return subprocess.run(
+            [*self.compose, *words], env=told, capture_output=True, text=True, check=False
+        )
+
+    def __call__(self, *words: str) -> Done:
+        """A command of vizpub's, in a container of its own."""
+        return self.run("run", "--rm", "vizpub", *words)
+
+    @property
+    def graph(self) -> Connection:
+        """Neo4j, as it is reached from here."""
+        return Connection(
+            f"bolt://127.0.0.1:{self.environment['NEO4J_BOLT_PORT']}", "neo4j", SECRET
+        )
 
 
 @pytest.fixture(scope="module")
-def vizpub(
-    server: DockerContainer, net: Network, auth_file: Path, libp2p_small: Path
-) -> Iterator[Vizpub]:
-    """A command in a container of its own; the workspace is a volume that all of them mount."""
+def vizpub(auth_file: Path, libp2p_small: Path) -> Iterator[Project]:
+    """A project of compose.yaml's, told where the input and the secret are."""
     look_for(VIZPUB)
-    answering(server, SECRET)
-    workspace = f"vizpub-test-{uuid4().hex[:8]}"
-    words = ["run", "--rm", "--network", net.name, "-v", f"{workspace}:/workspace"]
-    words += ["-v", f"{libp2p_small}:/input:ro", "-v", f"{auth_file}:/run/secrets/neo4j_auth:ro"]
-    words += ["-e", "NEO4J_URI=bolt://neo4j", "-e", "NEO4J_AUTH_FILE=/run/secrets/neo4j_auth"]
-    yield lambda *command: docker(*words, VIZPUB, *command)
-    assert docker("volume", "rm", workspace).returncode == 0
+    look_for(NEO4J)
+    with socket.create_server(("127.0.0.1", 0)) as bolt, socket.create_server(("", 0)) as http:
+        ports = [str(found.getsockname()[1]) for found in (bolt, http)]
+    project = Project(
+        (*compose_command(), "-f", str(COMPOSE), "-p", f"vizpub-test-{uuid4().hex[:8]}"),
+        {
+            "INPUT": str(libp2p_small),
+            "NEO4J_AUTH_FILE": str(auth_file),
+            "NEO4J_BOLT_PORT": ports[0],
+            "NEO4J_HTTP_PORT": ports[1],
+        },
+    )
+    try:
+        yield project
+    finally:
+        gone = project.run("--profile", "cluster", "down", "--volumes")
+    assert gone.returncode == 0, gone.stderr
 
 
 @pytest.fixture(scope="module")
-def loaded(vizpub: Vizpub, server: DockerContainer) -> Iterator[Graph]:
+def loaded(vizpub: Project) -> Iterator[Graph]:
     """The recorded network ingested by one container, loaded by another, seen from here."""
     for words in (("ingest", "/input/trace.pb.gz", "--run", RUN, "--no-load"), ("load", RUN)):
         done = vizpub(*words)
         assert done.returncode == 0, done.stderr
-    with connect(answering(server, SECRET)) as driver:
+    with connect(vizpub.graph) as driver:
         yield Graph(driver, "neo4j")
-        remove_run(driver, "neo4j", RUN)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +94,7 @@ def truth(libp2p_small: Path) -> dict[str, Any]:
     return found
 
 
-def test_it_finds_what_it_needs(vizpub: Vizpub) -> None:
+def test_it_finds_what_it_needs(vizpub: Project) -> None:
     done = vizpub("doctor")
     assert done.returncode == 0, done.stderr
     assert "vizpub can be used" in done.stderr
@@ -103,8 +131,28 @@ def test_the_meshes_are_those_recorded(loaded: Graph, truth: dict[str, Any], whi
     assert found == expected
 
 
-def test_the_secret_is_not_told(vizpub: Vizpub, server: DockerContainer) -> None:
+def test_the_secret_is_not_told(vizpub: Project) -> None:
     """Not by a command that is refused, whatever it prints."""
-    wrong = vizpub("load", "no such run")
-    assert wrong.returncode == 2
+    told = ["-e", "NEO4J_AUTH_FILE=", "-e", f"NEO4J_PASSWORD=not {WORD}"]
+    wrong = vizpub.run("run", "--rm", *told, "vizpub", "--debug", "query", "runs")
+    assert wrong.returncode == 3
+    assert "password" in wrong.stderr
     assert WORD not in wrong.stdout + wrong.stderr
+
+
+@pytest.mark.long
+def test_run_by_the_cluster_of_compose_is_that_of_one_container(
+    vizpub: Project, loaded: Graph
+) -> None:
+    assert loaded
+    cluster = {"SPARK_MASTER": "spark://spark-master:7077", "SPARK_WORKER_CORES": "1"}
+    workers = ("up", "-d", "--scale", "spark-worker=2", "spark-master", "spark-worker")
+    up = vizpub.run("--profile", "cluster", *workers, **cluster)
+    assert up.returncode == 0, up.stderr
+    words = ("ingest", "/input/trace.pb.gz", "--run", "by-cluster", "--no-load")
+    done = vizpub.run("run", "--rm", "vizpub", *words, **cluster)
+    assert done.returncode == 0, done.stderr
+    for name in ("overlay", "peers", "topics", "messages"):
+        rows = [vizpub("metrics", run, name, "-f", "csv") for run in (RUN, "by-cluster")]
+        assert [row.returncode for row in rows] == [0, 0], rows[1].stderr
+        assert rows[0].stdout == rows[1].stdout != ""

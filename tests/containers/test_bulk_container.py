@@ -12,6 +12,7 @@ from graphstore.archive import dump, restore
 from graphstore.bulk import Target, find_empty, load
 from graphstore.connection import Connection, connect
 from graphstore.container import Container
+from graphstore.server import LocalServer
 from graphstore.verify import verify_run
 from model.errors import Neo4jUnavailable, UseError
 from tests.containers.engine import NEO4J, PASSWORD, answering, neo4j, started
@@ -57,7 +58,9 @@ def tools() -> list[str]:
 
 
 def test_it_is_filled_and_moved(place: Container, tmp_path: Path) -> None:
-    """Imported, the same as by transactions; dumped, emptied and restored, the same again."""
+    """Imported, the same as by transactions; dumped, emptied and restored, the same again, by way
+    of a local server.
+    """
     graphs = []
     for bulk in (False, True):
         loaded = load(Target(place.start(), place, bulk), HISTORY.facts, HISTORY.tables)
@@ -77,7 +80,14 @@ def test_it_is_filled_and_moved(place: Container, tmp_path: Path) -> None:
         restore(place, "neo4j", tmp_path / "cut")
     with connect(place.start()) as driver:
         assert find_empty(driver, "neo4j")
-    restore(place, "neo4j", tmp_path / "dump")
+    local = LocalServer(tmp_path / "home", "test")
+    local.start()
+    restore(local, "neo4j", tmp_path / "dump")
+    with connect(local.start()) as driver:
+        assert everything(Graph(driver, "neo4j")) == graphs[0]
+    dump(local, "neo4j", tmp_path / "of local")
+    local.remove()
+    restore(place, "neo4j", tmp_path / "of local")
     with connect(place.start()) as driver:
         assert everything(Graph(driver, "neo4j")) == graphs[0]
     assert not tools()

@@ -309,7 +309,7 @@ def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
     assert base is not None
     writer.extend(replace(EMPTY, extends=base.identity))
     older = base.tables["links"]
-    entry = writer.entry(write(writer, "links", rows), older, LATE)
+    entry = writer.entry(write(writer, "links", rows), writer.cut(older.parts, LATE))
     assert writer.manifest is not None
     state = "complete" if finish else "ingesting"
     writer.commit(writer.manifest.with_stage("finish", {"links": entry}, state=state))

@@ -1,0 +1,65 @@
+"""Where the time of an ingest went."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ingest.account import END, START, Account, Part, SparkJob
+
+PARTS = [
+    Part("start of Python", 0, 1),
+    Part("look at the input", 1, 2),
+    Part(START, 2, 5),
+    Part("parse", 5, 8),
+    Part("finish", 8, 10),
+    Part(END, 10, 11),
+]
+JOBS = [
+    SparkJob("write links", 6, 8.5, 3),
+    SparkJob("collect", 5.5, 6.5, 1),
+    SparkJob("write peers", 7, 7.25, 1),
+    SparkJob("count", 9, 9.5, 2),
+]
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account(parts=PARTS, jobs=JOBS, called=0)
+
+
+def test_jobs_that_overlap_count_once(account: Account) -> None:
+    assert account.in_jobs() == pytest.approx(3 + 0.5)
+    assert account.in_jobs(8, 10) == pytest.approx(0.5 + 0.5)
+    assert account.in_jobs(0, 5) == 0
+
+
+def test_rows_add_up_to_the_whole(account: Account) -> None:
+    rows = list(account.rows())
+    assert [name for name, *_ in rows] == [part.name for part in PARTS]
+    assert sum(seconds for _, seconds, _, _ in rows) == account.seconds == 11
+    assert sum(inside for _, _, inside, _ in rows) == pytest.approx(account.in_jobs())
+    assert sum(tasks for *_, tasks in rows) == sum(job.tasks for job in JOBS)
+
+
+def test_line_adds_up_to_the_whole(account: Account) -> None:
+    whole, _, told = account.line().partition(": ")
+    assert whole == "11.0 s"
+    found = [float(number) for number in re.findall(r" (\d+\.\d)(?:,|$)", told)]
+    assert sum(found) == pytest.approx(11)
+    assert "4 jobs of Spark 3.5" in told
+
+
+def test_longest_jobs_come_first(account: Account) -> None:
+    assert [job.name for job in account.longest(2)] == ["write links", "collect"]
+
+
+def test_parts_follow_one_another_from_the_call_on() -> None:
+    account = Account()
+    for name in ("one", "two"):
+        with account.part(name):
+            pass
+    first, one, two = account.parts
+    assert (first.name, first.begin) == ("start of Python", 0)
+    assert first.end == one.begin <= one.end <= two.begin <= two.end == account.seconds
