@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -204,13 +205,14 @@ def _counter(columns: Mapping[str, pa.Array], name: str) -> pa.Array:
 
 
 def _texts(parquet: pq.ParquetFile, group: Group) -> Iterator[pa.RecordBatch]:
-    """Rows of _TEXTS."""
+    """Rows of _TEXTS; of a group that cannot be read those before, as `_judged_rows` tells."""
     path, number, row = group
-    for batch in _batches(parquet, number):
-        texts = [_as_text(batch, at) for at in range(len(batch))]
-        numbers = range(row, row + len(batch))
-        yield pa.record_batch({"file": pa.repeat(path, len(batch)), "row": numbers, "text": texts})
-        row += len(batch)
+    with suppress(OSError, pa.ArrowException):
+        for batch in _batches(parquet, number):
+            texts = [_as_text(batch, at) for at in range(len(batch))]
+            numbers, files = range(row, row + len(batch)), pa.repeat(path, len(batch))
+            yield pa.record_batch({"file": files, "row": numbers, "text": texts})
+            row += len(batch)
 
 
 def _as_text(batch: pa.RecordBatch, row: int) -> str:

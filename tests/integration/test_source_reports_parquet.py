@@ -220,14 +220,16 @@ def test_bad_rows_are_quarantined_and_the_rest_is_ingested(cases: Cases) -> None
 
 
 def test_a_damaged_row_group_is_refused_alone(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [{"peer": f"peer-{n}", "interval": 0} for n in range(100)]
+    rows = [{"peer": f"peer-{n}", "interval": 0, "topics": ["a"]} for n in range(100)]
+    rows[1] |= {"peer": "peer-0", "topics": ["b"]}  # it says otherwise than the first one
     file = written(tmp_path, 0, table(rows))
     damage(Path(file.path))
     staged = Reports().parse(spark, [file], SourceOptions())
-    assert staged["reports"].count() == 50
-    ((line, reason),) = {(row.line, row.reason) for row in staged["quarantine"].collect()}
-    assert line == 51
-    assert reason.startswith("cannot be read from here on: ")
+    assert staged["reports"].count() == 49
+    refused = {row.line: (row.reason, row.text) for row in staged["quarantine"].collect()}
+    assert refused.keys() == {2, 51}
+    assert '"b"' in refused[2][1]
+    assert refused[51][0].startswith("cannot be read from here on: ")
     spark.catalog.clearCache()
 
 
