@@ -1,6 +1,14 @@
-"""Where the program `vizpub` begins."""
+"""Where the program begins: `vizpub`, `python -m cli`, and what `spark-submit` is given."""
+
+from __future__ import annotations
 
 import gc
+import sys
+from pathlib import Path
+
+if not __package__:
+    # Run as a file: Python would look first in its folder, where `ingest` and `neo4j` are commands.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 
 def main() -> None:
@@ -13,7 +21,7 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    app()
+    app(prog_name="vizpub")
 
 
 if __name__ == "__main__":
