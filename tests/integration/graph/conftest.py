@@ -23,6 +23,7 @@ from graphstore.load import load_run
 from graphstore.queries import ask
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
+from graphstore.server import LocalServer
 from model.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
@@ -280,6 +281,20 @@ def loaded(graph: Graph) -> Iterator[Callable[[History], History]]:
     yield load
     for name in names:
         graph.remove(name)
+
+
+def emptied(home: Path) -> LocalServer:
+    """The server of a home, running, with nothing in it."""
+    server = LocalServer(home, "test")
+    with connect(server.start()) as driver:
+        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
+    return server
+
+
+@pytest.fixture
+def server(home: Path) -> LocalServer:
+    """One that a test may stop and kill, with nothing in it."""
+    return emptied(home)
 
 
 @dataclass(frozen=True)

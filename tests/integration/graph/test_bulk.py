@@ -31,7 +31,7 @@ from graphstore.server import LocalServer
 from graphstore.settings import PROFILES
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
-from tests.integration.graph.conftest import Graph
+from tests.integration.graph.conftest import Graph, emptied
 from tests.integration.graph.everything import awkward_history, everything
 
 pytestmark = pytest.mark.neo4j
@@ -96,19 +96,6 @@ class ToolsKiller:
             for process in tools(self.home):
                 process.kill()
                 self.killed += 1
-
-
-@pytest.fixture
-def server(home: Path) -> LocalServer:
-    """A server that runs, with nothing in it."""
-    return emptied(home)
-
-
-def emptied(home: Path) -> LocalServer:
-    server = LocalServer(home, "test")
-    with connect(server.start()) as driver:
-        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
-    return server
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from graphstore.remove import remove_run
 from graphstore.runs import run_names
 from graphstore.server import LocalServer
 from graphstore.verify import verify_run
-from model.errors import Neo4jUnavailable, RunNotComplete, ServiceError, UnknownName
+from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
 
@@ -191,41 +191,27 @@ def test_a_killed_removal_goes_on(
 
 
 def test_a_removal_goes_on_when_its_server_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remove, "ROWS_PER_BATCH", 50)
-    home = LocalServer(tmp_path / "home", "test")
     histories = [replace(random_history(58 + i, name=f"run-{58 + i}"), batch=1_000) for i in (0, 1)]
-    try:
-        with impatient(started(home)) as driver:
-            for history in histories:
-                load_run(driver, "neo4j", history.facts, history.tables)
-            before = counted(Graph(driver, "neo4j"))
-            server = psutil.Process(home.status().pid)
-            removal = KillsAt(server, before.total() // 4)
-            with pytest.raises(Neo4jUnavailable, match="run the same command again"):
-                remove_run(driver, "neo4j", "run-58", removal)
-        server.wait(30)
-        with impatient(started(home)) as driver:
-            graph = Graph(driver, "neo4j")
-            half = counted(graph)
-            assert 0 < of("run-58", half) <= of("run-58", before) - removal.done
-            assert of("run-59", half) == of("run-59", before)
-            remove_run(driver, "neo4j", "run-58")
-            assert {run for run, _ in counted(graph)} == {"run-59"}
-            assert verify_run(driver, "neo4j", histories[1].facts, histories[1].tables) == []
-    finally:
-        home.remove()
-
-
-def started(home: LocalServer) -> Connection:
-    """The server's connection; the test is skipped where none can be had."""
-    try:
-        return home.start()
-    except ServiceError as error:
-        if os.environ.get("REQUIRE_NEO4J") == "1":
-            raise
-        pytest.skip(f"no local server: {error}")
+    with impatient(server.start()) as driver:
+        for history in histories:
+            load_run(driver, "neo4j", history.facts, history.tables)
+        before = counted(Graph(driver, "neo4j"))
+        process = psutil.Process(server.status().pid)
+        removal = KillsAt(process, before.total() // 4)
+        with pytest.raises(Neo4jUnavailable, match="run the same command again"):
+            remove_run(driver, "neo4j", "run-58", removal)
+    process.wait(30)
+    with impatient(server.start()) as driver:
+        graph = Graph(driver, "neo4j")
+        half = counted(graph)
+        assert 0 < of("run-58", half) <= of("run-58", before) - removal.done
+        assert of("run-59", half) == of("run-59", before)
+        remove_run(driver, "neo4j", "run-58")
+        assert {run for run, _ in counted(graph)} == {"run-59"}
+        assert verify_run(driver, "neo4j", histories[1].facts, histories[1].tables) == []
 
 
 class KillsAt:
