@@ -27,6 +27,7 @@ from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
 
 pytestmark = pytest.mark.neo4j
+LONG = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,7 +116,7 @@ def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("stop_at", [1, 4, 40, 62])
+@pytest.mark.parametrize("stop_at", [1, 40, *(pytest.param(n, marks=LONG) for n in (4, 62))])
 def test_a_half_removed_run(graph: Graph, loaded: Any, stop_at: int) -> None:
     history = loaded(random_history(53, name="half"))
     calls = 0
@@ -153,7 +154,7 @@ with connect(from_environment()) as driver:
 """A removal that waits for a line after each batch."""
 
 
-@pytest.mark.parametrize("batches", [1, 9])
+@pytest.mark.parametrize("batches", [pytest.param(1, marks=LONG), 9])
 def test_a_killed_removal_goes_on(
     graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
 ) -> None:
@@ -190,6 +191,7 @@ def test_a_killed_removal_goes_on(
     assert verify_run(graph.driver, graph.database, kept.facts, kept.tables) == []
 
 
+@LONG
 def test_a_removal_goes_on_when_its_server_was_killed(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
