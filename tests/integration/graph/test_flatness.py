@@ -19,7 +19,7 @@ from tests.integration.graph.conftest import Graph
 
 pytestmark = pytest.mark.neo4j
 
-SIZE = Size("small", peers=20, intervals=0, links=5, topics=5, churn=0.2)
+SIZE = Size("small", peers=14, intervals=0, links=4, topics=4, churn=0.2)
 SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))
 EPOCH = 16
 """Intervals of an epoch: both runs have some."""
