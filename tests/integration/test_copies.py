@@ -9,8 +9,11 @@ from uuid import uuid4
 import pytest
 
 from graphstore.connection import Connection
-from tests.integration.test_cli import Shell
-from tests.support.ingested import Store, copied
+from ingest import pipeline
+from ingest.pipeline import IngestOutcome, IngestRequest
+from model.progress import Progress
+from tests.integration.graph.conftest import Calls
+from tests.support.ingested import Store, copied, ingested
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
@@ -18,10 +21,21 @@ RUN = f"copy-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def vizpub(tmp_path: Path, neo4j_server: Connection) -> Iterator[Shell]:
-    shell = Shell(tmp_path / "workspace", neo4j_server)
-    yield shell
-    shell("runs", "remove", RUN, "--yes")
+def vizpub(
+    tmp_path: Path,
+    neo4j_server: Connection,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Calls]:
+    """Whose ingests are done in the session of the tests."""
+
+    def ingest(wanted: IngestRequest, progress: Progress) -> IngestOutcome:
+        return ingested(request.getfixturevalue("spark"), wanted)
+
+    monkeypatch.setattr(pipeline, "ingest", ingest)
+    calls = Calls(tmp_path / "workspace", neo4j_server)
+    yield calls
+    calls("runs", "remove", RUN, "--yes")
 
 
 @pytest.fixture
@@ -31,53 +45,53 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0", "--format", "json")
+OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0")
 
 
-def test_the_copy_follows_its_run(stored: Store, vizpub: Shell, edges: Path) -> None:
+def test_the_copy_follows_its_run(stored: Store, vizpub: Calls, edges: Path) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
     for words in (OVERLAY, ("export", "gexf", RUN), ("verify", RUN)):
         absent = vizpub(*words)
-        assert absent.code == 2
-        assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.err
-    assert vizpub("load", RUN).code == 0
-    assert [(row["src"], row["dst"]) for row in vizpub(*OVERLAY).json()] == [("a", "b")]
+        assert absent.exit_code == 2
+        assert f"run '{RUN}' is not in Neo4j; load it with: vizpub load {RUN}" in absent.stderr
+    assert vizpub("load", RUN).exit_code == 0
+    assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "b")]
 
     edges.write_text("interval,src,dst\n0,a,x\n1,a,b\n")
     kept = vizpub("ingest", str(edges), "--run", RUN, "--replace")
-    assert kept.code == 0, kept.err
-    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.err
-    assert [(row["src"], row["dst"]) for row in vizpub(*OVERLAY).json()] == [("a", "x")]
-    assert vizpub("verify", RUN).code == 0
+    assert kept.exit_code == 0, kept.stderr
+    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in kept.stderr
+    assert [(row["src"], row["dst"]) for row in vizpub.json(*OVERLAY)] == [("a", "x")]
+    assert vizpub("verify", RUN).exit_code == 0
 
 
 @pytest.mark.long
-def test_the_copy_of_a_run_that_is_replaced_goes(stored: Store, vizpub: Shell, edges: Path) -> None:
+def test_the_copy_of_a_run_that_is_replaced_goes(stored: Store, vizpub: Calls, edges: Path) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
-    assert vizpub("load", RUN).code == 0
+    assert vizpub("load", RUN).exit_code == 0
     edges.write_text("interval,src,dst\n0,a,y\n")
     unloaded = vizpub("ingest", str(edges), "--run", RUN, "--replace", "--no-load")
-    assert unloaded.code == 0, unloaded.err
-    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.err
-    assert "is not in Neo4j; load it" in vizpub(*OVERLAY).err
+    assert unloaded.exit_code == 0, unloaded.stderr
+    assert f"the copy of an earlier run '{RUN}' was removed from Neo4j" in unloaded.stderr
+    assert "is not in Neo4j; load it" in vizpub(*OVERLAY).stderr
 
 
 def test_a_copy_of_an_earlier_run_is_named_by_verify(
-    stored: Store, vizpub: Shell, edges: Path, tmp_path: Path
+    stored: Store, vizpub: Calls, edges: Path, tmp_path: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
     copied(stored("copies-elsewhere", edges), tmp_path / "elsewhere", RUN)
-    assert vizpub("load", RUN).code == 0
+    assert vizpub("load", RUN).exit_code == 0
     elsewhere = ("--workspace", str(tmp_path / "elsewhere"))
     found = vizpub(*elsewhere, "verify", RUN)
-    assert (found.code, found.out) == (1, "")
-    assert "is the copy of an earlier run of that name" in found.err
-    assert f"vizpub load {RUN}" in found.err
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "is the copy of an earlier run of that name" in found.stderr
+    assert f"vizpub load {RUN}" in found.stderr
     for words, unknown in (
         (("query", "relays", RUN, "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
         (("tree", RUN, "m"), "receptions"),
     ):
         refused = vizpub(*words)
-        assert (refused.code, refused.out) == (2, "")
-        assert f"run '{RUN}' does not know {unknown}: its source does not tell" in refused.err
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"run '{RUN}' does not know {unknown}: its source does not tell" in refused.stderr

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, islice
 from pathlib import Path
@@ -53,6 +53,14 @@ SILENT = {
     "lives-contained-in", "lives-deleted-in", "missed-messages", "missed-subscribers", "relays",
 }  # fmt: skip
 """Questions that have nothing to tell of this run."""
+
+
+def some_of(names: Iterable[str], step: int) -> list[Any]:
+    """All of them; those between the steps are long."""
+    return [
+        name if not place % step else pytest.param(name, marks=pytest.mark.long)
+        for place, name in enumerate(names)
+    ]
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,9 @@ def test_every_question_takes_and_gives_them(vizpub: Hostile, query: str) -> Non
     assert query == "runs" or (query in SILENT) == answered.isdisjoint(TAKEN)
 
 
-@pytest.mark.parametrize("name", [*REFUSED, *(f"{name}\u0301" for name in TAKEN), "\udcff"])
+@pytest.mark.parametrize(
+    "name", [*REFUSED, *some_of((f"{name}\u0301" for name in TAKEN), 4), "\udcff"]
+)
 def test_a_name_that_is_not_there_is_wrong_use(vizpub: Hostile, name: str) -> None:
     result = vizpub("query", "topic-subgraph", RUN, "-p", "at=0", "-p", f"topic={name}")
     assert result.exit_code == 2
@@ -181,7 +191,7 @@ def unsafe(text: str) -> set[str]:
     return {c for c in found if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
 
 
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", some_of(TAKEN, 2))
 def test_the_commands_take_them(vizpub: Hostile, name: str) -> None:
     drawn = vizpub.done("tree", RUN, "--", name)
     assert unsafe(drawn) == set()

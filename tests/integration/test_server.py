@@ -20,6 +20,7 @@ import pytest
 
 from graphstore import server as server_module
 from graphstore.connection import Connection, connect, find_connection
+from graphstore.home import ServerHome, ServerState
 from graphstore.server import LocalServer
 from model.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
@@ -187,6 +188,18 @@ def test_remove_takes_the_home_away_and_no_other_directory(tmp_path: Path) -> No
     assert not (tmp_path / "absent").exists()
 
 
+def test_remove_ends_what_runs_in_the_home(tmp_path: Path) -> None:
+    home = ServerHome(tmp_path / "home")
+    home.path.mkdir()
+    with subprocess.Popen(["sleep", "60"]) as serving:
+        created = psutil.Process(serving.pid).create_time()
+        home.write_state(ServerState(1, 2, "5", serving.pid, created))
+        LocalServer(home.path).remove()
+        assert serving.wait(10) is not None
+    assert not home.path.exists()
+    assert LocalServer(home.path).status().state == "absent"
+
+
 def test_server_that_was_never_written_down_is_found(server: LocalServer, home: Path) -> None:
     pid = _pid(server)
     _rewrite_state(home, pid=None, created=0.0)
@@ -276,6 +289,28 @@ def test_broken_store_is_told_in_the_log_s_own_words(stopped: LocalServer, home:
         broken.remove()
 
 
+def test_start_leaves_ports_that_are_taken(
+    stopped: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Begun(Exception):
+        pass
+
+    def spawn(*_: object) -> None:
+        raise Begun
+
+    monkeypatch.setattr(LocalServer, "_spawn", spawn)
+    before = find_connection(home)
+    with socket.create_server(("127.0.0.1", int(before.uri.split(":")[-1]))):
+        with pytest.raises(Begun):
+            stopped.start()
+        after = find_connection(home)
+        assert after.uri != before.uri
+        with pytest.raises(Begun):
+            stopped.start()
+        assert find_connection(home) == after
+
+
+@pytest.mark.long
 def test_runs_on_the_java_that_comes_with_python_leaves_taken_ports_and_is_removed(
     stopped: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from graphstore.load import load_run
 from graphstore.queries import ask
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
+from graphstore.server import LocalServer
 from model.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
@@ -91,13 +92,16 @@ def random_history(
         for peer in range(peers)
         for vf, vt in _spans(random_, 0, OPEN, end, density=0.8)
     ]
+    stays: dict[int, list[Row]] = {peer: [] for peer in range(peers)}
+    for row in rows["presence"]:
+        stays[row["peer"]].append(row)
     rows["links"] = [
         {"src": src, "dst": dst, "layer": layer, "topic": topic, "vf": vf, "vt": vt}
         for src in range(peers)
         for dst in range(peers)
         for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
         if src != dst and random_.random() < 1.8 / peers
-        for low, high in _common(rows["presence"], src, dst)
+        for low, high in _common(stays[src], stays[dst])
         for vf, vt in _spans(random_, low, high, end, density=0.6)
     ]
     rows["subscriptions"] = [
@@ -147,13 +151,12 @@ def _spans(
             at += length
 
 
-def _common(presence: list[Row], a: int, b: int) -> Iterator[tuple[int, int]]:
-    for x in presence:
-        for y in presence:
-            if x["peer"] == a and y["peer"] == b:
-                low, high = max(x["vf"], y["vf"]), min(x["vt"], y["vt"])
-                if low < high:
-                    yield low, high
+def _common(some: list[Row], others: list[Row]) -> Iterator[tuple[int, int]]:
+    for x in some:
+        for y in others:
+            low, high = max(x["vf"], y["vf"]), min(x["vt"], y["vt"])
+            if low < high:
+                yield low, high
 
 
 def _publication(random_: random.Random, id: int, rows: dict[str, list[Row]], clock: Clock) -> Row:
@@ -280,6 +283,20 @@ def loaded(graph: Graph) -> Iterator[Callable[[History], History]]:
     yield load
     for name in names:
         graph.remove(name)
+
+
+def emptied(home: Path) -> LocalServer:
+    """The server of a home, running, with nothing in it."""
+    server = LocalServer(home, "test")
+    with connect(server.start()) as driver:
+        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
+    return server
+
+
+@pytest.fixture
+def server(home: Path) -> LocalServer:
+    """One that a test may stop and kill, with nothing in it."""
+    return emptied(home)
 
 
 @dataclass(frozen=True)

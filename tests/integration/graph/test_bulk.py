@@ -1,32 +1,44 @@
-"""An import makes the same graph as transactions, or none; a dump comes back as it was."""
+"""An import makes the same graph as transactions, or none; a dump comes back as it was.
+
+Whatever is done to a stopped database ends with a start, which is dear: what is looked at more
+than once is made once, and what must fail fails in one stop.
+"""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from graphstore.admin import tools
-from graphstore.archive import dump, restore
-from graphstore.bulk import find_empty, import_run
-from graphstore.connection import connect
+from graphstore.archive import restore
+from graphstore.bulk import Emptiness, find_empty, import_run
+from graphstore.connection import Connection, connect
 from graphstore.home import ServerHome
 from graphstore.load import load_run
+from graphstore.offline import Tool, last_transaction
 from graphstore.runs import run_properties
 from graphstore.server import LocalServer
-from graphstore.verify import verify_run
+from graphstore.settings import PROFILES
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
-from tests.integration.graph.conftest import Graph, History
+from tests.integration.graph.conftest import Graph, emptied
 from tests.integration.graph.everything import awkward_history, everything
 
 pytestmark = pytest.mark.neo4j
 
 ROOT = Path(__file__).parents[3]
 HISTORY = awkward_history(80, "bulk")
+SOMEBODY = "CREATE (:Peer {of: 'somebody'})"
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -46,97 +58,165 @@ import_run(server, empty, HISTORY.facts, HISTORY.tables, die)
 """
 
 
-@pytest.fixture
-def server(home: Path) -> LocalServer:
-    """A server that runs, with nothing in it."""
-    server = LocalServer(home, "test")
-    with connect(server.start()) as driver:
-        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
-    return server
+@dataclass(frozen=True)
+class Imported:
+    """What an import made of HISTORY, when the load had come to its end."""
+
+    graph: Counter[str]
+    dump: Path
 
 
-def imported(server: LocalServer, history: History, progress: Progress | None = None) -> bool:
-    """Import into a database that must be empty."""
-    with connect(server.start()) as driver:
-        empty = find_empty(driver, "neo4j")
-    assert empty
-    return import_run(server, empty, history.facts, history.tables, progress)
+@dataclass(frozen=True)
+class Stopped:
+    """A place whose server stays stopped from one step to the next."""
+
+    tool: Tool
+    folder: Path
+
+    def start(self) -> Connection:
+        pytest.fail("it is stopped")
+
+    @contextmanager
+    def stopped(self) -> Iterator[Tool]:
+        yield self.tool
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        yield self.folder
 
 
-def loaded(server: LocalServer, history: History) -> Graph:
-    """Its graph when it is complete."""
-    driver = connect(server.start())
-    load_run(driver, "neo4j", history.facts, history.tables)
-    assert verify_run(driver, "neo4j", history.facts, history.tables) == []
-    return Graph(driver, "neo4j")
+class ToolsKiller:
+    """Kills the tools of a home once one has begun to import."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.killed = ServerHome(home), 0
+
+    def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
+        if step.startswith("import"):
+            for process in tools(self.home):
+                process.kill()
+                self.killed += 1
 
 
-def test_it_makes_the_same_graph_as_transactions(server: LocalServer) -> None:
-    by_bolt = loaded(server, HISTORY)
-    expected = everything(by_bolt)
-    by_bolt.ask("MATCH (n) DETACH DELETE n")
-    by_bolt.driver.close()
-    assert imported(server, HISTORY)
+@pytest.fixture(scope="module")
+def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
+    """Imported, made complete and dumped; only the one who dumps may read the file."""
+    server, file = emptied(home), tmp_path_factory.mktemp("dump") / "it.dump"
+    import_into(server)
     with connect(server.start()) as driver:
         there = run_properties(driver, "neo4j", "bulk")
         assert there
         assert there["state"] == "loading"
-    by_import = loaded(server, HISTORY)
-    with by_import.driver:
-        assert everything(by_import) == expected
-        assert find_empty(by_import.driver, "neo4j") is None
+        assert find_empty(driver, "neo4j") is None
+        load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
+    graph = content(server)
+    told = vizpub(home, "neo4j", "dump", str(file))
+    assert [path.name for path in file.parent.iterdir()] == ["it.dump"]
+    assert f"({file.stat().st_size / 1e6:.1f} MB)" in told
+    assert file.stat().st_mode & 0o77 == 0
+    return Imported(graph, file)
 
 
-def test_a_database_that_somebody_wrote_to_is_left_alone(server: LocalServer) -> None:
+def import_into(place: LocalServer, progress: Progress | None = None) -> None:
+    """Import into a database that must be empty."""
+    with connect(place.start()) as driver:
+        empty = find_empty(driver, "neo4j")
+    assert empty
+    assert import_run(place, empty, HISTORY.facts, HISTORY.tables, progress)
+
+
+def content(server: LocalServer) -> Counter[str]:
+    with connect(server.start()) as driver:
+        return everything(Graph(driver, "neo4j"))
+
+
+def vizpub(home: Path, *words: str) -> str:
+    """What a command tells of a workspace whose Neo4j this is."""
+    workspace = home.parent / "workspace"
+    workspace.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "default", PROFILES["test"])
+        patch.delenv("NEO4J_URI", raising=False)
+        if not (workspace / "neo4j").exists():
+            (workspace / "neo4j").symlink_to(home)
+        done = CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+    assert done.exit_code == 0, done.output
+    return done.stderr
+
+
+def test_it_makes_the_same_graph_as_transactions(imported: Imported, graph: Graph) -> None:
+    graph.remove("bulk")
+    before = everything(graph)
+    graph.load(HISTORY)
+    by_transactions = everything(graph)
+    graph.remove("bulk")
+    assert imported.graph == by_transactions - before
+
+
+def test_a_dump_is_all_of_it_and_comes_back(
+    imported: Imported, server: LocalServer, home: Path
+) -> None:
+    """In the place of what somebody wrote."""
+    with connect(server.start()) as driver:
+        driver.execute_query(SOMEBODY, database_="neo4j")
+    told = vizpub(home, "neo4j", "restore", str(imported.dump), "--yes")
+    assert f"has what {imported.dump} has" in told
+    assert content(server) == imported.graph
+
+
+def test_a_database_that_somebody_wrote_to_is_left_alone(
+    imported: Imported, server: LocalServer, tmp_path: Path
+) -> None:
+    """By an import that saw it empty, by one whose tool is killed, by half a dump."""
     with connect(server.start()) as driver:
         empty = find_empty(driver, "neo4j")
         assert empty
-        driver.execute_query("CREATE (:Peer {of: 'somebody'})", database_="neo4j")
-    assert not import_run(server, empty, HISTORY.facts, HISTORY.tables)
-    with connect(server.start()) as driver:
-        found = everything(Graph(driver, "neo4j"))
-    assert found == {"[['Peer'], [('of', 'somebody')]]": 1}
+        driver.execute_query(SOMEBODY, database_="neo4j")
+    cut = tmp_path / "cut.dump"
+    cut.write_bytes(imported.dump.read_bytes()[:-1000])
+    kill = ToolsKiller(server.status().home)
+    with pytest.raises(Neo4jUnavailable, match="administration tool failed"):
+        fail_in_one_stop(server, empty, cut, kill)
+    assert kill.killed
+    assert server.status().state == "running"
+    assert content(server) == {"[['Peer'], [('of', 'somebody')]]": 1}
 
 
+def fail_in_one_stop(server: LocalServer, empty: Emptiness, cut: Path, kill: ToolsKiller) -> None:
+    """Raises: Neo4jUnavailable."""
+    with server.stopped() as tool:
+        there = Stopped(tool, cut.parent)
+        assert not import_run(there, empty, HISTORY.facts, HISTORY.tables)
+        with pytest.raises(Neo4jUnavailable, match="Truncated"):
+            restore(there, "neo4j", cut)
+        now = Emptiness("neo4j", last_transaction(tool, "neo4j"))
+        import_run(there, now, HISTORY.facts, HISTORY.tables, kill)
+
+
+@pytest.mark.long
 def test_what_is_killed_leaves_an_empty_database(server: LocalServer, home: Path) -> None:
     """First who imports, then the tool; the third time it comes to its end."""
     done = subprocess.run([sys.executable, "-c", _KILLED, str(home)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
     (left,) = tools(ServerHome(home))
+    kill = ToolsKiller(home)
     with pytest.raises(Neo4jUnavailable):
-        imported(server, HISTORY, _kill_tools(home))
+        import_into(server, kill)
+    assert kill.killed
     assert not left.is_running()
     assert server.status().state == "running"
-    assert imported(server, HISTORY)
-    loaded(server, HISTORY).driver.close()
+    import_into(server)
+    with connect(server.start()) as driver:
+        load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
     assert not (home / "staging").exists()
 
 
-def _kill_tools(home: Path) -> Progress:
-    def kill(step: str, done: int, total: int, note: str = "") -> None:
-        if step.startswith("import"):
-            for process in tools(ServerHome(home)):
-                process.kill()
-
-    return kill
-
-
-def test_a_dump_is_all_of_it_and_comes_back(server: LocalServer, tmp_path: Path) -> None:
-    graph = loaded(server, HISTORY)
-    expected = everything(graph)
-    graph.driver.close()
-    file = tmp_path / "it.dump"
-    size = dump(server, "neo4j", file)
-    assert [size] == [path.stat().st_size for path in tmp_path.iterdir()]
-    assert file.stat().st_mode & 0o77 == 0
-    server.remove()
-    server.start()
-    (tmp_path / "cut.dump").write_bytes(file.read_bytes()[:-1000])
-    with pytest.raises(Neo4jUnavailable, match="Truncated"):
-        restore(server, "neo4j", tmp_path / "cut.dump")
-    with connect(server.start()) as driver:
-        assert find_empty(driver, "neo4j")
-    restore(server, "neo4j", file)
-    with connect(server.start()) as driver:
-        assert verify_run(driver, "neo4j", HISTORY.facts, HISTORY.tables) == []
-        assert everything(Graph(driver, "neo4j")) == expected
+@pytest.mark.long
+def test_dump_comes_back_on_another_server(imported: Imported, tmp_path: Path) -> None:
+    other = LocalServer(tmp_path / "other", "test")
+    try:
+        other.start()
+        restore(other, "neo4j", imported.dump)
+        assert content(other) == imported.graph
+    finally:
+        other.remove()

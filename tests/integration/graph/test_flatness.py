@@ -19,7 +19,7 @@ from tests.integration.graph.conftest import Graph
 
 pytestmark = pytest.mark.neo4j
 
-SIZE = Size("small", peers=20, intervals=0, links=5, topics=5, churn=0.2)
+SIZE = Size("small", peers=14, intervals=0, links=4, topics=4, churn=0.2)
 SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))
 EPOCH = 16
 """Intervals of an epoch: both runs have some."""
@@ -30,6 +30,12 @@ GROWING = {"lives-all", "peer-history"}
 """They tell of the whole history."""
 FLAT = [name for name in cypher.names("queries") if name not in GROWING | {"runs"}]
 AT_A_TIME = [name for name in FLAT if cypher.statement("queries", name).times]
+FEW = {
+    "overlay-at", "difference", "lives-as-of", "neighbours", "topic-subgraph", "shortest-path",
+    "dissemination-tree",
+}  # fmt: skip
+"""Of every kind one; the others rarely tell more."""
+assert FEW.issubset(FLAT)
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +68,22 @@ def growth(graph: Graph, name: str, runs: Mapping[LongRun, LoadedRun]) -> float:
     return hits(graph, name, runs[LONG], LONG) / hits(graph, name, runs[SHORT], SHORT)
 
 
-@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize(
+    "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.long) for n in FLAT]
+)
 def test_a_longer_history_costs_no_more(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:
     assert growth(graph, name, runs) < (ANCHORED if name in AT_A_TIME else WHOLE)
 
 
-@pytest.mark.parametrize("name", ["neighbours", "peers-within", "topic-subgraph"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "neighbours",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("peers-within", "topic-subgraph")),
+    ],
+)
 def test_without_epochs_it_would(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:

@@ -3,12 +3,10 @@ relationships, and in the end everything is there once."""
 
 from __future__ import annotations
 
-import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
@@ -19,26 +17,14 @@ from graphstore.load import load_run
 from graphstore.queries import ask
 from graphstore.server import LocalServer
 from graphstore.verify import verify_run
-from model.errors import Neo4jUnavailable, RunNotComplete, ServiceError
+from model.errors import Neo4jUnavailable, RunNotComplete
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_load import ledger, relationships
 
 pytestmark = pytest.mark.neo4j
 
-KILL_IN = ("load messages", "load links", "load hops")
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[LocalServer]:
-    server = LocalServer(tmp_path / "home", "test")
-    try:
-        server.start()
-    except ServiceError as error:
-        if os.environ.get("REQUIRE_NEO4J") == "1":
-            raise
-        pytest.skip(f"no local server: {error}")
-    yield server
-    server.remove()
+ONCE, OFTEN = ("load links",), ("load messages", "load links", "load hops")
+"""The steps in which the server is killed, one after the other."""
 
 
 class Killer:
@@ -64,11 +50,14 @@ def impatient(connection: Connection) -> Driver:
     )
 
 
-def test_a_load_survives_its_server(server: LocalServer) -> None:
+@pytest.mark.parametrize(
+    "steps", [ONCE, pytest.param(OFTEN, marks=pytest.mark.long)], ids=["once", "often"]
+)
+def test_a_load_survives_its_server(server: LocalServer, steps: tuple[str, ...]) -> None:
     random_ = random.Random(70)
-    base = random_history(70, name="killed", peers=60, intervals=30)
+    base = random_history(70, name="killed", peers=30, intervals=30)
     history = replace(base, batch=20)
-    for step in KILL_IN:
+    for step in steps:
         connection = server.start()
         process = psutil.Process(server.status().pid)
         killer = Killer(process.kill, step, random_.uniform(0, 0.1))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphstore import read
+from graphstore import read, steps
 from graphstore.degrees import DEGREE_CLASSES
 from graphstore.load import LoadSummary, load_run
 from graphstore.queries import ask
@@ -23,6 +23,7 @@ from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 
 pytestmark = pytest.mark.neo4j
+LONG = pytest.mark.long
 
 Load = Callable[[History], History]
 
@@ -86,7 +87,7 @@ def test_every_metric_of_an_overlay_or_message_is_on_its_node(graph: Graph, load
             assert {name: found.get(name) for name in names} == {n: row.get(n) for n in names}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=LONG), 2])
 def test_everything_is_read_back_as_it_was(graph: Graph, loaded: Load, seed: int) -> None:
     history = random_history(seed, name="whole", ticks=seed, peers=130)
     loaded(replace(history, batch=1_000))
@@ -171,8 +172,17 @@ def made_of(history: History, tables: str) -> History:
     return replace(history, facts=replace(history.facts, tables=tables))
 
 
-@pytest.mark.parametrize("state", ["complete", "loading", "removing"])
-@pytest.mark.parametrize("before", ["", "those"])
+@pytest.mark.parametrize(
+    ("before", "state"),
+    [
+        ("", "complete"),
+        ("those", "loading"),
+        ("those", "removing"),
+        pytest.param("those", "complete", marks=LONG),
+        pytest.param("", "loading", marks=LONG),
+        pytest.param("", "removing", marks=LONG),
+    ],
+)
 def test_a_copy_of_other_tables_gives_way(
     graph: Graph, loaded: Load, before: str, state: str
 ) -> None:
@@ -189,7 +199,7 @@ def test_a_copy_of_other_tables_gives_way(
     assert open_run(graph.driver, graph.database, "replaced").facts == new.facts
 
 
-@pytest.mark.parametrize("stop_at", [1, 5, 9, 14, 20, 24])
+@pytest.mark.parametrize("stop_at", [1, 9, 20, *(pytest.param(n, marks=LONG) for n in (5, 14, 24))])
 def test_an_interrupted_load_goes_on(graph: Graph, loaded: Load, stop_at: int) -> None:
     history = random_history(8, name="stopped")
     calls = 0
@@ -237,16 +247,20 @@ def test_two_loads_of_a_run_at_once(graph: Graph) -> None:
     graph.remove("twice")
 
 
-def test_batches_beyond_the_size_of_a_transaction_are_cut(graph: Graph, loaded: Load) -> None:
-    facts = RunFacts("cut", "synthetic", Clock(last=50_000))
-    spans = [{"peer": 0, "vf": 2 * i, "vt": 2 * i + 1} for i in range(12_345)]
+@pytest.mark.parametrize("most", [1_000, pytest.param(steps.ROWS_PER_BATCH, marks=LONG)])
+def test_batches_beyond_the_size_of_a_transaction_are_cut(
+    graph: Graph, loaded: Load, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
+    facts = RunFacts("cut", "synthetic", Clock(last=5 * most))
+    spans = [{"peer": 0, "vf": 2 * i, "vt": 2 * i + 1} for i in range(most + 345)]
     rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "key": "a", "reports": True}]}
     rows["presence"] = spans
-    loaded(History(facts, rows, batch=50_000))
+    loaded(History(facts, rows, batch=5 * most))
     sizes = graph.ask(
         "MATCH (b:LoadBatch) WHERE b.key STARTS WITH 'cut|presence|' RETURN b.rows ORDER BY b.key"
     )
-    assert sorted(sizes) == [[2_345], [10_000]]
+    assert sorted(sizes) == [[345], [most]]
 
 
 def test_rows_that_name_what_is_not_there_stop_the_load(graph: Graph, loaded: Load) -> None:

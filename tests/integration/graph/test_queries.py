@@ -22,7 +22,9 @@ from tests.integration.graph.conftest import Graph, History, Row, random_history
 
 pytestmark = pytest.mark.neo4j
 
-LAYERS = [None, ["mesh"], ["overlay", "tree"]]
+CHOSEN = [None, ["mesh"], ["overlay", "tree"]]
+LAYERS = [None, pytest.param(["mesh"], marks=pytest.mark.long), ["overlay", "tree"]]
+"""One layer says what two do."""
 
 
 def few_or(many: int, few: int = 2) -> list[Any]:
@@ -164,7 +166,7 @@ def test_links_between_two_times(history: History, answer: Any) -> None:
     pairs = [(0, len(at) - 1), (1, 3), (2, 2), (0, 1)]
     for first, last in [p for p in pairs if p[1] < len(at)]:
         low, high = at[first], at[last]
-        for layers in LAYERS:
+        for layers in CHOSEN:
             rows = answer("links-between", {"from": first, "to": last, "layers": layers})
             expected = [
                 [history.peer(r["src"]), history.peer(r["dst"]), r["layer"],

@@ -22,11 +22,12 @@ from graphstore.remove import remove_run
 from graphstore.runs import run_names
 from graphstore.server import LocalServer
 from graphstore.verify import verify_run
-from model.errors import Neo4jUnavailable, RunNotComplete, ServiceError, UnknownName
+from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
 
 pytestmark = pytest.mark.neo4j
+LONG = pytest.mark.long
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,7 +116,7 @@ def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("stop_at", [1, 4, 40, 62])
+@pytest.mark.parametrize("stop_at", [1, 40, *(pytest.param(n, marks=LONG) for n in (4, 62))])
 def test_a_half_removed_run(graph: Graph, loaded: Any, stop_at: int) -> None:
     history = loaded(random_history(53, name="half"))
     calls = 0
@@ -153,7 +154,7 @@ with connect(from_environment()) as driver:
 """A removal that waits for a line after each batch."""
 
 
-@pytest.mark.parametrize("batches", [1, 9])
+@pytest.mark.parametrize("batches", [pytest.param(1, marks=LONG), 9])
 def test_a_killed_removal_goes_on(
     graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
 ) -> None:
@@ -190,42 +191,29 @@ def test_a_killed_removal_goes_on(
     assert verify_run(graph.driver, graph.database, kept.facts, kept.tables) == []
 
 
+@LONG
 def test_a_removal_goes_on_when_its_server_was_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remove, "ROWS_PER_BATCH", 50)
-    home = LocalServer(tmp_path / "home", "test")
     histories = [replace(random_history(58 + i, name=f"run-{58 + i}"), batch=1_000) for i in (0, 1)]
-    try:
-        with impatient(started(home)) as driver:
-            for history in histories:
-                load_run(driver, "neo4j", history.facts, history.tables)
-            before = counted(Graph(driver, "neo4j"))
-            server = psutil.Process(home.status().pid)
-            removal = KillsAt(server, before.total() // 4)
-            with pytest.raises(Neo4jUnavailable, match="run the same command again"):
-                remove_run(driver, "neo4j", "run-58", removal)
-        server.wait(30)
-        with impatient(started(home)) as driver:
-            graph = Graph(driver, "neo4j")
-            half = counted(graph)
-            assert 0 < of("run-58", half) <= of("run-58", before) - removal.done
-            assert of("run-59", half) == of("run-59", before)
-            remove_run(driver, "neo4j", "run-58")
-            assert {run for run, _ in counted(graph)} == {"run-59"}
-            assert verify_run(driver, "neo4j", histories[1].facts, histories[1].tables) == []
-    finally:
-        home.remove()
-
-
-def started(home: LocalServer) -> Connection:
-    """The server's connection; the test is skipped where none can be had."""
-    try:
-        return home.start()
-    except ServiceError as error:
-        if os.environ.get("REQUIRE_NEO4J") == "1":
-            raise
-        pytest.skip(f"no local server: {error}")
+    with impatient(server.start()) as driver:
+        for history in histories:
+            load_run(driver, "neo4j", history.facts, history.tables)
+        before = counted(Graph(driver, "neo4j"))
+        process = psutil.Process(server.status().pid)
+        removal = KillsAt(process, before.total() // 4)
+        with pytest.raises(Neo4jUnavailable, match="run the same command again"):
+            remove_run(driver, "neo4j", "run-58", removal)
+    process.wait(30)
+    with impatient(server.start()) as driver:
+        graph = Graph(driver, "neo4j")
+        half = counted(graph)
+        assert 0 < of("run-58", half) <= of("run-58", before) - removal.done
+        assert of("run-59", half) == of("run-59", before)
+        remove_run(driver, "neo4j", "run-58")
+        assert {run for run, _ in counted(graph)} == {"run-59"}
+        assert verify_run(driver, "neo4j", histories[1].facts, histories[1].tables) == []
 
 
 class KillsAt:

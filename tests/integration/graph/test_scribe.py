@@ -14,20 +14,20 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from uuid import uuid4
 
 import networkx as nx
 import pytest
 
 from graphstore.connection import Connection
 from graphstore.gexf_check import check_gexf
+from graphstore.load import load_run
 from ingest.run import Run
-from tests.integration.graph.conftest import Gephi, Row
-from tests.integration.test_cli import Shell
+from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
+from tests.support.ingested import Store, workspace_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
 
-RUN = f"scribe-{uuid4().hex[:8]}"
+RUN = "scribe-by-hand"
 GREEN, VERMILION, ORANGE, GREY = (0, 158, 115), (213, 94, 0), (230, 159, 0), (127, 140, 141)
 NEWS = {"p1": "p0", "p2": "p0", "p3": "p1", "p4": "p1", "p5": "p2"}
 AFTER = {"p2": "p1", "p3": "p1", "p4": "p1", "p5": "p2"}
@@ -76,8 +76,10 @@ def received(peer: str) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def vizpub(tmp_path_factory: pytest.TempPathFactory, neo4j_server: Connection) -> Iterator[Shell]:
-    folder = tmp_path_factory.mktemp("scribe")
+def vizpub(
+    tmp_path_factory: pytest.TempPathFactory, stored: Store, graph: Graph, neo4j_server: Connection
+) -> Iterator[Calls]:
+    file = tmp_path_factory.mktemp("scribe") / "reports.ndjson"
     header = {"format": "vizpub.run/1", "protocol": "scribe", "interval_us": 1_000_000}
     reports = [
         report(f"p{peer}", interval)
@@ -85,22 +87,24 @@ def vizpub(tmp_path_factory: pytest.TempPathFactory, neo4j_server: Connection) -
         for peer in range(8)
         if not (peer == 0 and interval > 2)
     ]
-    lines = [json.dumps(row) + "\n" for row in (header, *reports)]
-    (folder / "reports.ndjson").write_text("".join(lines))
-    shell = Shell(folder / "workspace", neo4j_server)
-    made = shell("ingest", str(folder / "reports.ndjson"), "--run", RUN, "--strict")
-    assert made.code == 0, made.err
-    yield shell
-    assert shell("runs", "remove", RUN, "--yes").code == 0
+    file.write_text("".join(json.dumps(row) + "\n" for row in (header, *reports)))
+    run = stored(RUN, file)
+    assert run.rows("quarantine") == 0
+    graph.remove(RUN)
+    load_run(graph.driver, graph.database, run.facts, run.row_groups)
+    yield Calls(workspace_of(run), neo4j_server)
+    graph.remove(RUN)
 
 
 @pytest.fixture(scope="module")
-def exported(vizpub: Shell) -> Callable[..., Path]:
+def exported(vizpub: Calls, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    folder = tmp_path_factory.mktemp("exported")
+
     @cache
     def export(*words: str) -> Path:
-        path = vizpub.workspace / f"scribe{'_'.join(words)}.gexf"
+        path = folder / f"scribe{'_'.join(words)}.gexf"
         written = vizpub("export", "gexf", RUN, *words, "-o", str(path))
-        assert written.code == 0, written.err
+        assert written.exit_code == 0, written.stderr
         assert list(check_gexf(path)) == []
         return path
 
@@ -192,7 +196,7 @@ def test_the_schema_takes_it(
 
 
 @pytest.mark.gephi
-def test_gephi_takes_it(exported: Callable[..., Path], vizpub: Shell, gephi: Gephi) -> None:
+def test_gephi_takes_it(exported: Callable[..., Path], vizpub: Calls, gephi: Gephi) -> None:
     issues, counts, columns = gephi(exported(), range(5))
     assert issues == [("INFO", "GEXF version 1.3")]
     overlay = Run.open(vizpub.workspace, RUN).metrics("overlay", ["network_size", "links"])
@@ -201,37 +205,37 @@ def test_gephi_takes_it(exported: Callable[..., Path], vizpub: Shell, gephi: Gep
     assert columns["node column", "roles"] == "String"
 
 
-def test_who_was_the_rendezvous_is_asked(vizpub: Shell) -> None:
+def test_who_was_the_rendezvous_is_asked(vizpub: Calls) -> None:
     def topics(interval: str) -> list[tuple[object, ...]]:
-        rows = vizpub("topics", RUN, "--at", interval, "--format", "json").json()
+        rows = vizpub.json("topics", RUN, "--at", interval)
         return [(r["topic"], r["subscribers"], r["rendezvous"], r["messages"]) for r in rows]
 
     assert topics("0") == [("news", 4, ["p0"], 0), ("sport", 3, ["p6"], 0)]
     assert topics("4") == [("news", 5, ["p1"], 1), ("sport", 3, ["p6"], 0)]
-    history = vizpub("query", "peer-history", RUN, "-p", "peer=p1", "--format", "json").json()
+    history = vizpub.json("query", "peer-history", RUN, "-p", "peer=p1")
     (played,) = [row for row in history if row["what"] == "plays"]
     assert (played["other"], played["topic"], played["vf"]) == ("rendezvous", "news", 3)
 
 
-def test_duplicates_are_asked_by_topic_and_message(vizpub: Shell) -> None:
-    topics = vizpub("query", "duplicates-by-topic", RUN, "--format", "json").json()
+def test_duplicates_are_asked_by_topic_and_message(vizpub: Calls) -> None:
+    topics = vizpub.json("query", "duplicates-by-topic", RUN)
     assert [tuple(row.values()) for row in topics] == [
         ("news", 1, 6, 1, 0.2), ("sport", 0, 0, 0, None),
     ]  # fmt: skip
     message = ("duplicates-of-message", RUN, "-p", "message=m1")
-    (again,) = vizpub("query", *message, "--format", "json").json()
+    (again,) = vizpub.json("query", *message)
     assert again == {"peer": "p4", "duplicates": 1, "receptions": 1}
-    (root,) = vizpub("query", "peer-topics", RUN, "-p", "peer=p0", "--format", "json").json()
+    (root,) = vizpub.json("query", "peer-topics", RUN, "-p", "peer=p0")
     assert root == {"topic": "news", "published": 0, "received": 1, "receptions": 1,
                     "duplicates": 0, "sent": 2}  # fmt: skip
 
 
-def test_the_tree_of_a_message_is_drawn_without_neo4j(vizpub: Shell, tmp_path: Path) -> None:
-    nowhere = Shell(vizpub.workspace, Connection("bolt://127.0.0.1:1", "nobody", "nothing"))
+def test_the_tree_of_a_message_is_drawn_without_neo4j(vizpub: Calls, tmp_path: Path) -> None:
+    nowhere = Calls(vizpub.workspace, Connection("bolt://127.0.0.1:1", "nobody", "nothing"))
     for layout in ("ring", "layers"):
         file = tmp_path / f"{layout}.png"
         drawn = nowhere("plot", RUN, "m1", "--kind", "tree", "--layout", layout, "-o", str(file))
-        assert drawn.code == 0, drawn.err
+        assert drawn.exit_code == 0, drawn.stderr
         assert file.read_bytes().startswith(b"\x89PNG")
         with file.with_suffix(".csv").open(newline="") as rows:
             way = {(row["previous_hop_name"], row["peer_name"]) for row in csv.DictReader(rows)}

@@ -114,11 +114,12 @@ def alone(graph: Graph) -> Iterator[Mapping[str, dict[str, Any]]]:
     found = {}
     for each in (*KEPT, COMING):
         graph.remove(each.facts.name)
-    for each in (*KEPT, COMING):
+    for each in (COMING, *KEPT):
         load(graph, each)
         found[each.facts.name] = answers(graph, each)
-        graph.remove(each.facts.name)
-    for each in KEPT:
+        if each is not KEPT[-1]:
+            graph.remove(each.facts.name)
+    for each in KEPT[:-1]:
         load(graph, each)
     yield found
     for each in (*KEPT, COMING):
