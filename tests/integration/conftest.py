@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,10 @@ from tests.containers.engine import (
     started,
 )
 from tests.support.ingested import Store
+from tests.support.small import as_of_small
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["pytest_runtest_makereport"]
 
@@ -39,6 +44,13 @@ def stored(request: pytest.FixtureRequest) -> Store:
 def gossipsub(stored: Store) -> StoredRun:
     """30 files of a real gossipsub network."""
     return stored("gossipsub")
+
+
+@pytest.fixture(scope="module")
+def small_inputs(spark: SparkSession) -> Iterator[None]:
+    """The session is used as for small inputs, which the module's are."""
+    with as_of_small(spark):
+        yield
 
 
 @pytest.fixture(scope="session")
