@@ -28,7 +28,7 @@ def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> s
 
 
 def test_runs_are_spread_over_tasks_and_ingested(
-    flood: str, tmp_path: Path, vizpub_process: Vizpub
+    flood: str, tmp_path: Path, vizpub_process: Vizpub, vizpub_here: Vizpub
 ) -> None:
     """Each run is, byte for byte, the one that its seed gives alone."""
     line = (
@@ -50,7 +50,7 @@ def test_runs_are_spread_over_tasks_and_ingested(
     assert (facts.protocol, facts.seed) == ("flood", 3)
 
     line = f"simulate {flood} --peers 21 --seed 3 --runs 2 --out others --ingest study --no-load"
-    refused = vizpub_process(*shlex.split(line))
+    refused = vizpub_here(*shlex.split(line))
     assert refused.returncode == 2
     assert "run 'study-3' exists and was made from something else" in refused.stderr
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
