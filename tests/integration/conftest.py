@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
 from graphstore.connection import Connection, connect, from_environment
 from graphstore.server import LocalServer
@@ -22,6 +25,10 @@ from tests.containers.engine import (
     started,
 )
 from tests.support.ingested import Store
+from tests.support.small import as_of_small
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["pytest_runtest_makereport"]
 
@@ -41,12 +48,16 @@ def gossipsub(stored: Store) -> StoredRun:
     return stored("gossipsub")
 
 
+@pytest.fixture(scope="module")
+def small_inputs(spark: SparkSession) -> Iterator[None]:
+    """The session is used as for small inputs, which the module's are."""
+    with as_of_small(spark):
+        yield
+
+
 @pytest.fixture(scope="session")
 def vizpub_process() -> Callable[..., Done]:
-    """A call of `vizpub` in a process of its own.
-
-    A command that starts Spark would take the session of the tests for its own, and stop it.
-    """
+    """A call of `vizpub` in a process of its own, with a Spark of its own."""
 
     def call(*words: str, cwd: Path | None = None) -> Done:
         return subprocess.run(
@@ -58,6 +69,24 @@ def vizpub_process() -> Callable[..., Done]:
         )
 
     return call
+
+
+@pytest.fixture(scope="module")
+def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
+    """A call of `vizpub` in this process, which is lent the session of the tests.
+
+    A command that started one would take this for its own, and stop it.
+    """
+    from cli.main import app
+
+    def call(*words: str) -> Done:
+        result = CliRunner().invoke(app, words)
+        return Done(words, result.exit_code, result.stdout, result.stderr)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for start in ("ingest.pipeline.warm_session", "ingest.sweep.spark_session"):
+            patch.setattr(start, lambda *_, **__: nullcontext(spark))
+        yield call
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,13 @@ from ingest.stages import STAGES as ALL_STAGES
 from ingest.store import RunWriter, StoredRun, open_run
 from model.errors import InputsDiffer, UseError
 from tests.support.faults import LARGE, stopping
-from tests.support.ingested import TINY, Store, copied, ingest
+from tests.support.ingested import Store, copied, ingest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("small_inputs"),
+    pytest.mark.timeout(1200),
+]
 
 Record = dict[str, Any]
 STAGES = tuple(stage.name for stage in ALL_STAGES)
@@ -260,7 +264,7 @@ def lab_with_runs(
     lab.take("small", lab.write("small", small(range(3))))
     end = {"format": "vizpub.end/1", "last_interval": 1}
     lab.take("ended", lab.write("ended", [*small(range(2)), end]))
-    lab.take("edges", TINY)
+    copied(stored("tiny"), lab.folder, "edges")
     return lab
 
 

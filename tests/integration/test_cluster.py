@@ -127,6 +127,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     (folder / "conf").mkdir()
     (folder / "conf" / "spark-defaults.conf").write_text(
         f"spark.executor.memory 640m\nspark.executor.extraJavaOptions {QUICK}\n"
+        # To compile plans takes three processes longer than all the work that is in them.
+        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
         # What has no scheme would be looked for elsewhere.
         "spark.hadoop.fs.defaultFS hdfs://127.0.0.1:1\n"
     )

@@ -360,6 +360,7 @@ def test_every_column_of_every_message(spark: SparkSession, world: World) -> Non
         assert len({row[name] for row in found}) > 2, name
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_where_subscriptions_are_unknown(spark: SparkSession, world: World) -> None:
     receptions = [{**row, "interested": None} for row in world.receptions]
     blind = replace(world, subscriptions=None, receptions=receptions)
@@ -370,6 +371,7 @@ def test_where_subscriptions_are_unknown(spark: SparkSession, world: World) -> N
     assert sum(row["receptions"] for row in found) == len(receptions)
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
     silent = replace(world, receptions=[], rejections=[])
     found = measured(spark, silent)
@@ -378,10 +380,12 @@ def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
     assert {row["delivered"] for row in found} == {0, None}
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_where_nothing_was_published(spark: SparkSession) -> None:
     assert measured(spark, World([], [], [], [])) == []
 
 
+@pytest.mark.usefixtures("small_inputs")
 class TestTables:
     """publications and receptions, from what was observed under the source's own names."""
 

@@ -88,13 +88,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path, vizpub_process: Vizpub) -> Vizpub:
+def run(folder: Path, vizpub_here: Vizpub) -> Vizpub:
+    return running(vizpub_here, folder)
+
+
+def running(vizpub: Vizpub, folder: Path) -> Vizpub:
     path = folder / "rings.toml"
     path.write_text(TEXT, "utf-8")
 
     def call(*options: str) -> CompletedProcess[str]:
-        words = ["experiment", "run", str(path), "--out", str(folder / "out"), *options]
-        return vizpub_process(*words)
+        return vizpub("experiment", "run", str(path), "--out", str(folder / "out"), *options)
 
     return call
 
@@ -146,6 +149,13 @@ def test_the_runs_are_in_a_workspace_of_their_own(
 
 
 @pytest.mark.long
+def test_experiment_starts_a_spark_of_its_own(vizpub_process: Vizpub, tmp_path: Path) -> None:
+    alone = running(vizpub_process, tmp_path)()
+    assert alone.returncode == 0, alone.stderr
+    assert "2 of 3 claims met" in alone.stderr
+
+
+@pytest.mark.long
 def test_what_is_there_is_not_made_again(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
@@ -187,11 +197,11 @@ def test_other_parameters_in_the_same_place_are_refused(
 
 
 def test_data_that_is_not_there_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_process: Vizpub
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
     monkeypatch.delenv("VIZPUB_DATA", raising=False)
     words = ["experiment", "run", "table-4.3", "--out", str(tmp_path), "--data", str(tmp_path)]
-    refused = vizpub_process(*words)
+    refused = vizpub_here(*words)
     assert refused.returncode == 2
     assert "skype.avt.gz: availability of Skype super-peers" in refused.stderr
     assert list(tmp_path.iterdir()) == []

@@ -29,6 +29,10 @@ with spark_session(Path(sys.argv[1]), master="local[1]", quick=True) as spark:
     (java,) = (p for p in psutil.Process().children() if p.name() == "java")
     maps = " ".join({m.path for m in java.memory_maps() if m.path.endswith(".jsa")})
     print(count, maps, *java.cmdline(), sep="\\n")
+
+if "again" in sys.argv:  # in the same Java, as a simulation and then the ingest of its runs
+    with spark_session(Path(sys.argv[1]), master="local[1]", quick=True) as spark:
+        assert spark.sparkContext.defaultParallelism == 1
 """
 MADE_S = 600
 
@@ -58,7 +62,7 @@ def test_a_session_starts_whatever_became_of_what_was_kept(tmp_path: Path) -> No
     (tmp_path / "cache").write_text("no directory")
     _, by_spark = session(tmp_path)
     (tmp_path / "cache").unlink()
-    _, directly = session(tmp_path)
+    _, directly = session(tmp_path, "again")
     listing = [word for word in directly if word.startswith("-XX:DumpLoadedClassList=")]
     assert len(listing) == 1
     assert [word for word in directly if word not in listing] == by_spark, "the same command"

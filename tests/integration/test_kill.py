@@ -31,6 +31,7 @@ from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.store import StoredRun, open_run, writing
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
+from tests.support.small import as_of_small
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -53,14 +54,14 @@ class Stop:
     """'kill' everything, 'kill python' alone, 'interrupt' as Ctrl-C does, 'fill' the disk."""
 
 
-KILLS = (
-    Stop("parse", "writing", "kill"),
-    Stop("versions", "written", "kill"),
-)
+KILL = Stop("versions", "written", "kill")
+INTERRUPT = Stop("receptions", "writing", "interrupt")
+FILL = Stop("structure", "begun", "fill")
 OTHERS = (
+    Stop("parse", "writing", "kill"),
     Stop("observe", "committed", "kill python"),
-    Stop("receptions", "writing", "interrupt"),
-    Stop("structure", "begun", "fill"),
+    INTERRUPT,
+    FILL,
     Stop("finish", "committed", "kill"),
 )
 STAGES = (
@@ -111,7 +112,7 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ser
     for stage in STAGES:
         copy = folder / "half" / stage / "runs" / RUN
         keep = partial(shutil.copytree, dst=copy, ignore=shutil.ignore_patterns(LOCK))
-        with stopping(stage, committed=True, look=keep):
+        with as_of_small(spark), stopping(stage, committed=True, look=keep):
             ingested(spark, request)
         before[stage] = point(copy)
         after[stage] = point(folder / "runs" / RUN)
@@ -320,31 +321,32 @@ def check_reached(after: After, stop: Stop) -> None:
 
 
 @pytest.fixture(scope="module")
-def killed_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("killed")
+def killed_in(series: Series, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the stages before that of the kill."""
+    workspace = tmp_path_factory.mktemp("killed")
+    shutil.copytree(series.half(KILL.stage), workspace, dirs_exist_ok=True)
+    return workspace
 
 
 @pytest.fixture(scope="module")
-def killed(killed_in: Path) -> Stopped:
-    return stopped(killed_in, KILLS)
+def killed(killed_in: Path) -> After:
+    return stopped(killed_in, [KILL])[KILL]
 
 
-@pytest.mark.parametrize("stop", KILLS, ids=lambda stop: f"{stop.how}, {stop.stage}")
-def test_a_killed_process_leaves_what_was_committed(killed: Stopped, stop: Stop) -> None:
-    check_reached(killed[stop], stop)
+def test_a_killed_process_leaves_what_was_committed(killed: After) -> None:
+    check_reached(killed, KILL)
 
 
-def test_what_a_killed_process_had_written_is_named_nowhere(killed: Stopped) -> None:
-    written = killed[KILLS[-1]]
-    assert any(name.startswith("links/") for name in written.point.unnamed)
-    assert "links" not in written.point.manifest.tables
+def test_what_a_killed_process_had_written_is_named_nowhere(killed: After) -> None:
+    assert any(name.startswith("links/") for name in killed.point.unnamed)
+    assert "links" not in killed.point.manifest.tables
 
 
 def test_killed_it_goes_on_to_the_run_that_nobody_disturbed(
-    killed: Stopped, killed_in: Path, spark: SparkSession, undisturbed: StoredRun
+    killed: After, killed_in: Path, spark: SparkSession, undisturbed: StoredRun
 ) -> None:
     """The lock of a dead process is in nobody's way."""
-    assert killed[KILLS[-1]].point.locked
+    assert killed.point.locked
     outcome = ingested(spark, IngestRequest(PATHS, RUN, killed_in))
     assert not outcome.already_complete
     check_undisturbed(outcome.run, undisturbed)
@@ -375,12 +377,12 @@ class TestOthers:
         check_reached(of(others, stop), stop)
 
     def test_ctrl_c_is_told_and_lets_the_run_go(self, others: Stopped) -> None:
-        after = others[OTHERS[1]]
+        after = others[INTERRUPT]
         assert "KeyboardInterrupt" in after.text
         assert not after.point.locked
 
     def test_a_full_disk_is_told(self, others: Stopped) -> None:
-        assert "DiskFull: " in of(others, OTHERS[2]).text
+        assert "DiskFull: " in of(others, FILL).text
 
     def test_the_last_start_finds_all_done(
         self, others: Stopped, workspace: Path, undisturbed: StoredRun

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isclose
 from statistics import fmean
@@ -26,6 +27,7 @@ from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from model.tables import table
+from tests.support.small import as_of_small
 
 pytestmark = pytest.mark.spark
 
@@ -524,12 +526,14 @@ def test_the_drawn_runs_have_every_shape(reported: World, traced: World) -> None
     assert {len(graph_of(reported.at_the_end_of(i))) for i in reported.intervals} >= {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("which", ["reported", "traced"])
+@pytest.mark.parametrize(("which", "small"), [("reported", False), ("traced", True)])
 def test_every_column_of_every_interval(
-    spark: SparkSession, which: str, request: pytest.FixtureRequest
+    spark: SparkSession, which: str, small: bool, request: pytest.FixtureRequest
 ) -> None:
+    """With plans for a large run, and with those for a small one."""
     world: World = request.getfixturevalue(which)
-    found = measured(spark, world)
+    with as_of_small(spark) if small else nullcontext():
+        found = measured(spark, world)
     check_world(found, world)
     for rows, meant in (
         (found.peers, METRICS_PEERS),
@@ -540,6 +544,7 @@ def test_every_column_of_every_interval(
             assert len({row[name] for row in rows}) > 1, name
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_of_some_layers(spark: SparkSession, reported: World) -> None:
     structure = only(reported, "presence", "links", "subscriptions")
     world = World(structure.clock, structure.states, {**structure.tables, "dangling_links": []})
@@ -552,6 +557,7 @@ def test_of_some_layers(spark: SparkSession, reported: World) -> None:
     )
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_where_only_the_structure_is_known(spark: SparkSession, reported: World) -> None:
     world = only(reported, *STRUCTURE_ONLY)
     found = measured(spark, world)
@@ -559,6 +565,7 @@ def test_where_only_the_structure_is_known(spark: SparkSession, reported: World)
     assert found.topics == []
 
 
+@pytest.mark.usefixtures("small_inputs")
 def test_where_only_messages_are_known(spark: SparkSession, traced: World) -> None:
     world = only(traced, "publications", "receptions", "rejections")
     blind = [{**row, "interested": None} for row in world.tables["receptions"]]

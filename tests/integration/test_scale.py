@@ -5,8 +5,6 @@ one of a large input, which is committed stage by stage.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,10 @@ from pyspark.sql import SparkSession
 from ingest import scale
 from ingest.job import Job
 from ingest.manifest import FILE, read_manifest
-from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
 from ingest.stages import STAGES
-from ingest.store import RunWriter, StoredRun, writing
+from ingest.store import RunWriter, StoredRun
 from tests.support.faults import LARGE, Stopped
+from tests.support.ingested import copied, ingest
 
 pytestmark = pytest.mark.spark
 
@@ -52,6 +50,10 @@ def reports(folder: Path, intervals: range) -> Path:
     return path
 
 
+SIZE_OF_EDGES = 3 * 3
+"""Peers × intervals."""
+
+
 def edges(folder: Path) -> Path:
     path = folder / "edges.csv"
     path.write_text("interval,src,dst\n0,a,b\n0,b,c\n1,a,b\n2,c,a\n2,never mind\n")
@@ -65,21 +67,60 @@ class Runs:
     spark: SparkSession
     folder: Path
 
-    def ingest(self, run: str, *paths: Path, append: bool = False) -> IngestOutcome:
-        request = IngestRequest(tuple(map(str, paths)), run, self.folder, append=append)
-        with writing(self.folder, run) as writer:
-            return ingest_in(self.spark, writer, request)
+    def ingest(self, run: str, *paths: Path, append: bool = False) -> StoredRun:
+        return ingest(self.spark, self.folder, run, *paths, append=append).run
 
 
-@pytest.fixture
-def runs(spark: SparkSession, tmp_path: Path) -> Runs:
-    return Runs(spark, tmp_path)
+@pytest.fixture(scope="module")
+def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(spark, tmp_path_factory.mktemp("scale"))
 
 
-@pytest.fixture
-def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets up to how many bytes an input is small."""
-    return lambda size: monkeypatch.setattr(scale, "SMALL_INPUT", size)
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("inputs")
+    gossipsub = ROOT / "examples/gossipsub"
+    return {
+        "gossipsub": gossipsub,
+        "libp2p": sorted(gossipsub.glob("*.ndjson.gz"))[0],
+        "edges": edges(folder),
+        "reports": reports(folder, range(4)),
+        "later": reports(folder, range(4, 6)),
+    }
+
+
+@dataclass(frozen=True)
+class Small:
+    """A run that was handed on in memory, and the jobs that Spark ran for it."""
+
+    run: StoredRun
+    jobs: int
+    outside: int
+    """Those that belong to no query: as when it opens files to see what columns they have."""
+
+
+def counted(runs: Runs, run: str, *paths: Path, append: bool = False) -> Small:
+    context = runs.spark.sparkContext._jsc.sc()
+    queries = runs.spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
+    first = context.dagScheduler().numTotalJobs()
+    made = runs.ingest(run, *paths, append=append)
+    context.listenerBus().waitUntilEmpty()
+    last, found = context.dagScheduler().numTotalJobs(), queries.executionsList()
+    keys = (found.apply(i).jobs().keySet().mkString(" ") for i in range(found.size()))
+    of_queries = {int(job) for told in keys for job in told.split()}
+    return Small(made, last - first, len(set(range(first, last)) - of_queries))
+
+
+@pytest.fixture(scope="module")
+def small(runs: Runs, inputs: dict[str, Path]) -> dict[str, Small]:
+    """Runs of the inputs; `grown` is one of reports that later ones were appended to."""
+    found = {name: counted(runs, name, inputs[name]) for name in ("gossipsub", "reports")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ingest.job.SMALL_RUN", SIZE_OF_EDGES)
+        found["edges"] = counted(runs, "edges", inputs["edges"])
+    copied(found["reports"].run, runs.folder, "grown")
+    both = inputs["reports"], inputs["later"]
+    return found | {"grown": counted(runs, "grown", *both, append=True)}
 
 
 def tables(run: StoredRun) -> dict[str, list[str]]:
@@ -94,27 +135,18 @@ def facts(run: StoredRun) -> tuple[object, ...]:
     return told.clock, told.unknown, told.notes, told.engines, told.stages, sorted(told.carry)
 
 
-def gossipsub(folder: Path) -> Path:
-    del folder
-    return sorted((ROOT / "examples/gossipsub").glob("*.ndjson.gz"))[0]
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        edges,
-        pytest.param(gossipsub, marks=pytest.mark.long),
-        pytest.param(lambda folder: reports(folder, range(4)), marks=pytest.mark.long),
-    ],
-    ids=["edges", "libp2p", "reports"],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["edges", "libp2p", "reports"])
 def test_run_is_the_same_in_memory_and_stage_by_stage(
-    runs: Runs, limit: Callable[[int], None], tmp_path: Path, made: Callable[[Path], Path]
+    runs: Runs, inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    path = made(tmp_path)
-    small = runs.ingest("small", path).run
-    limit(LARGE)
-    large = runs.ingest("large", path).run
+    small = runs.ingest(f"{name}-small", inputs[name])
+    monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
+    large = runs.ingest(f"{name}-large", inputs[name])
+    check_same(small, large)
+
+
+def check_same(small: StoredRun, large: StoredRun) -> None:
     assert facts(small) == facts(large)
     assert tables(small) == tables(large)
     assert sum(small.rows(name) for name in small.manifest.tables) > 0
@@ -122,34 +154,35 @@ def test_run_is_the_same_in_memory_and_stage_by_stage(
 
 
 def test_append_is_the_same_in_memory_and_stage_by_stage(
-    runs: Runs, limit: Callable[[int], None], tmp_path: Path
+    runs: Runs,
+    inputs: dict[str, Path],
+    small: dict[str, Small],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first, second = reports(tmp_path, range(4)), reports(tmp_path, range(4, 6))
-    runs.ingest("small", first)
-    small = runs.ingest("small", first, second, append=True).run
-    whole = runs.ingest("whole", first, second).run
-    limit(LARGE)
-    runs.ingest("large", first)
-    large = runs.ingest("large", first, second, append=True).run
-    assert facts(small) == facts(large)
-    assert tables(small) == tables(large) == tables(whole)
+    grown, both = small["grown"].run, (inputs["reports"], inputs["later"])
+    whole = runs.ingest("whole", *both)
+    copied(small["reports"].run, runs.folder, "large")
+    monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
+    large = runs.ingest("large", *both, append=True)
+    assert facts(grown) == facts(large)
+    assert tables(grown) == tables(large) == tables(whole)
 
 
 def test_small_input_of_a_large_run_is_made_stage_by_stage(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runs: Runs,
+    inputs: dict[str, Path],
+    small: dict[str, Small],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = reports(tmp_path, range(4))
-    monkeypatch.setattr("ingest.job.SMALL_RUN", 6 * 4)
-    small = runs.ingest("small", path).run
     committed: list[tuple[str, ...]] = []
     commit = RunWriter.commit
     monkeypatch.setattr(
         RunWriter, "commit", lambda w, m: (committed.append(m.stages), commit(w, m))[1]
     )
-    monkeypatch.setattr("ingest.job.SMALL_RUN", 6 * 4 - 1)
-    large = runs.ingest("large", path).run
+    monkeypatch.setattr("ingest.job.SMALL_RUN", SIZE_OF_EDGES - 1)
+    large = runs.ingest("outgrown", inputs["edges"])
     assert [stages[-1] for stages in committed] == list(large.manifest.stages)
-    assert tables(small) == tables(large)
+    check_same(small["edges"].run, large)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +194,14 @@ def test_small_input_of_a_large_run_is_made_stage_by_stage(
     ],
 )
 def test_small_run_that_was_stopped_begins_again(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stage: str
+    runs: Runs,
+    inputs: dict[str, Path],
+    small: dict[str, Small],
+    monkeypatch: pytest.MonkeyPatch,
+    stage: str,
 ) -> None:
-    path = reports(tmp_path, range(4))
-    directory = runs.folder / "runs" / "small"
+    name, path = f"stopped-{stage}", inputs["edges"]
+    directory = runs.folder / "runs" / name
 
     def stop(job: Job) -> None:
         raise Stopped
@@ -173,47 +210,19 @@ def test_small_run_that_was_stopped_begins_again(
     with monkeypatch.context() as patch:
         patch.setattr("ingest.pipeline.STAGES", stopping)
         with pytest.raises(Stopped):
-            runs.ingest("small", path)
+            runs.ingest(name, path)
     assert read_manifest(directory).stages == ()
-    run = runs.ingest("small", path).run
+    run = runs.ingest(name, path)
     assert run.manifest.complete
     named = run.manifest.directories
     files = {str(f.relative_to(directory).parent) for f in directory.rglob("*.parquet")}
     assert files == named
-    assert tables(run) == tables(runs.ingest("other", path).run)
+    assert tables(run) == tables(small["edges"].run)
     assert (directory / FILE).is_file()
 
 
-@contextmanager
-def counted(spark: SparkSession) -> Iterator[dict[str, int]]:
-    """Jobs that Spark runs in the block, and those of them that belong to no query: as when it
-    opens files to see what columns they have.
-    """
-    context = spark.sparkContext._jsc.sc()
-    queries = spark._jsparkSession.sharedState().statusStore()  # type: ignore[attr-defined]
-    first, counts = context.dagScheduler().numTotalJobs(), {}
-    yield counts
-    context.listenerBus().waitUntilEmpty()
-    last, found = context.dagScheduler().numTotalJobs(), queries.executionsList()
-    keys = (found.apply(i).jobs().keySet().mkString(" ") for i in range(found.size()))
-    of_queries = {int(job) for told in keys for job in told.split()}
-    counts |= {"jobs": last - first, "outside": len(set(range(first, last)) - of_queries)}
-
-
-def test_small_ingests_take_few_jobs_and_infer_no_schema(
-    runs: Runs, spark: SparkSession, tmp_path: Path
-) -> None:
-    first, second = reports(tmp_path, range(4)), reports(tmp_path, range(4, 6))
-    found = {}
-    for name, paths in {
-        "gossipsub": [ROOT / "examples/gossipsub"],
-        "edges": [edges(tmp_path)],
-        "reports": [first],
-    }.items():
-        with counted(spark) as found[name]:
-            runs.ingest(name, *paths)
-    with counted(spark) as found["append"]:
-        runs.ingest("reports", first, second, append=True)
-    print(found)
-    assert {name: counts["outside"] for name, counts in found.items()} == dict.fromkeys(found, 0)
-    assert {name: counts["jobs"] for name, counts in found.items() if counts["jobs"] > 40} == {}
+def test_small_ingests_take_few_jobs_and_infer_no_schema(small: dict[str, Small]) -> None:
+    jobs = {name: made.jobs for name, made in small.items()}
+    print(jobs)
+    assert {name: made.outside for name, made in small.items()} == dict.fromkeys(small, 0)
+    assert {name: count for name, count in jobs.items() if not 0 < count <= 40} == {}

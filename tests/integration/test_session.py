@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -25,10 +25,7 @@ import pytest
 from ingest.manifest import FILE
 from ingest.staying import FOLDER
 from ingest.store import StoredRun, open_run
-from tests.support.ingested import TINY, ingest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.support.ingested import TINY, Store
 
 pytestmark = pytest.mark.spark
 
@@ -42,9 +39,25 @@ SUM = sum(range(1000))
 
 
 def main(scratch: str, does: str, file: str = "") -> None:
+    if does == "ask":
+        print(json.dumps({"refused": refusal(Path(scratch))}))
+    else:
+        use(Path(scratch), does, file)
+
+
+def refusal(scratch: Path) -> str:
+    """Why there is no session for this process."""
+    from ingest.staying import NotUsed, lease
+
+    with pytest.raises(NotUsed) as told:
+        lease(scratch)
+    return str(told.value)
+
+
+def use(scratch: Path, does: str, file: str) -> None:
     from ingest.warm import warm_session
 
-    with warm_session(Path(scratch), quick=True) as spark:
+    with warm_session(scratch, quick=True) as spark:
         told = {
             "sum": spark.range(1000).selectExpr("sum(id)").first()[0],
             "kept": len(spark.sparkContext._jsc.getPersistentRDDs()),
@@ -172,17 +185,14 @@ def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-def test_an_ingest_gives_the_same_run_in_it(
-    session: Session, spark: SparkSession, tiny: Path, tmp_path: Path
-) -> None:
+def test_an_ingest_gives_the_same_run_in_it(session: Session, tiny: Path, stored: Store) -> None:
     before = session.status()["commands"]
     # From another directory than that in which it was started.
     done = session.vizpub("ingest", tiny.name, "--run", "in-it", "--no-load", cwd=tiny.parent)
     assert (done.returncode, "not used" in done.stderr) == (0, False), done.stderr
     assert session.status()["commands"] == before + 1
 
-    ingest(spark, tmp_path / "elsewhere", "alone", tiny)
-    run, other = open_run(session.workspace, "in-it"), open_run(tmp_path / "elsewhere", "alone")
+    run, other = open_run(session.workspace, "in-it"), stored("tiny")
     assert set(run.manifest.tables) == set(other.manifest.tables)
     for name in other.manifest.tables:
         assert contents(run, name) == contents(other, name), name
@@ -203,6 +213,7 @@ def test_commands_find_nothing_of_one_another(session: Session) -> None:
     assert [session.done("leave")[0] for _ in range(2)] == [clean, clean]
 
 
+@pytest.mark.long
 def test_one_uses_it_at_a_time_and_the_other_starts_its_own(
     session: Session, tmp_path: Path
 ) -> None:
@@ -216,8 +227,12 @@ def test_one_uses_it_at_a_time_and_the_other_starts_its_own(
 
 
 def test_a_command_that_is_killed_leaves_it_as_it_was(session: Session, tmp_path: Path) -> None:
+    """Until then it is nobody else's."""
     pid = session.status()["pid"]
     with session.hanging(tmp_path / "begun") as child:
+        status, (refused, _) = session.status(), session.done("ask")
+        assert (status["state"], status["used_by"]) == ("in use", child.pid)
+        assert f"process {child.pid} uses it" in refused["refused"]
         child.send_signal(signal.SIGKILL)
     wait_until(lambda: session.status()["state"] == "running")
     found, said = session.done("leave")
@@ -236,16 +251,16 @@ def test_nothing_secret_is_in_a_file_or_an_argument(session: Session) -> None:
     assert {c.laddr.ip.removeprefix("::ffff:") for c in listening} == {"127.0.0.1"}
 
 
-def test_java_ends_with_a_killed_holder(tmp_path: Path) -> None:
-    with started(tmp_path / "ws") as session:
-        processes = session.processes()
-        processes[0].kill()
-        assert all_end(processes)
-        assert (session.scratch / FOLDER / "socket").exists()
-        assert session.status()["state"] == "absent"
-        stopped = session.vizpub("session", "stop")
-        assert (stopped.returncode, stopped.stdout) == (0, "")
-        assert "no session was running" in stopped.stderr
+def test_java_ends_with_a_killed_holder(session: Session) -> None:
+    """The last test of the module's session."""
+    processes = session.processes()
+    processes[0].kill()
+    assert all_end(processes)
+    assert (session.scratch / FOLDER / "socket").exists()
+    assert session.status()["state"] == "absent"
+    stopped = session.vizpub("session", "stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "")
+    assert "no session was running" in stopped.stderr
 
 
 @pytest.mark.long

@@ -27,15 +27,21 @@ def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> s
     return "flood.py:Flood"
 
 
+@pytest.fixture(params=["here", pytest.param("process", marks=pytest.mark.long)])
+def vizpub(request: pytest.FixtureRequest) -> Vizpub:
+    found: Vizpub = request.getfixturevalue(f"vizpub_{request.param}")
+    return found
+
+
 def test_runs_are_spread_over_tasks_and_ingested(
-    flood: str, tmp_path: Path, vizpub_process: Vizpub
+    flood: str, tmp_path: Path, vizpub: Vizpub
 ) -> None:
     """Each run is, byte for byte, the one that its seed gives alone."""
     line = (
         f"simulate {flood} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2 "
         "--out both --ingest study --no-load"
     )
-    result = vizpub_process(*shlex.split(line))
+    result = vizpub(*shlex.split(line))
     assert result.returncode == 0, result.stderr
     for seed in (3, 4):
         plan = planned(flood, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
@@ -50,7 +56,7 @@ def test_runs_are_spread_over_tasks_and_ingested(
     assert (facts.protocol, facts.seed) == ("flood", 3)
 
     line = f"simulate {flood} --peers 21 --seed 3 --runs 2 --out others --ingest study --no-load"
-    refused = vizpub_process(*shlex.split(line))
+    refused = vizpub(*shlex.split(line))
     assert refused.returncode == 2
     assert "run 'study-3' exists and was made from something else" in refused.stderr
     assert not Path("others").exists(), "what cannot be ingested is not simulated"

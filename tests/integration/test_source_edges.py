@@ -20,7 +20,7 @@ from model.clock import OPEN, Clock
 from model.errors import InputError
 from model.tables import QUARANTINE
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Edges()
 

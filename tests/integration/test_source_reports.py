@@ -19,7 +19,7 @@ from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
 from tests.support.staged import Cases, Staged, Taken, parsed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 Record = dict[str, Any]
 SEED = 20_14

@@ -21,7 +21,7 @@ from model.clock import Clock
 from model.errors import InputError
 from tests.support.staged import Cases, parsed, refused
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 Record = dict[str, Any]
 Rows = list[tuple[Any, ...]]

@@ -26,7 +26,7 @@ from model.errors import InputError, UnknownName, UseError
 from tests.support.ingested import Store
 from tests.support.staged import Cases, Staged, Taken, parsed, refused
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 DEMO = Path(__file__).parents[1] / "data/vizpub"
 BIG = "170141183460469231731687303715884105727"

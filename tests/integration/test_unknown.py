@@ -14,7 +14,7 @@ from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topic
 from model.clock import OPEN, Clock
 from model.tables import table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 CLOCK = Clock(1, None, 0, 1)
 Row = dict[str, Any]

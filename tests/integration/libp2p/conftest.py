@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.compressed import Content
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.libp2p import Libp2p
+from tests.support.small import as_of_small
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
 TABLES = (
@@ -109,10 +110,11 @@ def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ing
         tables: Sequence[str] = TABLES,
     ) -> Trace:
         source, options = Libp2p(), options or SourceOptions()
-        parsed = staged(tuple(paths))
-        description = source.describe(parsed, options)
-        observed = source.observe(parsed, description, options)
-        found = {name: rows(getattr(observed, name)) for name in tables}
+        with as_of_small(spark):
+            parsed = staged(tuple(paths))
+            description = source.describe(parsed, options)
+            observed = source.observe(parsed, description, options)
+            found = {name: rows(getattr(observed, name)) for name in tables}
         return Trace(parsed, description, observed, **found)
 
     return run

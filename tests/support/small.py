@@ -1,0 +1,25 @@
+"""Plans as plain as those of a small ingest: Spark's others cost a test more than all of its work.
+
+That both say the same is held by tests/integration/test_scale.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ingest.scale import restore, tune
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def as_of_small(spark: SparkSession) -> Iterator[None]:
+    """In the block the session is told what an ingest tells it of a small input."""
+    before = tune(spark, small=True)
+    try:
+        yield
+    finally:
+        restore(spark, before)
