@@ -31,12 +31,16 @@ images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs 
 # A container holds the jars that `make test` runs on, so of the graph's tests it gets every load,
 # and what its settings, its Java and its memory could change.
 SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
-	schema.py::test_the_schema_is_there_and_again_is_no_harm \
-	queries.py::test_columns_are_those_of_the_header queries.py::test_the_limit_of_rows_is_told \
-	queries.py::test_shortest_paths queries.py::test_runs_are_told_apart \
-	questions.py::test_k_shortest_paths questions_of_runs.py::test_what_is_reachable_over_time \
-	free_text.py::test_what_reads_is_answered_however_it_is_dressed \
-	free_text.py::test_it_ends_in_time free_text.py::test_it_ends_at_the_limit_of_rows)
+	schema.py::test_schema_is_created_and_can_be_created_again \
+	queries.py::test_answer_columns_equal_the_header_of_the_query \
+	queries.py::test_row_limit_cuts_the_answer_and_sets_more \
+	queries.py::test_shortest_paths_equal_networkx \
+	queries.py::test_runs_of_similar_names_are_told_apart \
+	questions.py::test_k_shortest_paths_equal_networkx_in_length \
+	questions_of_runs.py::test_peers_reachable_over_time_equal_networkx \
+	free_text.py::test_reading_statement_of_unusual_form_is_answered \
+	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
+	free_text.py::test_statement_ends_at_the_limit_of_rows)
 
 # Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)

@@ -94,13 +94,13 @@ def truth(libp2p_small: Path) -> dict[str, Any]:
     return found
 
 
-def test_it_finds_what_it_needs(vizpub: Project) -> None:
+def test_doctor_passes_in_the_application_image(vizpub: Project) -> None:
     done = vizpub("doctor")
     assert done.returncode == 0, done.stderr
     assert "vizpub can be used" in done.stderr
 
 
-def test_what_was_loaded_is_what_was_recorded(loaded: Graph, truth: dict[str, Any]) -> None:
+def test_loaded_counts_equal_the_recorded_truth(loaded: Graph, truth: dict[str, Any]) -> None:
     counted = {
         "nodes": "MATCH (p:Peer {run: $run}) RETURN count(p)",
         "messages": "MATCH (m:Message {run: $run}) RETURN count(m)",
@@ -114,7 +114,9 @@ def test_what_was_loaded_is_what_was_recorded(loaded: Graph, truth: dict[str, An
 
 
 @pytest.mark.parametrize("which", [0, 4])
-def test_the_meshes_are_those_recorded(loaded: Graph, truth: dict[str, Any], which: int) -> None:
+def test_mesh_links_at_a_snapshot_equal_the_recorded(
+    loaded: Graph, truth: dict[str, Any], which: int
+) -> None:
     snapshot = truth["snapshots"][which]
     peers = {node["idx"]: node["peer_id"] for node in truth["nodes"]}
     expected = {
@@ -131,7 +133,7 @@ def test_the_meshes_are_those_recorded(loaded: Graph, truth: dict[str, Any], whi
     assert found == expected
 
 
-def test_the_secret_is_not_told(vizpub: Project) -> None:
+def test_password_is_absent_from_the_output_of_refused_load(vizpub: Project) -> None:
     """Not by a command that is refused, whatever it prints."""
     told = ["-e", "NEO4J_AUTH_FILE=", "-e", f"NEO4J_PASSWORD=not {WORD}"]
     wrong = vizpub.run("run", "--rm", *told, "vizpub", "--debug", "query", "runs")

@@ -57,7 +57,9 @@ def tools() -> list[str]:
     return docker("ps", "--all", "--quiet", "--filter", "label=vizpub.tool").split()
 
 
-def test_it_is_filled_and_moved(place: Container, tmp_path: Path) -> None:
+def test_container_is_imported_dumped_and_restored_unchanged(
+    place: Container, tmp_path: Path
+) -> None:
     """Imported, the same as by transactions; dumped, emptied and restored, the same again, by way
     of a local server.
     """
@@ -93,7 +95,7 @@ def test_it_is_filled_and_moved(place: Container, tmp_path: Path) -> None:
     assert not tools()
 
 
-def test_a_container_that_is_not_the_server_is_refused(place: Container) -> None:
+def test_container_other_than_the_server_is_refused(place: Container) -> None:
     other = docker("create", "--volume=/data", NEO4J).strip()
     try:
         wrong = Container(other, place.start())
@@ -106,6 +108,6 @@ def test_a_container_that_is_not_the_server_is_refused(place: Container) -> None
 
 
 @pytest.mark.usefixtures("name")
-def test_a_name_that_docker_does_not_know() -> None:
+def test_container_name_unknown_to_docker_is_refused() -> None:
     with pytest.raises(UseError, match="No such container"):
         Container("nobody", connection_at("7687")).start()

@@ -32,7 +32,7 @@ def run_in(container: DockerContainer, *words: str) -> str:
     return done.output.decode()
 
 
-def test_it_is_set_like_the_local_server(server: DockerContainer) -> None:
+def test_image_settings_equal_those_of_the_local_server(server: DockerContainer) -> None:
     wanted = settings(PROFILES["test"]) | {"db.lock.acquisition.timeout": "7s"}
     conf = run_in(server, "cat", "/var/lib/neo4j/conf/neo4j.conf").splitlines()
     found = dict(line.split("=", 1) for line in conf)
@@ -40,7 +40,7 @@ def test_it_is_set_like_the_local_server(server: DockerContainer) -> None:
     assert len(found) == len(conf), "Neo4j does not start with a setting that is said twice"
 
 
-def test_a_setting_of_the_environment_holds(server: DockerContainer) -> None:
+def test_setting_from_the_environment_takes_effect(server: DockerContainer) -> None:
     with connect(answering(server, SECRET)) as driver:
         shown = driver.execute_query(
             "SHOW SETTINGS 'db.lock.acquisition.timeout' YIELD value", database_="neo4j"
@@ -48,12 +48,12 @@ def test_a_setting_of_the_environment_holds(server: DockerContainer) -> None:
     assert shown.records[0]["value"] == "7s"
 
 
-def test_its_processes_are_not_roots(server: DockerContainer) -> None:
+def test_server_process_runs_as_user_7474(server: DockerContainer) -> None:
     assert run_in(server, "id", "-u").strip() == "7474"
     assert run_in(server, "stat", "-c", "%u", "/proc/1").strip() == "7474"
 
 
-def test_nobody_sees_the_secret_of_a_file(server: DockerContainer) -> None:
+def test_password_from_a_file_is_shown_nowhere(server: DockerContainer) -> None:
     attributes = server.get_wrapped_container().attrs
     assert "NEO4J_AUTH_FILE" in str(attributes)
     assert WORD not in json.dumps(attributes)
@@ -62,15 +62,15 @@ def test_nobody_sees_the_secret_of_a_file(server: DockerContainer) -> None:
     assert WORD not in logs(server)
 
 
-def test_the_health_check_finds_it_well(server: DockerContainer) -> None:
+def test_health_check_passes_on_a_running_server(server: DockerContainer) -> None:
     run_in(server, "healthy")
 
 
-def test_the_administration_tool_is_there(server: DockerContainer) -> None:
+def test_neo4j_admin_is_installed_in_the_image(server: DockerContainer) -> None:
     assert run_in(server, "neo4j-admin", "--version").startswith("5.26.")
 
 
-def test_it_keeps_data_stops_tidily_and_lends_its_volume(server: DockerContainer) -> None:
+def test_server_stops_cleanly_keeps_data_and_shares_its_volume(server: DockerContainer) -> None:
     with connect(answering(server, SECRET)) as driver:
         driver.execute_query("CREATE (:Kept {of: 'before'})", database_="neo4j")
     wrapped = server.get_wrapped_container()
@@ -101,13 +101,15 @@ def admin(server: DockerContainer, *words: str) -> str:
     ],
     ids=str,
 )
-def test_it_tells_what_is_wrong_with_a_password(auth: dict[str, str], told: str) -> None:
+def test_server_with_a_wrong_password_setting_exits_with_reason(
+    auth: dict[str, str], told: str
+) -> None:
     with started(neo4j(**auth)) as container:
         assert container.wait() != 0
         assert told in logs(container)
 
 
-def test_a_load_survives_its_container(server: DockerContainer) -> None:
+def test_load_resumes_after_its_container_is_killed(server: DockerContainer) -> None:
     history = replace(random_history(71, name="killed", peers=60, intervals=30), batch=20)
     wrapped = server.get_wrapped_container()
     killer = Killer(wrapped.kill, "load links", after=0.05)

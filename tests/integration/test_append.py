@@ -202,7 +202,7 @@ def parts_of(lab: Lab, *cuts: int) -> list[Path]:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_it_ends_as_one_ingest_of_all(lab: Lab) -> None:
+def test_appended_run_equals_one_ingest_of_all(lab: Lab) -> None:
     parts = parts_of(lab, 2, 6)
     for part in parts:
         lab.ingest("grown", part, append=True, gap_tolerance=2)
@@ -226,7 +226,7 @@ def stopped(
     return lab, before, [first, rest]
 
 
-def test_stopped_it_goes_on_with_the_same_files_alone(
+def test_stopped_append_refuses_other_files(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
     lab, before, _ = stopped
@@ -235,7 +235,7 @@ def test_stopped_it_goes_on_with_the_same_files_alone(
     same_tables(lab.run("grown"), before)
 
 
-def test_stopped_again_and_again_it_ends_as_one_ingest_of_all(
+def test_append_stopped_in_many_stages_equals_one_ingest(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
     lab, before, (first, rest) = stopped
@@ -281,7 +281,7 @@ def everything(run: StoredRun) -> dict[str, int]:
         ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "hides loss"),
     ],
 )
-def test_what_does_not_follow_is_refused(
+def test_append_of_input_that_does_not_follow_is_refused(
     lab_with_runs: Lab, records: list[Record], said: str
 ) -> None:
     before = everything(lab_with_runs.run("small"))
@@ -299,7 +299,9 @@ def test_what_does_not_follow_is_refused(
         ("early", "an earlier version made it"),
     ],
 )
-def test_not_every_run_can_grow(lab_with_runs: Lab, run: str, said: str) -> None:
+def test_append_to_a_run_that_cannot_grow_is_refused(
+    lab_with_runs: Lab, run: str, said: str
+) -> None:
     lab = lab_with_runs
     if run == "early":
         early = copied(lab.run("small"), lab.folder, "early")
@@ -311,7 +313,7 @@ def test_not_every_run_can_grow(lab_with_runs: Lab, run: str, said: str) -> None
         lab.ingest(run, later, append=True)
 
 
-def test_other_choices_are_named(lab_with_runs: Lab) -> None:
+def test_append_with_other_options_is_refused_by_name(lab_with_runs: Lab) -> None:
     later = lab_with_runs.write("later", small([3]))
     with pytest.raises(InputsDiffer, match="gap_tolerance: 0 then, 2 now"):
         lab_with_runs.ingest("small", later, append=True, gap_tolerance=2)
@@ -319,12 +321,12 @@ def test_other_choices_are_named(lab_with_runs: Lab) -> None:
         lab_with_runs.ingest("small", later)
 
 
-def test_a_run_cannot_grow_and_be_made_anew(tmp_path: Path) -> None:
+def test_append_together_with_replace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UseError, match="give one of them"):
         IngestRequest((), "lab", tmp_path, append=True, replace=True)
 
 
-def test_half_a_run_is_not_forgotten(lab_with_runs: Lab) -> None:
+def test_append_to_an_unfinished_run_is_refused(lab_with_runs: Lab) -> None:
     lab = lab_with_runs
     half = replace(lab.run("small").manifest, name="half", state="ingesting")
     (lab.folder / "runs/half").mkdir()
@@ -333,12 +335,14 @@ def test_half_a_run_is_not_forgotten(lab_with_runs: Lab) -> None:
         lab.ingest("half", lab.write("later", small([3])), append=True)
 
 
-def test_where_there_is_nothing_new(lab_with_runs: Lab) -> None:
+def test_append_without_new_input_is_already_complete(lab_with_runs: Lab) -> None:
     outcome = lab_with_runs.ingest("small", lab_with_runs.folder / "small.ndjson", append=True)
     assert outcome.already_complete
 
 
-def test_it_costs_what_is_new(lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_append_measures_and_writes_only_new_intervals(
+    lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing that is settled is measured or written again; a folder is named as a whole."""
     measured: list[int] = []
     lab = lab_with_runs

@@ -112,14 +112,14 @@ def overlay(shell: Shell, interval: int) -> nx.DiGraph:
 
 
 @pytest.mark.long
-def test_the_same_ingest_again_says_so(vizpub: Shell, libp2p_small: Path) -> None:
+def test_repeated_ingest_says_the_run_is_complete(vizpub: Shell, libp2p_small: Path) -> None:
     again = vizpub("ingest", str(libp2p_small / "json"), "--run", RUN)
     assert again.code == 0, again.err
     assert f"run '{RUN}' is already complete" in again.err
     assert f"run '{RUN}' was in Neo4j" in again.err
 
 
-def test_a_bad_record_fails_a_strict_ingest_in_the_end(vizpub: Shell, tmp_path: Path) -> None:
+def test_bad_record_makes_a_strict_ingest_exit_with_1(vizpub: Shell, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("interval,src,dst\n0,a,b\n1,b\n1,b,c\n")
     ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
@@ -132,7 +132,7 @@ def test_a_bad_record_fails_a_strict_ingest_in_the_end(vizpub: Shell, tmp_path: 
     assert [path for path in scratch.rglob("*") if path.is_file()] == [], "Spark left something"
 
 
-def test_a_path_is_a_shortest_one(vizpub: Shell) -> None:
+def test_path_command_equals_networkx(vizpub: Shell) -> None:
     graph = overlay(vizpub, 50)
     ends = sorted(graph)[0], sorted(graph)[-1]
     (found,) = vizpub("path", RUN, *ends, "--at", "50", "--format", "json").json()
@@ -143,7 +143,7 @@ def test_a_path_is_a_shortest_one(vizpub: Shell) -> None:
     assert [line.split()[-1] for line in table[2:]] == found["peers"]
 
 
-def test_a_time_and_its_interval_are_the_same_overlay(vizpub: Shell) -> None:
+def test_overlay_at_a_time_is_that_of_its_interval(vizpub: Shell) -> None:
     query = ("query", "overlay-at", RUN, "--format", "json", "-p")
     graph = overlay(vizpub, 50)
     rows = vizpub(*query, "at=50").json()
@@ -151,7 +151,7 @@ def test_a_time_and_its_interval_are_the_same_overlay(vizpub: Shell) -> None:
     assert vizpub(*query, "at=50.999999s").json() == rows
 
 
-def test_a_topic_is_its_subscribers(vizpub: Shell) -> None:
+def test_topic_command_equals_links_among_subscribers(vizpub: Shell) -> None:
     rows = vizpub("topic", RUN, "alerts", "--at", "50", "--format", "json").json()
     peers, links = snapshot(vizpub.run, vizpub.run.clock.sampling_tick(50), "alerts")
     inside = links.filter(links["inside"])
@@ -161,7 +161,7 @@ def test_a_topic_is_its_subscribers(vizpub: Shell) -> None:
     assert {row["src"] for row in rows} <= set(peers["peer_name"].to_pylist())
 
 
-def test_a_tree_has_every_reception(vizpub: Shell) -> None:
+def test_tree_command_shows_all_receptions(vizpub: Shell) -> None:
     message = vizpub.run.metrics("messages").to_pylist()[0]
     name = str(message["message_name"])
     rows = vizpub("tree", RUN, name, "--format", "jsonl").out.splitlines()
@@ -171,7 +171,7 @@ def test_a_tree_has_every_reception(vizpub: Shell) -> None:
     assert drawn[2].startswith(str(message["publisher_name"]))
 
 
-def test_a_question_of_ones_own(vizpub: Shell) -> None:
+def test_cypher_command_answers_text_and_standard_input(vizpub: Shell) -> None:
     text = "MATCH (p:Peer {run: $run}) RETURN p.name AS name ORDER BY name"
     rows = vizpub("cypher", text, "-p", f"run={RUN}", "--format", "json").json()
     assert [row["name"] for row in rows] == sorted(vizpub.run.peers)
@@ -207,14 +207,16 @@ ENDLESS = (
         (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),
     ],
 )  # fmt: skip
-def test_a_wrong_question_is_wrong_use(vizpub: Shell, words: tuple[str, ...], why: str) -> None:
+def test_wrong_query_exits_with_code_2_and_the_reason(
+    vizpub: Shell, words: tuple[str, ...], why: str
+) -> None:
     answer = vizpub(*words)
     assert (answer.code, answer.out) == (2, ""), answer.err
     assert why in answer.err
     assert "Traceback" not in answer.err
 
 
-def test_a_gexf_file_is_whole_and_has_the_metrics(vizpub: Shell, tmp_path: Path) -> None:
+def test_gexf_export_is_valid_with_chosen_attributes(vizpub: Shell, tmp_path: Path) -> None:
     file = tmp_path / "all.gexf"
     assert vizpub("export", "gexf", RUN, "-o", str(file), "--attributes", "degree").code == 0
     assert vizpub("export", "check", str(file)).code == 0
@@ -224,7 +226,7 @@ def test_a_gexf_file_is_whole_and_has_the_metrics(vizpub: Shell, tmp_path: Path)
     assert 'title="betweenness"' not in text
 
 
-def test_a_gexf_file_into_a_pipe_leaves_the_pipe(vizpub: Shell, tmp_path: Path) -> None:
+def test_gexf_export_writes_into_a_pipe_and_leaves_it(vizpub: Shell, tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe.gexf")
     with ThreadPoolExecutor() as pool:
         read = pool.submit(pipe.read_text, "utf-8")
@@ -236,7 +238,7 @@ def test_a_gexf_file_into_a_pipe_leaves_the_pipe(vizpub: Shell, tmp_path: Path) 
     assert vizpub(*window).out == vizpub(*window, "-o", "-").out == read.result()
 
 
-def test_a_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> None:
+def test_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> None:
     file = tmp_path / "part.gexf"
     vizpub("export", "gexf", RUN, "--from", "50", "--to", "52", "-o", str(file))
     file.write_text(file.read_text("utf-8").replace('version="1.3"', 'version="1.2"'), "utf-8")
@@ -245,7 +247,7 @@ def test_a_broken_gexf_file_fails_the_check(vizpub: Shell, tmp_path: Path) -> No
     assert next(csv.DictReader(checked.out.splitlines()))["rule"] == "version"
 
 
-def test_a_difference_is_found_and_rebuilt(vizpub: Shell) -> None:
+def test_difference_is_found_by_verify_and_mended_by_rebuild(vizpub: Shell) -> None:
     assert vizpub("verify", RUN).code == 0
     with connect(vizpub.connection) as driver:
         driver.execute_query(
@@ -274,7 +276,9 @@ def test_a_difference_is_found_and_rebuilt(vizpub: Shell) -> None:
         ("export", "gexf", RUN),
     ],
 )
-def test_a_command_that_asks_imports_nothing_heavy(vizpub: Shell, words: tuple[str, ...]) -> None:
+def test_command_that_queries_imports_no_heavy_package(
+    vizpub: Shell, words: tuple[str, ...]
+) -> None:
     answer = vizpub(*words)
     assert answer.code == 0, answer.err
     assert answer.err.splitlines()[-1] == "imported: []"

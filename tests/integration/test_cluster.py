@@ -202,7 +202,7 @@ def bits(run: StoredRun, name: str) -> pa.Table:
     return pa.table(columns).sort_by([(column, "ascending") for column in columns])
 
 
-def test_the_workers_have_no_package_of_ours(cluster: Cluster) -> None:
+def test_workers_have_no_package_of_vizpub(cluster: Cluster) -> None:
     for package in PACKAGES:
         tried = subprocess.run(
             [cluster.python, "-c", f"import pyspark, {package}"],
@@ -228,20 +228,20 @@ def files(run: StoredRun) -> list[dict[str, Any]]:
     return [{**file, "path": Path(file["path"]).name} for file in run.manifest.inputs]
 
 
-def test_a_run_by_master_is_that_of_one_machine(by_master: Made, stored: Store) -> None:
+def test_run_by_master_option_equals_that_of_one_machine(by_master: Made, stored: Store) -> None:
     assert by_master.compiled
     check_same(stored(EVENTS), by_master.run)
 
 
 @pytest.mark.long
-def test_a_run_by_spark_submit_is_that_of_one_machine(
+def test_run_by_spark_submit_equals_that_of_one_machine(
     by_master: Made, by_submit: Made, stored: Store, links: Path
 ) -> None:
     assert by_submit.compiled == by_master.compiled, "compiled once for all sessions"
     check_same(stored(LINKS, links), by_submit.run)
 
 
-def test_nothing_is_left_beside_the_run(by_master: Made, workspace: Path) -> None:
+def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Path) -> None:
     left = [path for path in (workspace / ".spark").rglob("*") if path.is_file()]
     assert left == []
     assert list(workspace.rglob(".probe*")) == []
@@ -249,7 +249,7 @@ def test_nothing_is_left_beside_the_run(by_master: Made, workspace: Path) -> Non
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="a path that is another in each process")
-def test_a_workspace_that_is_not_shared_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+def test_workspace_that_is_not_shared_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     words = ["--workspace", "/proc/self/cwd/ws", "ingest", "a.csv", "--run", "r", "--no-load"]
     (tmp_path / "a.csv").write_text("interval,src,dst\n0,a,b\n")
     refused = subprocess.run(

@@ -57,7 +57,7 @@ def report(system: str, peer: int, interval: int) -> Report:
     )
 
 
-def test_reports_of_two_systems_are_compared(
+def test_comparison_of_two_systems_equals_the_known_metrics(
     stored: Store, tmp_path: Path, vizpub_process: Callable[..., CompletedProcess[str]]
 ) -> None:
     for system in GOALS:

@@ -48,7 +48,9 @@ def edges(tmp_path: Path) -> Path:
 OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0")
 
 
-def test_the_copy_follows_its_run(stored: Store, vizpub: Calls, edges: Path) -> None:
+def test_copy_in_neo4j_follows_load_and_replaced_ingest(
+    stored: Store, vizpub: Calls, edges: Path
+) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
     for words in (OVERLAY, ("export", "gexf", RUN), ("verify", RUN)):
         absent = vizpub(*words)
@@ -66,7 +68,9 @@ def test_the_copy_follows_its_run(stored: Store, vizpub: Calls, edges: Path) -> 
 
 
 @pytest.mark.long
-def test_the_copy_of_a_run_that_is_replaced_goes(stored: Store, vizpub: Calls, edges: Path) -> None:
+def test_copy_of_a_replaced_run_is_removed_without_load(
+    stored: Store, vizpub: Calls, edges: Path
+) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)
     assert vizpub("load", RUN).exit_code == 0
     edges.write_text("interval,src,dst\n0,a,y\n")
@@ -76,7 +80,7 @@ def test_the_copy_of_a_run_that_is_replaced_goes(stored: Store, vizpub: Calls, e
     assert "is not in Neo4j; load it" in vizpub(*OVERLAY).stderr
 
 
-def test_a_copy_of_an_earlier_run_is_named_by_verify(
+def test_copy_of_an_earlier_run_is_named_by_verify(
     stored: Store, vizpub: Calls, edges: Path, tmp_path: Path
 ) -> None:
     copied(stored("copies", edges), vizpub.workspace, RUN)

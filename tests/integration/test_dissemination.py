@@ -94,14 +94,14 @@ def random_messages(seed: int, count: int) -> list[Row]:
 
 class TestHops:
     @pytest.mark.parametrize("seed", range(8))
-    def test_chains_are_followed_as_by_hand(self, seed: int) -> None:
+    def test_hops_of_random_messages_equal_plain_python(self, seed: int) -> None:
         rows = random_messages(seed, 60)
         found = [None if hop < 0 else hop for hop in chain_hops(arrivals(rows)).tolist()]
         assert found == naive_hops(rows)
         assert None in found
         assert max(hop for hop in found if hop is not None) > 3
 
-    def test_nothing_arrived(self) -> None:
+    def test_hops_of_no_arrivals_are_empty(self) -> None:
         assert chain_hops(arrivals([])).size == 0
 
     @staticmethod
@@ -114,32 +114,32 @@ class TestHops:
         ]
         return [int(hop) for hop in chain_hops(arrivals(rows))]
 
-    def test_a_chain(self) -> None:
+    def test_hops_of_a_chain_are_counted_in_any_order(self) -> None:
         assert self.chain((3, 2), (1, 0), (2, 1)) == [3, 1, 2]
 
-    def test_a_long_chain(self) -> None:
+    def test_hops_of_a_chain_of_500_are_counted(self) -> None:
         length = 500
         assert self.chain(*((i + 1, i) for i in range(length))) == list(range(1, length + 1))
 
-    def test_a_circle_has_no_hops_and_neither_has_what_hangs_on_it(self) -> None:
+    def test_circle_and_peers_behind_it_have_no_hops(self) -> None:
         assert self.chain((1, 2), (2, 1), (3, 2), (4, 0), (5, 5)) == [-1, -1, -1, 1, -1]
 
-    def test_a_gap_breaks_the_chain(self) -> None:
+    def test_gap_leaves_the_rest_of_a_chain_without_hops(self) -> None:
         assert self.chain((1, 9), (2, 1), (3, None), (4, 3)) == [-1, -1, -1, -1]
 
-    def test_the_publishers_own_reception_does_not_lengthen_chains(self) -> None:
+    def test_reception_at_the_publisher_does_not_lengthen_chains(self) -> None:
         assert self.chain((1, 0), (0, 1), (2, 0)) == [1, 2, 1]
 
-    def test_without_a_publisher_nothing_is_known(self) -> None:
+    def test_hops_without_a_publisher_are_unknown(self) -> None:
         assert self.chain((1, 0), (2, 1), publisher=None) == [-1, -1]
 
-    def test_messages_do_not_touch(self) -> None:
+    def test_hops_of_one_message_do_not_use_another(self) -> None:
         """The same peers, and neighbouring message numbers."""
         one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}
         rows = [{**one, "message": 1}, {**one, "message": 2, "peer": 2, "previous_hop": 1}]
         assert chain_hops(arrivals(rows)).tolist() == [1, -1]
 
-    def test_in_spark(self, spark: SparkSession) -> None:
+    def test_hops_in_spark_equal_plain_python(self, spark: SparkSession) -> None:
         rows = [{**row, "id": i} for i, row in enumerate(random_messages(8, 80))]
         schema = pa.schema(
             [
@@ -353,7 +353,7 @@ def world() -> World:
     return random_world(30, 150)
 
 
-def test_every_column_of_every_message(spark: SparkSession, world: World) -> None:
+def test_message_metrics_equal_plain_python(spark: SparkSession, world: World) -> None:
     found = measured(spark, world)
     check(found, world)
     for name in METRICS_MESSAGES.names:  # no column is right because it is empty
@@ -361,7 +361,9 @@ def test_every_column_of_every_message(spark: SparkSession, world: World) -> Non
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_where_subscriptions_are_unknown(spark: SparkSession, world: World) -> None:
+def test_metrics_of_interest_without_subscriptions_are_null(
+    spark: SparkSession, world: World
+) -> None:
     receptions = [{**row, "interested": None} for row in world.receptions]
     blind = replace(world, subscriptions=None, receptions=receptions)
     found = measured(spark, blind)
@@ -372,7 +374,9 @@ def test_where_subscriptions_are_unknown(spark: SparkSession, world: World) -> N
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
+def test_message_metrics_without_arrivals_equal_plain_python(
+    spark: SparkSession, world: World
+) -> None:
     silent = replace(world, receptions=[], rejections=[])
     found = measured(spark, silent)
     check(found, silent)
@@ -381,7 +385,7 @@ def test_where_nothing_arrived(spark: SparkSession, world: World) -> None:
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_where_nothing_was_published(spark: SparkSession) -> None:
+def test_message_metrics_without_publications_are_empty(spark: SparkSession) -> None:
     assert measured(spark, World([], [], [], [])) == []
 
 
@@ -430,7 +434,7 @@ class TestTables:
         peers = peer_index(observed, clock, Reports().peer_key)
         return Indices(peers, topic_index(observed, clock), message_index(observed))
 
-    def test_a_publication_nobody_reported_is_known_by_its_arrivals(
+    def test_unreported_publication_is_derived_from_its_arrivals(
         self, observed: dict[str, DataFrame], indices: Indices
     ) -> None:
         found = publications(observed, indices).orderBy("message").toArrow().to_pylist()
@@ -445,7 +449,7 @@ class TestTables:
         ]
         assert [row["message"] for row in found] == [0, 1, 2, 3, 4]
 
-    def test_arrivals_are_told_first_hop_and_interest(
+    def test_receptions_are_given_first_hop_and_interest(
         self, spark: SparkSession, observed: dict[str, DataFrame], indices: Indices
     ) -> None:
         published = publications(observed, indices)
@@ -469,7 +473,7 @@ class TestTables:
             (heard, b, c, 30, True, 1, False),
         ]
 
-    def test_where_nobody_told_of_subscriptions(
+    def test_interest_without_subscriptions_is_null(
         self, observed: dict[str, DataFrame], indices: Indices
     ) -> None:
         rows = receptions(observed, indices, publications(observed, indices), None)

@@ -44,7 +44,7 @@ def versions(spark: SparkSession, spans: dict[str, list[tuple[int, int, int, int
     return Versions(presence, frames["links"], subscriptions, peers=40)
 
 
-def test_the_largest_interval_is_found(
+def test_largest_interval_equals_a_plain_count(
     versions: Versions, spans: dict[str, list[tuple[int, int, int, int]]]
 ) -> None:
     meant = [
@@ -59,7 +59,7 @@ def test_the_largest_interval_is_found(
     assert largest_interval(nothing, CLOCK) == (0, 0)
 
 
-def test_kernels_suit_what_fits_into_a_task(
+def test_kernels_are_chosen_for_what_fits_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fits_task(1_000_000, 10_000_000)
@@ -69,13 +69,15 @@ def test_kernels_suit_what_fits_into_a_task(
     assert engine_for("auto", versions, CLOCK).told == "kernels"
 
 
-def test_what_was_asked_for_is_taken(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_option_is_followed_whatever_the_size(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engines, "TASK_BYTES", 0)
     for name in ("kernels", "graphframes"):
         assert engine_for(name, versions, CLOCK) == engines.Choice(name, name)
 
 
-def test_an_overlay_that_outgrows_a_task_calls_for_graphframes(
+def test_graphframes_is_chosen_for_what_outgrows_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
@@ -83,7 +85,7 @@ def test_an_overlay_that_outgrows_a_task_calls_for_graphframes(
     assert engine_for("auto", versions, CLOCK).engine == "graphframes"
 
 
-def test_without_graphframes_kernels_are_tried_and_it_is_told(
+def test_kernels_replace_missing_graphframes_and_say_so(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing_to_be_had() -> None:
@@ -96,7 +98,7 @@ def test_without_graphframes_kernels_are_tried_and_it_is_told(
     assert (choice.engine, choice.told) == ("kernels", "kernels, for want of GraphFrames")
 
 
-def test_the_run_tells_what_was_left_out(spark: SparkSession) -> None:
+def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:
     columns = "network_size int, links int, diameter int"
     told = {
         diameter: measured_by(

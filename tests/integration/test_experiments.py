@@ -112,13 +112,13 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_it_says_what_came_out(first: CompletedProcess[str]) -> None:
+def test_experiment_run_says_how_many_claims_are_met(first: CompletedProcess[str]) -> None:
     assert first.returncode == 0, first.stderr
     assert "F = 2, seed 1: simulated in" in first.stderr
     assert "2 of 3 claims met" in first.stderr
 
 
-def test_the_report_holds_ours_to_what_is_published(
+def test_report_holds_results_against_published_values(
     first: CompletedProcess[str], folder: Path
 ) -> None:
     text = (folder / "out/report.md").read_text("utf-8")
@@ -130,7 +130,9 @@ def test_the_report_holds_ours_to_what_is_published(
         assert (folder / "out/figures" / name).stat().st_size > 100
 
 
-def test_the_tables_have_it_all(first: CompletedProcess[str], folder: Path) -> None:
+def test_experiment_tables_hold_outcomes_values_and_runs(
+    first: CompletedProcess[str], folder: Path
+) -> None:
     published = rows(folder / "out/published.csv")
     assert [row["outcome"] for row in published] == ["met", "not met", "met"]
     values = {(r["metric"], r["group"]): r["value"] for r in rows(folder / "out/values.csv")}
@@ -140,7 +142,7 @@ def test_the_tables_have_it_all(first: CompletedProcess[str], folder: Path) -> N
     assert {"publication"} < kinds
 
 
-def test_the_runs_are_in_a_workspace_of_their_own(
+def test_experiment_runs_are_kept_in_their_own_workspace(
     first: CompletedProcess[str], folder: Path
 ) -> None:
     assert Run.open(folder / "out/workspace", "f-3-1").facts.parameters["fanout"] == 3
@@ -156,7 +158,7 @@ def test_experiment_starts_a_spark_of_its_own(vizpub_process: Vizpub, tmp_path: 
 
 
 @pytest.mark.long
-def test_what_is_there_is_not_made_again(
+def test_experiment_runs_already_there_are_not_made_again(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     gone, kept = (folder / "out/workspace/runs" / name for name in ("f-2-1", "f-3-1"))
@@ -173,7 +175,7 @@ def test_what_is_there_is_not_made_again(
 
 
 @pytest.mark.long
-def test_a_part_alone_leaves_the_rest_unknown(
+def test_experiment_part_leaves_other_claims_unknown(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     part = run("--only", "F = 2")
@@ -183,7 +185,7 @@ def test_a_part_alone_leaves_the_rest_unknown(
     assert run("--only", "F = 4").returncode == 2
 
 
-def test_other_parameters_in_the_same_place_are_refused(
+def test_changed_parameters_in_the_same_folder_are_refused(
     first: CompletedProcess[str], run: Vizpub, folder: Path
 ) -> None:
     path = folder / "rings.toml"
@@ -196,7 +198,7 @@ def test_other_parameters_in_the_same_place_are_refused(
     assert "of other parameters (peers 16, not 17); give another --out" in refused.stderr
 
 
-def test_data_that_is_not_there_is_named(
+def test_missing_data_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
 ) -> None:
     monkeypatch.delenv("VIZPUB_DATA", raising=False)

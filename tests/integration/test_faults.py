@@ -118,7 +118,7 @@ def _small_disk() -> Iterator[Path | None]:
             subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_wrong_password(place: Place) -> None:
+def test_wrong_password_error_says_what_to_check(place: Place) -> None:
     right = place.start()
     given = {"NEO4J_URI": right.uri, "NEO4J_PASSWORD": "gue55ed"}
     for words in (("query", "runs"), ("--debug", "cypher", "RETURN 1")):
@@ -130,7 +130,7 @@ def test_a_wrong_password(place: Place) -> None:
 
 
 @pytest.mark.long
-def test_a_disk_that_fills_up_while_a_run_is_loaded(place: Place) -> None:
+def test_full_disk_error_names_the_disk_and_load_resumes(place: Place) -> None:
     if not place.is_small:
         pytest.skip("a small disk cannot be mounted here: that takes root")
     filler = place.home / "filler"
@@ -157,7 +157,7 @@ def _fill(file: Path, left: int) -> None:
             os.posix_fallocate(out.fileno(), 0, size)
 
 
-def test_a_server_that_is_killed_in_the_middle_of_a_question(place: Place) -> None:
+def test_killed_server_during_a_query_is_a_lost_connection(place: Place) -> None:
     connection = place.start()
     command = ["-m", "cli", "--workspace", str(place.folder), "cypher", SLOW, "--timeout", "9m"]
     with subprocess.Popen(
@@ -180,7 +180,7 @@ def _wait_until_asked(connection: Connection) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["neo4j", "system"])
-def test_a_store_that_is_broken(place: Place, database: str) -> None:
+def test_broken_store_error_says_what_to_do(place: Place, database: str) -> None:
     place.server.stop()
     broken = place.home / "data" / "databases" / database
     for file in broken.glob("neostore*"):
@@ -192,7 +192,7 @@ def test_a_store_that_is_broken(place: Place, database: str) -> None:
     assert place.server.status().state == "stopped"
 
 
-def test_no_secret_is_told_or_written_down(place: Place) -> None:
+def test_password_is_absent_from_commands_and_logs(place: Place) -> None:
     password = (place.home / "password").read_text()
     assert any(word.startswith("--home-dir=") for word in Seen.words)
     assert f"@{(place.home / 'password').resolve()}" in Seen.words

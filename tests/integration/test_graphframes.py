@@ -130,7 +130,7 @@ def _flat(value: Any) -> Iterator[float]:
         yield nan if value is None else value
 
 
-def test_it_says_what_kernels_say(versions: Versions, rows: Rows) -> None:
+def test_graphframes_metrics_equal_those_of_kernels(versions: Versions, rows: Rows) -> None:
     expected = _sorted_rows(measure(versions, CLOCK, engine="kernels"))
     assert [list(row) for row in rows[:1]] == [STRUCTURE_SCHEMA.names]
     assert len(rows) == len(expected) == sum(len(o.peers) for o in OVERLAYS)
@@ -139,7 +139,7 @@ def test_it_says_what_kernels_say(versions: Versions, rows: Rows) -> None:
         assert found == pytest.approx(meant, rel=1e-7, nan_ok=True), mine
 
 
-def test_it_says_what_networkx_says(rows: Rows) -> None:
+def test_graphframes_metrics_equal_networkx(rows: Rows) -> None:
     for interval, overlay in enumerate(OVERLAYS, CLOCK.first):
         found = {row["peer"]: row for row in rows if row["interval"] == interval}
         graph = overlay.graph
@@ -162,7 +162,7 @@ def _named(components: Iterator[set[int]]) -> dict[int, int]:
     return {peer: min(component) for component in components for peer in component}
 
 
-def test_links_of_topics_are_counted(rows: Rows) -> None:
+def test_topic_links_equal_networkx(rows: Rows) -> None:
     found = {
         (topic["interval"], topic["topic"]): topic["topic_links"]
         for row in rows
@@ -177,7 +177,7 @@ def test_links_of_topics_are_counted(rows: Rows) -> None:
 
 
 @pytest.mark.usefixtures("graphframes")
-def test_a_motif_is_found_among_the_subscribers_of_a_topic(versions: Versions) -> None:
+def test_motifs_by_topic_equal_networkx(versions: Versions) -> None:
     graph = union_graph(versions, CLOCK)
     rows = motifs_by_topic(graph, "(a)-[e]->(b); (b)-[f]->(c)").where("a.id <> c.id")
     found = sorted(
@@ -195,7 +195,7 @@ def test_a_motif_is_found_among_the_subscribers_of_a_topic(versions: Versions) -
 
 
 @pytest.mark.usefixtures("graphframes")
-def test_what_outgrows_a_task_is_measured_but_for_paths(
+def test_overlay_that_outgrows_a_task_has_no_path_metrics(
     spark: SparkSession, versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing is kept but the result."""

@@ -98,19 +98,17 @@ class TestSpans:
         found = told(growth.unsettled(Appending().job, spans), "vt")
         assert found == [(8,), (9,), (119,), (121,), (OPEN,)]
 
-    def test_nothing_is_settled_without_a_run_or_without_ends(self, spans: DataFrame) -> None:
+    def test_spans_without_a_run_or_ends_are_unsettled(self, spans: DataFrame) -> None:
         alone = Appending(appends=False).job
         assert growth.unsettled(alone, spans).count() == spans.count()
         assert growth.unsettled(Appending().job, spans.drop("vt")).count() == spans.count()
 
-    def test_versions_that_may_change_come_as_far_as_they_were_observed(
-        self, spans: DataFrame
-    ) -> None:
+    def test_carried_spans_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
         """The run has 12 intervals of 10 ticks: nothing of it was observed after tick 120."""
         carried = growth.carried_in(Appending({"links": spans}).job, "links")
         assert told(carried, "vt") == [(8,), (9,), (119,), (120,), (120,)]
 
-    def test_what_lives_at_the_boundary_or_after_is_alive(self, spans: DataFrame) -> None:
+    def test_spans_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
         appending = Appending(newer={"links": spans}, boundary=Boundary(0, 11, 0))
         assert told(growth.alive(appending.job, "links"), "vt") == [(119,), (121,), (OPEN,)]
         at_end = replace(appending, newer={"links": spans.where("vt <= 119")})
@@ -132,7 +130,7 @@ class TestKnownNames:
             [("a", 0)], ["name", "index"], 7,
         )  # fmt: skip
 
-    def test_nothing_is_known_without_a_run_or_a_table(self, spark: SparkSession) -> None:
+    def test_names_are_unknown_without_a_run_or_table(self, spark: SparkSession) -> None:
         peers = frame(spark, [{"key": "a", "index": 0}], "key", "index")
         alone = Appending({"peers": peers}, rows={"peers": 7}, appends=False)
         assert growth.known_names(alone.job, "peers", "key") is None
@@ -183,7 +181,7 @@ def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending
 
 class TestBoundary:
     @pytest.mark.parametrize("seed", range(6))
-    def test_boundary_is_that_of_plain_python(self, spark: SparkSession, seed: int) -> None:
+    def test_boundary_equals_that_of_plain_python(self, spark: SparkSession, seed: int) -> None:
         print(f"seed {seed}")
         before, now = random_messages(np.random.default_rng(seed))
         appending, observed = of_messages(spark, before, now)
@@ -199,7 +197,7 @@ class TestBoundary:
             ([9, 5, 7], [], Boundary(SINCE, 5, 0)),
         ],
     )
-    def test_boundary_is_the_earliest_message_that_is_named_or_not_settled(
+    def test_boundary_is_the_earliest_named_or_unsettled_message(
         self, spark: SparkSession, published_in: list[int], named: list[str], expected: Boundary
     ) -> None:
         rows = [{"message": m, "key": f"m{m}", "interval": i} for m, i in enumerate(published_in)]
@@ -209,9 +207,7 @@ class TestBoundary:
         assert naive_boundary(before, now) == expected
         assert growth.find_boundary(appending.job, observed) == expected
 
-    def test_boundary_without_messages_is_where_the_run_is_not_settled(
-        self, spark: SparkSession
-    ) -> None:
+    def test_boundary_without_messages_is_where_settling_ends(self, spark: SparkSession) -> None:
         appending, observed = of_messages(spark, *random_messages(np.random.default_rng(1)))
         settled = Boundary(SINCE, SINCE, 0)
         assert growth.find_boundary(replace(appending, appends=False).job, observed) == settled
@@ -226,9 +222,7 @@ class TestFromBoundary:
         rows = [{"message": f"{kind}{i}", "interval": i} for i in intervals]
         return frame(spark, rows, "message", "interval")
 
-    def test_observed_messages_are_those_of_both_from_the_boundary_on(
-        self, spark: SparkSession
-    ) -> None:
+    def test_observed_messages_come_from_both_since_the_boundary(self, spark: SparkSession) -> None:
         appending = Appending(
             {
                 "observed.publications": self.at(spark, "old", 4, 5, 6),
@@ -267,7 +261,7 @@ class TestFromBoundary:
         assert growth.recent(replace(appending, appends=False).job, rows) is rows
         assert growth.recent(appending.job, None) is None
 
-    def test_structure_is_what_was_measured_and_what_is_settled(self, spark: SparkSession) -> None:
+    def test_structure_joins_measured_and_settled_rows(self, spark: SparkSession) -> None:
         older = {}
         for table in METRICS[:3]:
             row = {"present": True, "peer": 0, "topic": 0, "subscribers": 1}

@@ -128,7 +128,7 @@ def after(name: str) -> str:
     return TAKEN[(TAKEN.index(name) + 1) % len(TAKEN)]
 
 
-def test_the_tables_have_them_as_they_were(vizpub: Hostile) -> None:
+def test_tables_hold_hostile_names_unchanged(vizpub: Hostile) -> None:
     run = vizpub.run
     assert set(run.peers) == set(run.topics) == set(TAKEN)
     assert set(run.table("publications")["key"].to_pylist()) == set(TAKEN)
@@ -136,7 +136,7 @@ def test_the_tables_have_them_as_they_were(vizpub: Hostile) -> None:
     assert (run.facts.protocol, run.facts.parameters) == (TAKEN[0], {TAKEN[1]: TAKEN[2]})
 
 
-def test_what_no_name_can_be_is_refused_with_its_place(vizpub: Hostile) -> None:
+def test_impossible_peer_names_are_quarantined_with_their_reason(vizpub: Hostile) -> None:
     refused = vizpub.run.table("quarantine").to_pylist()
     assert [row["reason"] for row in refused] == [f"'peer' {why}" for why in REFUSED.values()]
     for row, name in zip(refused, REFUSED, strict=True):
@@ -144,7 +144,7 @@ def test_what_no_name_can_be_is_refused_with_its_place(vizpub: Hostile) -> None:
     assert {Path(row["file"]).name for row in refused} == {FILE}
 
 
-def test_neo4j_has_them_as_they_were(vizpub: Hostile) -> None:
+def test_neo4j_holds_hostile_names_unchanged(vizpub: Hostile) -> None:
     graph, stored = vizpub.graph, vizpub.run.stored
     assert verify_run(graph.driver, graph.database, stored.facts, stored.row_groups) == []
     for label in ("Peer", "Topic", "Message"):
@@ -152,7 +152,7 @@ def test_neo4j_has_them_as_they_were(vizpub: Hostile) -> None:
         assert sorted(name for (name,) in found) == sorted(TAKEN)
 
 
-def test_a_name_is_found_and_no_other_one(vizpub: Hostile) -> None:
+def test_hostile_peer_is_found_and_no_other_one(vizpub: Hostile) -> None:
     for name in TAKEN:
         ((path,),) = [row[1:] for row in vizpub.ask("shortest-path", at=0, **{
             "from": name, "to": after(name)})]  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_name_is_found_and_no_other_one(vizpub: Hostile) -> None:
 
 
 @pytest.mark.parametrize("query", query_names())
-def test_every_question_takes_and_gives_them(vizpub: Hostile, query: str) -> None:
+def test_query_takes_hostile_names_and_invents_none(vizpub: Hostile, query: str) -> None:
     asked = cypher.statement("queries", query).parameters
     turn, answered = 6 * query_names().index(query), set[str]()
     for name in islice(cycle(TAKEN), turn, turn + 6):
@@ -177,7 +177,9 @@ def test_every_question_takes_and_gives_them(vizpub: Hostile, query: str) -> Non
 @pytest.mark.parametrize(
     "name", [*REFUSED, *some_of((f"{name}\u0301" for name in TAKEN), 4), "\udcff"]
 )
-def test_a_name_that_is_not_there_is_wrong_use(vizpub: Hostile, name: str) -> None:
+def test_unknown_topic_name_is_refused_without_control_characters(
+    vizpub: Hostile, name: str
+) -> None:
     result = vizpub("query", "topic-subgraph", RUN, "-p", "at=0", "-p", f"topic={name}")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
@@ -192,7 +194,7 @@ def unsafe(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", some_of(TAKEN, 2))
-def test_the_commands_take_them(vizpub: Hostile, name: str) -> None:
+def test_commands_take_hostile_names(vizpub: Hostile, name: str) -> None:
     drawn = vizpub.done("tree", RUN, "--", name)
     assert unsafe(drawn) == set()
     links = json.loads(vizpub.done("topic", RUN, "--at", "0", "-f", "json", "--", name))
@@ -201,7 +203,9 @@ def test_the_commands_take_them(vizpub: Hostile, name: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
-def test_programs_get_them_as_they_were(vizpub: Hostile, form: str, tmp_path: Path) -> None:
+def test_machine_readable_output_holds_hostile_names_unchanged(
+    vizpub: Hostile, form: str, tmp_path: Path
+) -> None:
     file = tmp_path / f"overlay.{form}"
     vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-o", str(file))
     text = file.read_text("utf-8")
@@ -216,19 +220,19 @@ def test_programs_get_them_as_they_were(vizpub: Hostile, form: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", ["md", "table"])
-def test_people_get_nothing_that_a_terminal_obeys(vizpub: Hostile, form: str) -> None:
+def test_tables_for_people_hold_no_control_characters(vizpub: Hostile, form: str) -> None:
     assert unsafe(vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-f", form)) == set()
     assert unsafe(vizpub.done("runs", "show", RUN, "quarantine", "-f", form)) == set()
 
 
-def test_tables_are_written_as_csv(vizpub: Hostile, tmp_path: Path) -> None:
+def test_csv_export_holds_hostile_names_unchanged(vizpub: Hostile, tmp_path: Path) -> None:
     vizpub.done("export", "csv", RUN, "-o", str(tmp_path))
     for table in ("peers", "topics", "publications"):
         with (tmp_path / f"{table}.csv").open(encoding="utf-8", newline="") as file:
             assert {row["key"] for row in csv.DictReader(file)} == set(TAKEN)
 
 
-def test_gexf_has_them_but_for_what_xml_cannot_hold(vizpub: Hostile, tmp_path: Path) -> None:
+def test_gexf_holds_hostile_names_as_xml_allows(vizpub: Hostile, tmp_path: Path) -> None:
     whole = tmp_path / "whole.gexf"
     vizpub.done("export", "gexf", RUN, "-o", str(whole))
     held = {name: name.translate({0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}) for name in TAKEN}
@@ -246,7 +250,7 @@ def labels(file: Path) -> set[str | None]:
 
 
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
-def test_figures_are_drawn_of_them(vizpub: Hostile, form: str, tmp_path: Path) -> None:
+def test_figures_of_hostile_names_are_drawn(vizpub: Hostile, form: str, tmp_path: Path) -> None:
     file, worst = str(tmp_path / f"figure.{form}"), TAKEN[-1]
     for place in range(0, len(TAKEN), 9):
         some = (f"--peer={name}" for name in TAKEN[place : place + 9])
@@ -256,7 +260,7 @@ def test_figures_are_drawn_of_them(vizpub: Hostile, form: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", OF_NO_RUN)
-def test_no_run_can_be_called_so(vizpub: Hostile, name: str) -> None:
+def test_impossible_run_name_is_refused(vizpub: Hostile, name: str) -> None:
     elsewhere = vizpub.workspace / "x"
     elsewhere.mkdir(exist_ok=True)
     (elsewhere / "run.json").write_text("{}")
@@ -271,7 +275,7 @@ def test_no_run_can_be_called_so(vizpub: Hostile, name: str) -> None:
     assert [path.name for path in (vizpub.workspace / "runs").iterdir()] == [RUN]
 
 
-def test_the_run_is_listed_shown_and_removed(
+def test_run_of_hostile_names_is_listed_shown_and_removed(
     vizpub: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (listed,) = json.loads(vizpub.done("runs", "list", "-f", "json"))

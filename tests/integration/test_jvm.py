@@ -58,7 +58,7 @@ def kinds(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "cache" / "spark").iterdir())
 
 
-def test_a_session_starts_whatever_became_of_what_was_kept(tmp_path: Path) -> None:
+def test_session_starts_without_a_usable_cache_or_command(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no directory")
     _, by_spark = session(tmp_path)
     (tmp_path / "cache").unlink()
@@ -72,7 +72,7 @@ def test_a_session_starts_whatever_became_of_what_was_kept(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_the_classes_of_one_session_are_there_for_the_next(tmp_path: Path) -> None:
+def test_class_archive_of_one_session_serves_the_next(tmp_path: Path) -> None:
     session(tmp_path, "count")
     (kind,) = kinds(tmp_path)
     deadline = time.monotonic() + MADE_S

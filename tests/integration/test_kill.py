@@ -120,7 +120,7 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ser
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_after_a_commit_its_tables_are_there(series: Series, stage: str) -> None:
+def test_manifest_after_a_commit_names_its_stage(series: Series, stage: str) -> None:
     after = series.after[stage]
     assert after.manifest.stages == STAGES[: STAGES.index(stage) + 1]
     assert after.manifest.complete == (stage == "finish")
@@ -131,7 +131,7 @@ def test_after_a_commit_its_tables_are_there(series: Series, stage: str) -> None
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_before_a_commit_all_is_as_after_the_one_before(series: Series, stage: str) -> None:
+def test_manifest_before_a_commit_is_that_of_the_previous(series: Series, stage: str) -> None:
     """But for what run.json does not name, which whoever writes next removes."""
     workspace, place = series.half(stage), STAGES.index(stage)
     directory, half = workspace / "runs" / RUN, series.before[stage]
@@ -150,9 +150,7 @@ def test_before_a_commit_all_is_as_after_the_one_before(series: Series, stage: s
     ("stage", "written"),
     [("parse", "quarantine"), ("versions", "links"), ("overlay metrics", "metrics/overlay")],
 )
-def test_what_is_written_is_named_by_its_commit_alone(
-    series: Series, stage: str, written: str
-) -> None:
+def test_tables_are_named_by_their_commit_alone(series: Series, stage: str, written: str) -> None:
     before, after, named = series.before[stage], series.after[stage], f"{written}/"
     assert written not in before.manifest.tables
     assert any(name.startswith(named) for name in before.unnamed)
@@ -161,7 +159,7 @@ def test_what_is_written_is_named_by_its_commit_alone(
     assert any(name.startswith(named) for name in after.manifest.directories)
 
 
-def test_stopped_at_every_commit_it_is_the_run_that_nobody_disturbed(
+def test_ingest_stopped_at_each_commit_equals_the_undisturbed_run(
     series: Series, undisturbed: StoredRun
 ) -> None:
     assert series.last.already_complete
@@ -333,16 +331,16 @@ def killed(killed_in: Path) -> After:
     return stopped(killed_in, [KILL])[KILL]
 
 
-def test_a_killed_process_leaves_what_was_committed(killed: After) -> None:
+def test_killed_process_leaves_the_committed_stages(killed: After) -> None:
     check_reached(killed, KILL)
 
 
-def test_what_a_killed_process_had_written_is_named_nowhere(killed: After) -> None:
+def test_uncommitted_files_of_a_killed_process_stay_unnamed(killed: After) -> None:
     assert any(name.startswith("links/") for name in killed.point.unnamed)
     assert "links" not in killed.point.manifest.tables
 
 
-def test_killed_it_goes_on_to_the_run_that_nobody_disturbed(
+def test_killed_ingest_resumes_to_the_undisturbed_run(
     killed: After, killed_in: Path, spark: SparkSession, undisturbed: StoredRun
 ) -> None:
     """The lock of a dead process is in nobody's way."""
@@ -373,18 +371,18 @@ class TestOthers:
     """Ways to stop a process that rarely tell more."""
 
     @pytest.mark.parametrize("stop", OTHERS, ids=lambda stop: f"{stop.how}, {stop.stage}")
-    def test_each_start_gets_as_far_as_it_was_let(self, others: Stopped, stop: Stop) -> None:
+    def test_ingest_gets_as_far_as_its_stop(self, others: Stopped, stop: Stop) -> None:
         check_reached(of(others, stop), stop)
 
-    def test_ctrl_c_is_told_and_lets_the_run_go(self, others: Stopped) -> None:
+    def test_interrupted_ingest_says_so_and_frees_the_lock(self, others: Stopped) -> None:
         after = others[INTERRUPT]
         assert "KeyboardInterrupt" in after.text
         assert not after.point.locked
 
-    def test_a_full_disk_is_told(self, others: Stopped) -> None:
+    def test_full_disk_error_names_the_disk(self, others: Stopped) -> None:
         assert "DiskFull: " in of(others, FILL).text
 
-    def test_the_last_start_finds_all_done(
+    def test_ingest_after_the_stops_is_already_complete(
         self, others: Stopped, workspace: Path, undisturbed: StoredRun
     ) -> None:
         last = start(workspace, RUN, None)

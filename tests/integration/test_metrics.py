@@ -511,7 +511,7 @@ def traced() -> World:
     return random_world(42, Clock(10, 1, first=0, last=29))
 
 
-def test_the_drawn_runs_have_every_shape(reported: World, traced: World) -> None:
+def test_random_runs_hold_the_shapes_under_test(reported: World, traced: World) -> None:
     for world in (reported, traced):
         graphs = [graph_of(world.at_the_end_of(i)) for i in world.intervals]
         sizes = {len(graph) for graph in graphs}
@@ -527,7 +527,7 @@ def test_the_drawn_runs_have_every_shape(reported: World, traced: World) -> None
 
 
 @pytest.mark.parametrize(("which", "small"), [("reported", False), ("traced", True)])
-def test_every_column_of_every_interval(
+def test_metrics_of_each_interval_equal_networkx(
     spark: SparkSession, which: str, small: bool, request: pytest.FixtureRequest
 ) -> None:
     """With plans for a large run, and with those for a small one."""
@@ -545,7 +545,7 @@ def test_every_column_of_every_interval(
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_of_some_layers(spark: SparkSession, reported: World) -> None:
+def test_peer_metrics_of_chosen_layers_equal_networkx(spark: SparkSession, reported: World) -> None:
     structure = only(reported, "presence", "links", "subscriptions")
     world = World(structure.clock, structure.states, {**structure.tables, "dangling_links": []})
     found = measured(spark, world, ("mesh",))
@@ -558,7 +558,7 @@ def test_of_some_layers(spark: SparkSession, reported: World) -> None:
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_where_only_the_structure_is_known(spark: SparkSession, reported: World) -> None:
+def test_metrics_from_structure_alone_equal_networkx(spark: SparkSession, reported: World) -> None:
     world = only(reported, *STRUCTURE_ONLY)
     found = measured(spark, world)
     check_world(found, world)
@@ -566,7 +566,7 @@ def test_where_only_the_structure_is_known(spark: SparkSession, reported: World)
 
 
 @pytest.mark.usefixtures("small_inputs")
-def test_where_only_messages_are_known(spark: SparkSession, traced: World) -> None:
+def test_metrics_from_messages_alone_equal_plain_sums(spark: SparkSession, traced: World) -> None:
     world = only(traced, "publications", "receptions", "rejections")
     blind = [{**row, "interested": None} for row in world.tables["receptions"]]
     world = replace(world, tables={**world.tables, "receptions": blind})

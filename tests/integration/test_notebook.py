@@ -77,12 +77,12 @@ def pairs(neighbours: dict[str, list[int]]) -> set[tuple[str, str]]:
     return {(of[int(src)], of[dst]) for src, found in neighbours.items() for dst in found}
 
 
-def test_it_is_kept_without_outputs() -> None:
+def test_notebook_is_kept_without_outputs() -> None:
     code = [cell for cell in read(NOTEBOOK).cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
 
 
-def test_every_cell_shows_something_and_warns_of_nothing(executed: Any) -> None:
+def test_notebook_cells_each_show_output_without_warnings(executed: Any) -> None:
     shown = {cell.id: cell.outputs for cell in executed.cells[1:-1] if cell.cell_type == "code"}
     for name, outputs in shown.items():
         assert [o.output_type for o in outputs] in (["execute_result"], ["display_data"]), name
@@ -91,7 +91,7 @@ def test_every_cell_shows_something_and_warns_of_nothing(executed: Any) -> None:
     assert {n for n, outputs in shown.items() if "text/html" not in outputs[0].data} == {*pictures}
 
 
-def test_a_table_says_what_it_is(executed: Any, snapshot: Any) -> None:
+def test_table_caption_names_run_interval_and_size(executed: Any, snapshot: Any) -> None:
     (cell,) = [cell for cell in executed.cells if cell.id == "overlay"]
     links = sum(len(found) for of in snapshot["mesh"].values() for found in of.values())
     links += sum(map(len, snapshot["pubsub_peers"].values()))
@@ -99,7 +99,7 @@ def test_a_table_says_what_it_is(executed: Any, snapshot: Any) -> None:
     assert caption in cell.outputs[0].data["text/html"]
 
 
-def test_the_overlay_is_that_of_the_network(results: Any, snapshot: Any) -> None:
+def test_overlay_equals_the_recorded_network(results: Any, snapshot: Any) -> None:
     assert results["links"] == pairs(snapshot["pubsub_peers"]) | {
         pair for mesh in snapshot["mesh"].values() for pair in pairs(mesh)
     }
@@ -111,26 +111,26 @@ def test_the_overlay_is_that_of_the_network(results: Any, snapshot: Any) -> None
     assert {*results["peers"]} == running
 
 
-def test_networkx_measures_what_vizpub_did(results: Any) -> None:
+def test_metrics_of_vizpub_equal_networkx(results: Any) -> None:
     assert len(results["networkx"]) == 6
     told = {name: results["vizpub"][name] for name in results["networkx"]}
     assert told == pytest.approx(results["networkx"], rel=1e-9)
 
 
-def test_the_topic_is_that_of_the_network(results: Any, snapshot: Any) -> None:
+def test_topic_equals_the_recorded_subscribers_and_mesh(results: Any, snapshot: Any) -> None:
     of = peers()
     assert {*results["subscribers"]} == {of[idx] for idx in snapshot["subscribers"]["alerts"]}
     assert results["mesh"] == pairs(snapshot["mesh"]["alerts"])
 
 
-def test_hit_ratios_are_the_recorded_ones(results: Any) -> None:
+def test_hit_ratios_per_topic_equal_the_facts(results: Any) -> None:
     recorded = json.loads((SMALL / "facts.json").read_text("utf-8"))
     told = ("delivered", "eligible", "hit_ratio")
     found = {t: [of[name] for name in told] for t, of in results["topics"].items()}
     assert found == recorded["hit_per_topic_excl_publisher"]
 
 
-def test_the_tree_is_the_way_the_message_went(results: Any) -> None:
+def test_tree_of_a_message_equals_the_recorded_deliveries(results: Any) -> None:
     of = peers()
     accepted = [m for m in truth()["messages"] if m["kind"] in ("normal", "burst")]
     (message,) = [m for m in accepted if m["id_hex"] == results["message"]]

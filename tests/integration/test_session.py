@@ -185,7 +185,9 @@ def contents(run: StoredRun, name: str) -> list[dict[str, Any]]:
     return sorted(found, key=repr)
 
 
-def test_an_ingest_gives_the_same_run_in_it(session: Session, tiny: Path, stored: Store) -> None:
+def test_ingest_in_a_session_equals_one_without(
+    session: Session, tiny: Path, stored: Store
+) -> None:
     before = session.status()["commands"]
     # From another directory than that in which it was started.
     done = session.vizpub("ingest", tiny.name, "--run", "in-it", "--no-load", cwd=tiny.parent)
@@ -200,7 +202,7 @@ def test_an_ingest_gives_the_same_run_in_it(session: Session, tiny: Path, stored
         assert getattr(run.manifest, fact) == getattr(other.manifest, fact)
 
 
-def test_a_second_start_finds_the_first(session: Session) -> None:
+def test_second_start_finds_the_first_session(session: Session) -> None:
     pid = session.status()["pid"]
     again = session.vizpub("session", "start")
     assert (again.returncode, again.stdout) == (0, "")
@@ -214,7 +216,7 @@ def test_commands_find_nothing_of_one_another(session: Session) -> None:
 
 
 @pytest.mark.long
-def test_one_uses_it_at_a_time_and_the_other_starts_its_own(
+def test_command_beside_a_busy_session_starts_its_own_spark(
     session: Session, tmp_path: Path
 ) -> None:
     with session.hanging(tmp_path / "begun") as child:
@@ -226,7 +228,7 @@ def test_one_uses_it_at_a_time_and_the_other_starts_its_own(
         assert session.status()["commands"] == status["commands"]
 
 
-def test_a_command_that_is_killed_leaves_it_as_it_was(session: Session, tmp_path: Path) -> None:
+def test_killed_command_leaves_the_session_usable(session: Session, tmp_path: Path) -> None:
     """Until then it is nobody else's."""
     pid = session.status()["pid"]
     with session.hanging(tmp_path / "begun") as child:
@@ -240,7 +242,7 @@ def test_a_command_that_is_killed_leaves_it_as_it_was(session: Session, tmp_path
     assert session.status()["pid"] == pid
 
 
-def test_nothing_secret_is_in_a_file_or_an_argument(session: Session) -> None:
+def test_session_folder_is_private_and_java_listens_locally(session: Session) -> None:
     folder = session.scratch / FOLDER
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.name for path in folder.iterdir()} <= {"socket", "log", "lock"}
@@ -264,7 +266,7 @@ def test_java_ends_with_a_killed_holder(session: Session) -> None:
 
 
 @pytest.mark.long
-def test_another_takes_the_place_of_a_killed_one_and_ends_with_its_java(tmp_path: Path) -> None:
+def test_session_replaces_a_killed_one_and_ends_with_java(tmp_path: Path) -> None:
     with started(tmp_path / "ws") as first:
         processes = first.processes()
         processes[0].kill()
@@ -278,13 +280,13 @@ def test_another_takes_the_place_of_a_killed_one_and_ends_with_its_java(tmp_path
 
 
 @pytest.mark.long
-def test_it_ends_when_nobody_uses_it(tmp_path: Path) -> None:
+def test_idle_session_ends(tmp_path: Path) -> None:
     with started(tmp_path / "ws", "--idle", "0.1") as session, suppress(psutil.NoSuchProcess):
         assert all_end(session.processes())
 
 
 @pytest.mark.long
-def test_it_ends_with_its_folder(tmp_path: Path) -> None:
+def test_session_ends_with_its_folder(tmp_path: Path) -> None:
     with started(tmp_path / "ws") as session:
         processes = session.processes()
         shutil.rmtree(session.scratch)
@@ -292,7 +294,7 @@ def test_it_ends_with_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_one_that_does_not_fit_is_told_and_replaced(tmp_path: Path) -> None:
+def test_session_with_other_settings_is_reported_and_replaced(tmp_path: Path) -> None:
     with started(tmp_path / "ws") as session:
         before = session.processes()
         other = replace(session, environment={**session.environment, "VIZPUB_SPARK_MEMORY": "1g"})
@@ -305,9 +307,7 @@ def test_one_that_does_not_fit_is_told_and_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_ingest_whose_java_is_killed_goes_on_with_the_same_command(
-    tmp_path: Path, tiny: Path
-) -> None:
+def test_ingest_whose_java_is_killed_resumes_when_repeated(tmp_path: Path, tiny: Path) -> None:
     words = ("ingest", str(tiny), "--run", "run", "--no-load")
     with started(tmp_path / "ws") as session:
         java = psutil.Process(session.status()["java"])

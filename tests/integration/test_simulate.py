@@ -33,7 +33,7 @@ def vizpub(request: pytest.FixtureRequest) -> Vizpub:
     return found
 
 
-def test_runs_are_spread_over_tasks_and_ingested(
+def test_simulated_runs_equal_those_of_their_seed_alone(
     flood: str, tmp_path: Path, vizpub: Vizpub
 ) -> None:
     """Each run is, byte for byte, the one that its seed gives alone."""
@@ -63,7 +63,7 @@ def test_runs_are_spread_over_tasks_and_ingested(
 
 
 @pytest.mark.long
-def test_what_only_a_run_finds_is_explained_as_of_one_run(
+def test_missing_workload_file_is_refused_in_parallel_runs(
     flood: str, vizpub_process: Vizpub
 ) -> None:
     line = f"simulate {flood} --peers 5 --intervals 3 --workload file:nowhere.csv --runs 2"

@@ -52,7 +52,7 @@ def depths(seen: Observed) -> dict[str, list[int]]:
         ("gossipsub_whiteblock_ba20_deliveries.csv.gz", 20, 3600, 1.945, 4, None),
     ],
 )
-def test_figures_of_a_real_network(
+def test_deliveries_of_a_real_network_equal_published_values(
     spark: SparkSession,
     outside_data: Callable[[str], Path],
     name: str,
@@ -80,7 +80,9 @@ def test_figures_of_a_real_network(
         assert getattr(seen, table) is None
 
 
-def test_publications_receptions_and_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_deliveries_become_publications_receptions_and_quarantine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "deliveries.csv"
     path.write_text(
         "msg,node,prev_node,t_us\n"
@@ -123,7 +125,7 @@ def test_publications_receptions_and_what_is_refused(spark: SparkSession, tmp_pa
     )
 
 
-def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "deliveries.csv"
     path.write_text("msg,node,prev_node,t_us\nm,a,a,x\n")
     with pytest.raises(InputError, match="no delivery could be read"):
@@ -133,6 +135,6 @@ def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
         take(spark, path)
 
 
-def test_it_recognises_its_files() -> None:
+def test_deliveries_file_is_recognised_by_its_header() -> None:
     assert SOURCE.recognises("x", b"msg,node,prev_node,t_us\n0,11,11,0\n") == ENCODING
     assert SOURCE.recognises("x", b"interval,src,dst\n") is None

@@ -59,7 +59,9 @@ def refused(quarantine: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(rows(quarantine, *columns))
 
 
-def test_spans_of_the_reference_history(spark: SparkSession, gephi_small: Path) -> None:
+def test_spans_of_the_reference_history_equal_the_file(
+    spark: SparkSession, gephi_small: Path
+) -> None:
     path = gephi_small / "versions.csv.gz"
     quarantine, told, seen = take(spark, found_file(path))
     with gzip.open(path, "rt") as stream:
@@ -77,7 +79,7 @@ def test_spans_of_the_reference_history(spark: SparkSession, gephi_small: Path) 
         assert getattr(seen, table) is None
 
 
-def test_links_by_interval(spark: SparkSession, tmp_path: Path) -> None:
+def test_links_by_interval_become_links_and_presence(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "edges.csv"
     path.write_text(
         'interval,src,dst,layer,topic\r\n3,a,b,,\r\n5,a,b,mesh,t\r\n5,"c, d",a,,\n4,e,a,,'
@@ -95,7 +97,9 @@ def test_links_by_interval(spark: SparkSession, tmp_path: Path) -> None:
     assert refused(quarantine) == []
 
 
-def test_parquet_says_the_same_as_csv(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_spans_become_links_presence_and_quarantine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     table = {"src": ["a", "b", None], "dst": [1, 2, 3], "vf": [0, 2, -1], "vt": [3, None, 4]}
     # Spark itself would hide this name, and take it for a pattern.
     pq.write_table(pa.table(table), tmp_path / "_e[1].parquet")
@@ -111,7 +115,7 @@ def test_parquet_says_the_same_as_csv(spark: SparkSession, tmp_path: Path) -> No
     assert refused(quarantine) == [(3, "no 'src'; 'vf' is negative", text)]
 
 
-def test_parquet_of_any_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: Path) -> None:
     tables = [
         {"interval": [0, 1], "src": [1, 2], "dst": [2, 1]},
         {"interval": ["2"], "src": pa.array(["a"]).dictionary_encode(), "dst": ["b"]},
@@ -190,7 +194,7 @@ def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     assert {row[4] for row in links(seen)} == set(range(len(BAD)))
 
 
-def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
     by_interval.write_text("interval,src,dst\n")
     spans.write_text("src,dst,vf,vt\na,b,0,2147483647\n")
@@ -214,7 +218,9 @@ def test_what_cannot_be_taken(spark: SparkSession, tmp_path: Path) -> None:
         (b"PAR1 but not quite", None),
     ],
 )
-def test_it_recognises_its_files(head: bytes, encoding: str | None, tmp_path: Path) -> None:
+def test_edge_list_is_recognised_by_its_header(
+    head: bytes, encoding: str | None, tmp_path: Path
+) -> None:
     path = tmp_path / "x"
     path.write_bytes(head)
     assert SOURCE.recognises(str(path), head) == encoding

@@ -85,7 +85,9 @@ def read(spark: SparkSession, files: list[InputFile]) -> dict[str, list[tuple[in
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_line_has_its_number(read: dict[str, list[tuple[int, bytes]]], name: str) -> None:
+def test_lines_are_read_whole_with_their_numbers(
+    read: dict[str, list[tuple[int, bytes]]], name: str
+) -> None:
     expected = content(name).split(b"\n")[:-1]
     found = read[name]
     assert [line for line, _ in found] == list(range(1, len(found) + 1))
@@ -110,7 +112,7 @@ def test_quarantined_text_is_clipped_and_made_readable(spark: SparkSession, tmp_
     assert row.text == "\ufffd" + "é" * 1023
 
 
-def test_the_lines_of_one_large_packed_file_are_spread(
+def test_lines_of_a_large_packed_file_are_spread(
     spark: SparkSession, files: list[InputFile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = [file for file in files if file.path.endswith("packed.ndjson.gz")]

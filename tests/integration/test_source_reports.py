@@ -176,7 +176,7 @@ EXAMPLE = (
 EXAMPLE_CASE = case("the example", list(EXAMPLE))
 
 
-def test_the_contracts_example_gives_every_table(book: Book) -> None:
+def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     found = book.take(EXAMPLE_CASE)
     assert found.told == Description(
         clock=Clock(1, 1_000_000, 42, 42),
@@ -211,7 +211,7 @@ NEIGHBORS_ALONE = case(
 )
 
 
-def test_what_no_report_has_is_unknown(book: Book) -> None:
+def test_fields_that_no_report_has_are_unknown(book: Book) -> None:
     found = book.take(NEIGHBORS_ALONE)
     assert found.seen.links is not None
     assert found.rows("links") == {("b", "a", "overlay", None, 4, OPEN)}
@@ -246,7 +246,7 @@ DISSEMINATION_ALONE = case(
 )
 
 
-def test_dissemination_alone(book: Book) -> None:
+def test_dissemination_without_neighbors_gives_message_tables(book: Book) -> None:
     found = book.take(DISSEMINATION_ALONE)
     assert found.seen.links is None
     assert found.rows("publications") == {
@@ -272,7 +272,7 @@ PUBLICATIONS_ALONE = case(
 )
 
 
-def test_publications_without_a_word_on_what_arrived(book: Book) -> None:
+def test_publications_without_received_leave_receptions_unknown(book: Book) -> None:
     found = book.take(PUBLICATIONS_ALONE)
     assert found.rows("publications") == {("m", None, "a", 0, None, 0)}
     assert found.rows("rejections") == set()
@@ -299,7 +299,7 @@ OPEN_CASES = (
 )
 
 
-def test_what_single_reports_leave_open(book: Book) -> None:
+def test_fields_left_out_by_single_reports_are_untold(book: Book) -> None:
     some, structure, nothing = OPEN_CASES
     assert book.take(some).rows("untold") == {
         ("late", 0, False, True),
@@ -333,7 +333,7 @@ LEAVING = [
 LEAVING_CASES = case("leaving", LEAVING), case("leaving, ended", [*LEAVING, end(5)])
 
 
-def test_leaving_end_and_the_last_interval(book: Book) -> None:
+def test_presence_ends_by_leaving_silence_or_end_record(book: Book) -> None:
     found, marked = map(book.take, LEAVING_CASES)
     assert found.rows("presence") == {("stays", 0, OPEN), ("leaves", 0, 1), ("stops", 1, 2)}
     assert found.rows("subscriptions") == {
@@ -362,7 +362,7 @@ COUNTED_CASES = tuple(
 )
 
 
-def test_counters_that_run_from_the_start(book: Book) -> None:
+def test_total_counters_become_differences(book: Book) -> None:
     found, plain = map(book.take, COUNTED_CASES)
     assert {(row[1], row[2], row[10]) for row in found.rows("traffic")} == {
         (2, 5, 1),
@@ -455,7 +455,7 @@ PACKED_LINES = b"".join(
 TRUNCATED = case("truncated", gzip.compress(PACKED_LINES)[:-1500])
 
 
-def test_a_truncated_gzip_gives_its_readable_part(book: Book) -> None:
+def test_truncated_gzip_gives_its_readable_part(book: Book) -> None:
     found = book.take(TRUNCATED)
     ((_, _, last),) = found.rows("presence")
     assert last == OPEN
@@ -465,7 +465,7 @@ def test_a_truncated_gzip_gives_its_readable_part(book: Book) -> None:
     assert PACKED_LINES.split(b"\n")[line - 1].startswith(text.encode())
 
 
-def test_the_same_interval_twice(desk: Desk) -> None:
+def test_repeated_report_is_superseded_dropped_or_quarantined(desk: Desk) -> None:
     first = [
         report("seq", 0, seq=1, topics=["old"]),
         report("seq", 0, seq=2, topics=["new"]),
@@ -502,7 +502,7 @@ ALIKE = [
 ABSENT = case("absent and empty", [record for pair in PAIRS for record in pair], ALIKE)
 
 
-def test_absent_and_empty_are_not_the_same(book: Book) -> None:
+def test_absent_and_empty_fields_conflict(book: Book) -> None:
     found = book.take(ABSENT)
     second = {json.dumps(of_run(ABSENT, pair[1])) for pair in PAIRS}
     assert {row[3] for row in found.quarantine()} == second
@@ -532,7 +532,7 @@ SEVERAL = (
 )
 
 
-def test_several_runs_are_told_and_one_is_asked_for(book: Book) -> None:
+def test_input_of_several_runs_is_refused_with_their_names(book: Book) -> None:
     staged = book.cases.of(*SEVERAL)
     with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
         Reports().describe(staged, SourceOptions())
@@ -540,7 +540,7 @@ def test_several_runs_are_told_and_one_is_asked_for(book: Book) -> None:
         Reports().describe(staged, SourceOptions(only="c"))
 
 
-def test_one_run_of_several(desk: Desk) -> None:
+def test_only_option_picks_one_run_of_several(desk: Desk) -> None:
     chosen = desk.take(
         [header(run="a", interval_us=1_000_000), report("1", 0, neighbors=[])],
         [header(run="b", interval_us=2_000_000), report("1", 0), report("2", 7, run="b")],
@@ -550,7 +550,7 @@ def test_one_run_of_several(desk: Desk) -> None:
     assert chosen.rows("presence") == {("1", 0, 1), ("2", 7, OPEN)}
 
 
-def test_records_without_a_run_are_of_the_only_one(desk: Desk) -> None:
+def test_records_without_a_run_join_the_only_one(desk: Desk) -> None:
     found = desk.take(
         [header(run="x", protocol="ring", interval_us=500)],
         [report("a", 0, run="x", topics=["t"]), report("b", 0, run="x")],
@@ -565,7 +565,7 @@ def test_records_without_a_run_are_of_the_only_one(desk: Desk) -> None:
     assert {row.run for row in found.staged["reports"].collect()} == {"x"}
 
 
-def test_records_without_a_run_among_several_are_left_out_and_counted(desk: Desk) -> None:
+def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
     files = (
         [report("1", 0, run="a"), report("1", 0), report("2", 0), end(7)],
         [header(run="b"), report("1", 5)],
@@ -589,7 +589,7 @@ NO_REPORT = case("no report", [header(), end(3)])
 FAR_APART = case("far apart", [report("a", 0), report("a", 2_000_000_000)])
 
 
-def test_an_interval_is_as_long_as_a_header_says(book: Book) -> None:
+def test_interval_length_comes_from_the_header(book: Book) -> None:
     staged = book.stage(OF_A_LENGTH)
     with pytest.raises(UseError, match="1000000 µs long, not 2000000"):
         Reports().describe(staged, SourceOptions(2_000_000))
@@ -606,12 +606,12 @@ def test_an_interval_is_as_long_as_a_header_says(book: Book) -> None:
         (FAR_APART, "from interval 0 to 2000000000"),
     ],
 )
-def test_what_the_input_as_a_whole_may_not_be(book: Book, name: str, said: str) -> None:
+def test_unusable_input_is_refused_with_the_reason(book: Book, name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Reports().describe(book.stage(name), SourceOptions())
 
 
-def test_it_recognises_its_files() -> None:
+def test_report_file_is_recognised_by_its_records() -> None:
     def line(record: Record) -> bytes:
         return json.dumps(record).encode() + b"\n"
 
@@ -687,7 +687,7 @@ RANDOM_CASES = {
 
 
 @pytest.mark.parametrize("gap", RANDOM)
-def test_state_over_time_is_that_of_a_naive_reading(book: Book, gap: int) -> None:
+def test_state_over_time_equals_a_naive_reading(book: Book, gap: int) -> None:
     print("seed", SEED + gap)
     records = RANDOM[gap]
     found = book.take(RANDOM_CASES[gap], gap_tolerance=gap)
@@ -703,6 +703,6 @@ def test_state_over_time_is_that_of_a_naive_reading(book: Book, gap: int) -> Non
 NAMED_ONLY = case("named only", [report("a", 0, neighbors=["b", "c"]), report("b", 0)])
 
 
-def test_peers_that_only_others_name_can_be_left_out(book: Book) -> None:
+def test_reporters_only_leaves_out_peers_named_by_others(book: Book) -> None:
     found = book.take(NAMED_ONLY, reporters_only=True)
     assert {row[1] for row in found.rows("links")} == {"b"}

@@ -169,7 +169,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case
     return Cases(spark, staged, folders, {"unknown field": "bad", "lost": "bad"})
 
 
-def test_the_same_reports_in_lines_and_in_columns(cases: Cases) -> None:
+def test_reports_in_parquet_equal_those_in_lines(cases: Cases) -> None:
     columns, lines = cases.of("columns"), cases.of("lines")
     for name in ("reports", "headers", "quarantine"):
         assert in_order(columns[name], "run") == in_order(lines[name], "run"), name
@@ -179,7 +179,7 @@ def test_the_same_reports_in_lines_and_in_columns(cases: Cases) -> None:
     assert (other.protocol, other.ended) == ("ring", True)
 
 
-def test_a_table_is_staged_as_lines_are(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_is_staged_in_the_types_of_lines(spark: SparkSession, tmp_path: Path) -> None:
     """In the same columns and types."""
     contents: tuple[Content, ...] = (table(PLAIN), in_lines(PLAIN_LINES))
     columns, lines = (
@@ -192,7 +192,7 @@ def test_a_table_is_staged_as_lines_are(spark: SparkSession, tmp_path: Path) -> 
     spark.catalog.clearCache()
 
 
-def test_plain_neighbours_numbers_for_names_and_what_is_not_there(cases: Cases) -> None:
+def test_plain_neighbours_and_numeric_names_equal_those_in_lines(cases: Cases) -> None:
     found, meant, mixed = map(cases.of, ("plain columns", "plain lines", "mixed"))
     assert in_order(found["reports"], "run") == in_order(meant["reports"], "run")
     assert in_order(mixed["reports"], "run") == in_order(meant["reports"], "run")
@@ -219,7 +219,7 @@ def test_bad_rows_are_quarantined_and_the_rest_is_ingested(cases: Cases) -> None
     assert counted["unknown field", "colour"] == 118
 
 
-def test_a_damaged_row_group_is_refused_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_row_group_is_quarantined_alone(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"peer": f"peer-{n}", "interval": 0, "topics": ["a"]} for n in range(100)]
     rows[1] |= {"peer": "peer-0", "topics": ["b"]}  # it says otherwise than the first one
     file = written(tmp_path, 0, table(rows))
@@ -233,13 +233,13 @@ def test_a_damaged_row_group_is_refused_alone(spark: SparkSession, tmp_path: Pat
     spark.catalog.clearCache()
 
 
-def test_a_column_of_a_wrong_type_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_of_a_wrong_type_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     wrong = written(tmp_path, 0, table([{"peer": "a", "interval": 1.5}]))
     with pytest.raises(InputError, match=r"column 'interval' is double\n.*integer"):
         Reports().parse(spark, [wrong], SourceOptions())
 
 
-def test_the_pages_example_writes_reports(cases: Cases) -> None:
+def test_example_of_the_page_writes_valid_reports(cases: Cases) -> None:
     staged = cases.of("ring")
     told = Reports().describe(staged, SourceOptions())
     assert told.clock == Clock(1, 1_000_000, 0, 2)
@@ -250,7 +250,7 @@ def test_the_pages_example_writes_reports(cases: Cases) -> None:
     }
 
 
-def test_they_are_recognised_and_edge_lists_are_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_report_parquet_is_told_apart_from_edge_lists(spark: SparkSession, tmp_path: Path) -> None:
     reports, edges = tmp_path / "reports.parquet", tmp_path / "edges.parquet"
     pq.write_table(table([{"peer": "a", "interval": 0}]), reports)
     pq.write_table(table([{"interval": 0, "src": "a", "dst": "b"}]), edges)

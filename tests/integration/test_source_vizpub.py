@@ -99,14 +99,14 @@ def pastry(stored: Store, outside_data: Outside) -> StoredRun:
 class TestDemo:
     """Our own few reports; see their README."""
 
-    def test_described(self, demo: StoredRun) -> None:
+    def test_description_has_protocol_clock_and_unknowns(self, demo: StoredRun) -> None:
         told = demo.manifest
         assert (told.protocol, told.clock) == ("protocol.demo", Clock(1, None, 0, 3))
         assert told.unknown == ("roles", "publication.bytes", "duplicates of a message")
         assert told.notes == {}
         assert told.tables["quarantine"].rows == 0
 
-    def test_peers_and_presence(self, demo: StoredRun) -> None:
+    def test_peers_and_presence_are_as_reported(self, demo: StoredRun) -> None:
         assert {(row["key"], row["reports"]) for row in demo.read("peers").to_pylist()} == {
             (key, True) for key in ("2", "3", "4", "5", BIG)
         }
@@ -115,7 +115,7 @@ class TestDemo:
             *(("4", 0, 1), ("4", 2, OPEN), ("5", 1, 3)),
         }
 
-    def test_links(self, demo: StoredRun) -> None:
+    def test_links_and_dangling_links_are_as_reported(self, demo: StoredRun) -> None:
         span = ("src", "dst", "layer", "topic", "vf", "vt")
         found = {tuple(row[name] for name in span) for row in table(demo, "links")}
         assert found == {
@@ -132,7 +132,7 @@ class TestDemo:
             ("3", "5", "overlay", None, 3, OPEN),
         }
 
-    def test_subscriptions(self, demo: StoredRun) -> None:
+    def test_subscriptions_are_as_reported(self, demo: StoredRun) -> None:
         found = {(r["peer"], r["topic"], r["vf"], r["vt"]) for r in table(demo, "subscriptions")}
         assert found == {
             *((peer, "t", 0, OPEN) for peer in ("2", "3", BIG)),
@@ -151,7 +151,7 @@ class TestDemo:
             "5": [(1, 1, 100, 0), (1, 1, 100, 0)],
         }
 
-    def test_publications_sent_and_received_are_copies(self, demo: StoredRun) -> None:
+    def test_publication_counters_count_copies(self, demo: StoredRun) -> None:
         ways = [f"publication_messages_{way}" for way in ("sent", "received")]
         found = {
             (row["peer"], row["interval"]): tuple(row[way] for way in ways)
@@ -165,7 +165,7 @@ class TestDemo:
         }
         assert {row["publication_bytes_sent"] for row in table(demo, "traffic")} == {None}
 
-    def test_publications(self, demo: StoredRun) -> None:
+    def test_publications_are_as_reported(self, demo: StoredRun) -> None:
         names = ("key", "topic", "publisher", "interval", "publication_known")
         assert {tuple(row[n] for n in names) for row in table(demo, "publications")} == {
             ("m0", "t", BIG, 1, True),
@@ -173,7 +173,7 @@ class TestDemo:
             ("m2", "t", "5", 3, False),
         }
 
-    def test_what_became_of_them(self, demo: StoredRun) -> None:
+    def test_message_metrics_equal_the_known_values(self, demo: StoredRun) -> None:
         names = ("eligible", "delivered", "delivered_in_interval", "receptions", "hops_max")
         found = {row["message"]: tuple(row[n] for n in names) for row in messages(demo).values()}
         keys = {row["message"]: row["key"] for row in demo.read("publications").to_pylist()}
@@ -209,7 +209,9 @@ def told(name: str, outside_data: Outside) -> list[dict[str, float]]:
 class TestFacts:
     """facts.csv, which networkx made of the same files."""
 
-    def test_structure(self, run: StoredRun, told: list[dict[str, float]]) -> None:
+    def test_overlay_metrics_equal_networkx_facts(
+        self, run: StoredRun, told: list[dict[str, float]]
+    ) -> None:
         overlay = sorted(run.read("metrics/overlay").to_pylist(), key=lambda r: r["interval"])
         assert len(overlay) == len(told)
         for row, expected in zip(overlay, told, strict=True):
@@ -232,7 +234,9 @@ class TestFacts:
             same = {fact: expected[fact] for fact in ours}
             assert ours == pytest.approx(same, abs=5.1e-7)
 
-    def test_undirected_diameter(self, run: StoredRun, told: list[dict[str, float]]) -> None:
+    def test_undirected_diameter_of_links_equals_the_facts(
+        self, run: StoredRun, told: list[dict[str, float]]
+    ) -> None:
         """Ours in metrics/overlay follows directions; this one is of the rows of `links`."""
         links, stays = table(run, "links"), table(run, "presence")
         for expected in told:
@@ -245,7 +249,7 @@ class TestFacts:
             largest = max(nx.connected_components(graph), key=len)
             assert nx.diameter(graph.subgraph(largest)) == expected["diameter_undirected_largest"]
 
-    def test_over_the_whole_run(self, name: str, run: StoredRun) -> None:
+    def test_peers_and_links_of_the_run_have_known_counts(self, name: str, run: StoredRun) -> None:
         peers, links = {"pastry": (77, 1170), "pubsub": (67, 2549)}[name]
         assert len(reporting(run)) == peers
         assert len({(row["src"], row["dst"]) for row in table(run, "links")}) == links
@@ -268,7 +272,9 @@ class TestPubsub:
             sums = {fact: sum(so_far[peer, n] for peer in nodes) for n, fact in names.items()}
             assert sums == {fact: told[at][fact] for fact in sums}
 
-    def test_messages_by_interval(self, pubsub: StoredRun, outside_data: Outside) -> None:
+    def test_message_counts_by_interval_equal_the_facts(
+        self, pubsub: StoredRun, outside_data: Outside
+    ) -> None:
         path = folder(outside_data, "pubsub")
         arrived = Counter(row["interval"] for row in table(pubsub, "receptions"))
         copies, received = Counter[int](), Counter[int]()
@@ -285,7 +291,7 @@ class TestPubsub:
             assert copies[at] == sum(map(len, sent))
             assert arrived[at] == received[at] == told["rcvd_entries"]
 
-    def test_entries_of_the_staged_reports(
+    def test_sent_entries_of_staged_reports_equal_the_facts(
         self, spark: SparkSession, tmp_path: Path, outside_data: Outside
     ) -> None:
         """`publications` is what the nodes sent, once a message: nothing is lost without it."""
@@ -300,7 +306,9 @@ class TestPubsub:
             found = (sent[at], len(different[at]))
             assert found == (told["sent_entries"], told["pub_map_size"])
 
-    def test_hops_and_previous_hops(self, pubsub: StoredRun, outside_data: Outside) -> None:
+    def test_hops_and_previous_hops_equal_the_truth(
+        self, pubsub: StoredRun, outside_data: Outside
+    ) -> None:
         truth = recorded(outside_data)
         keys = {row["message"]: row["key"] for row in pubsub.read("publications").to_pylist()}
         rows = table(pubsub, "receptions")
@@ -310,7 +318,7 @@ class TestPubsub:
             assert row["first"]
         assert len(rows) == 1986
 
-    def test_a_message_listed_in_two_intervals_is_published_in_one(
+    def test_message_listed_in_two_intervals_is_published_in_one(
         self, pubsub: StoredRun, outside_data: Outside
     ) -> None:
         """VizPub's `publications` of an interval are the messages forwarded in it."""
@@ -357,27 +365,27 @@ def arrived(pubsub: StoredRun) -> dict[str, set[str]]:
 class TestDeliveries:
     """Four hit ratios of one run, and how they come out of each other."""
 
-    def test_what_happened(self, truth: dict[str, Row]) -> None:
+    def test_truth_has_the_known_hit_count(self, truth: dict[str, Row]) -> None:
         """Subscribers that were up at the instant of publication; all that arrived anywhere."""
         delivered = sum(
             len(m["subscribers"] & m["first_deliveries"].keys()) for m in truth.values()
         )
         assert (delivered, sum(len(m["subscribers"]) for m in truth.values())) == (2085, 2329)
 
-    def test_what_of_it_the_reports_show(
+    def test_reported_arrivals_at_subscribers_have_the_known_count(
         self, truth: dict[str, Row], arrived: dict[str, set[str]]
     ) -> None:
         """The same subscribers; arrivals at nodes that were down at every later report are lost."""
         assert sum(len(m["subscribers"] & arrived[key]) for key, m in truth.items()) == 1984
 
-    def test_ours(self, pubsub: StoredRun) -> None:
+    def test_hit_counts_of_the_metrics_have_the_known_values(self, pubsub: StoredRun) -> None:
         """Subscribers that report at the end of the interval of publication."""
         found = messages(pubsub).values()
         assert pooled(m for m in found if m["publication_known"]) == (1967, 2252)
         # Its publisher never reported again: who was to get it is not known.
         assert [m["eligible"] for m in found if not m["publication_known"]] == [None]
 
-    def test_from_one_to_the_other(
+    def test_eligible_peers_of_metrics_and_truth_are_reconciled(
         self, pubsub: StoredRun, truth: dict[str, Row], outside_data: Outside
     ) -> None:
         found, told = messages(pubsub), reports(folder(outside_data, "pubsub"))
@@ -410,12 +418,12 @@ def pooled(rows: Any) -> tuple[int, int]:
 class TestPastry:
     """MS-Pastry's adapter reports neighbours alone."""
 
-    def test_what_is_absent_is_unknown(self, pastry: StoredRun) -> None:
+    def test_tables_of_absent_fields_are_unknown(self, pastry: StoredRun) -> None:
         unknown = {"traffic", "subscriptions", "roles", "publications", "receptions"}
         assert unknown & pastry.manifest.tables.keys() == set()
         assert {"topics", "sent", "received"} <= set(pastry.manifest.unknown)
 
-    def test_numbers_that_nobody_set_are_unknown(self, pastry: StoredRun) -> None:
+    def test_counters_always_zero_are_unknown(self, pastry: StoredRun) -> None:
         """Every one of them is 0 in every report; a Java int cannot be left out."""
         told = {"control.messages", "control.bytes", "publication.messages", "duplicates"}
         assert told <= set(pastry.manifest.unknown)
@@ -423,7 +431,7 @@ class TestPastry:
             assert {row[name] for name in (*TRAFFIC_COLUMNS, "duplicates")} == {None}
             assert row["subscriptions"] is None
 
-    def test_keys_are_as_written(self, pastry: StoredRun, outside_data: Outside) -> None:
+    def test_peer_keys_are_as_written(self, pastry: StoredRun, outside_data: Outside) -> None:
         keys = {key for nodes in reports(folder(outside_data, "pastry")).values() for key in nodes}
         assert reporting(pastry) == keys
         assert max(map(len, keys)) > 38
@@ -440,7 +448,9 @@ def two_hosts(
 class TestTwoHosts:
     """One checkpoint is in two files, below reports/unprocessed; a host's seventh is missing."""
 
-    def test_two_files_make_one_interval(self, two_hosts: Staged, outside_data: Outside) -> None:
+    def test_files_of_two_hosts_make_one_interval(
+        self, two_hosts: Staged, outside_data: Outside
+    ) -> None:
         seen = Taken(Vizpub(), two_hosts, SourceOptions())
         expected = reports(folder(outside_data, "pubsub"))
         expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
@@ -454,7 +464,9 @@ class TestTwoHosts:
         }
         assert seen.told.unknown == ("roles", "publication.bytes", "duplicates of a message")
 
-    def test_the_missing_report_is_bridged(self, two_hosts: Staged, outside_data: Outside) -> None:
+    def test_missing_report_is_bridged_by_gap_tolerance(
+        self, two_hosts: Staged, outside_data: Outside
+    ) -> None:
         """Peers are there that are before and after; traffic and what arrived stay unknown."""
         seen = Taken(Vizpub(), two_hosts, SourceOptions(gap_tolerance=1))
         whole = reports(folder(outside_data, "pubsub"))
@@ -595,7 +607,7 @@ def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case
 
 
 class TestBadInput:
-    def test_is_refused_with_file_and_reason(self, cases: Cases) -> None:
+    def test_bad_files_and_nodes_are_quarantined_with_their_reason(self, cases: Cases) -> None:
         staged = cases.of("protocol.refused")
         assert quarantine(staged) == [
             ("00000001", 1, "not JSON"),
@@ -618,12 +630,12 @@ class TestBadInput:
         told = Vizpub().describe(staged, SourceOptions())
         assert told.notes["unknown field colour"] == told.notes["unknown field size"] == 1
 
-    def test_names_and_packings_that_vizpub_does_not_use(self, cases: Cases) -> None:
+    def test_files_of_unusual_name_or_packing_are_read(self, cases: Cases) -> None:
         staged = cases.of("protocol.packed")
         assert {row.peer for row in staged["reports"].collect()} == {"0", "1", "2"}
         assert quarantine(staged) == [("00000003", 1, "cut off by the damage of the file")]
 
-    def test_the_same_peer_twice(self, cases: Cases) -> None:
+    def test_peer_reported_twice_counts_once_or_conflicts(self, cases: Cases) -> None:
         """The same said in another order counts once, else the first is taken."""
         staged = cases.of("protocol.twice")
         assert quarantine(staged) == [("00000000", 2, "conflicting report")]
@@ -631,7 +643,9 @@ class TestBadInput:
         notes = Vizpub().describe(staged, SourceOptions()).notes
         assert notes["repeated_records"] == notes["conflicting_records"] == 1
 
-    def test_two_protocols(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+    def test_input_of_two_protocols_needs_only_option(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
         desk.write(0, node("1"))
         desk.write(0, node("1"), node("2"), protocolName="protocol.q")
         staged, options = stage(spark, tmp_path / "both", desk.path)
@@ -647,16 +661,18 @@ class TestBadInput:
         assert seen.told.protocol == "protocol.q"
         assert seen.rows("peers", "key") == {("1",), ("2",)}
 
-    def test_nothing_but_empty_folders(self, spark: SparkSession, desk: Desk) -> None:
+    def test_folder_without_files_is_refused(self, spark: SparkSession, desk: Desk) -> None:
         desk.write(0).unlink()
         with pytest.raises(InputError, match="folder without files"):
             inventory(spark, [str(desk.path)], SOURCES)
 
-    def test_no_node_at_all(self, cases: Cases) -> None:
+    def test_input_without_nodes_is_refused(self, cases: Cases) -> None:
         with pytest.raises(InputError, match="all that could be read are files without nodes"):
             Vizpub().describe(cases.of("protocol.empty"), SourceOptions())
 
-    def test_merged_files(self, spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+    def test_merged_files_are_refused(
+        self, spark: SparkSession, desk: Desk, tmp_path: Path
+    ) -> None:
         """Of several hosts: without interval or host, and with peers that are long gone."""
         written = desk.write(0, node("1"))
         merged = written.with_name("00000001protocol.p.json")
@@ -668,7 +684,7 @@ class TestBadInput:
 
 
 class TestCounters:
-    def test_zero_is_measured_where_it_does_not_stay_so(
+    def test_zero_counter_is_measured_once_it_changes(
         self, spark: SparkSession, desk: Desk, tmp_path: Path
     ) -> None:
         desk.write(0, node("1"), node("2"))
@@ -681,13 +697,13 @@ class TestCounters:
         }
         assert "control.bytes" in seen.told.unknown
 
-    def test_a_total_that_drops_was_restarted(self, cases: Cases) -> None:
+    def test_total_that_drops_counts_as_a_restart(self, cases: Cases) -> None:
         seen = Taken(Vizpub(), cases.of("protocol.restarted"), SourceOptions())
         found = seen.rows("traffic", "interval", "control_bytes_sent")
         assert found == {(0, 5), (1, 2), (3, 3), (4, 1)}
 
 
-def test_our_reports_look_like_real_ones(outside_data: Outside) -> None:
+def test_demo_reports_have_the_keys_of_real_ones(outside_data: Outside) -> None:
     """The same keys in the same order."""
     files = (next(path.rglob("*.json")) for path in (folder(outside_data, "pubsub"), DEMO))
     real, ours = (json.loads(file.read_bytes()) for file in files)

@@ -97,18 +97,20 @@ def answer(connection: Connection) -> object:
 
 
 @pytest.mark.parametrize("scheme", ["bolt+ssc", "neo4j+ssc"])
-def test_a_certificate_that_nobody_signed_will_do(encrypted: Connection, scheme: str) -> None:
+def test_untrusted_certificate_is_accepted_with_ssc_schemes(
+    encrypted: Connection, scheme: str
+) -> None:
     assert answer(address(encrypted, scheme)) == 7
 
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
-def test_a_certificate_of_an_authority_that_is_trusted(encrypted: Connection, scheme: str) -> None:
+def test_certificate_of_a_trusted_authority_is_accepted(encrypted: Connection, scheme: str) -> None:
     assert answer(address(encrypted, scheme)) == 7
 
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
-def test_a_certificate_of_nobody_known_is_refused(encrypted: Connection, scheme: str) -> None:
+def test_certificate_of_an_unknown_authority_is_refused(encrypted: Connection, scheme: str) -> None:
     with pytest.raises(Neo4jUnavailable, match="certificate is refused: unable to get") as error:
         connect(address(encrypted, scheme))
     assert "SSL_CERT_FILE" in error.value.hint
@@ -116,26 +118,30 @@ def test_a_certificate_of_nobody_known_is_refused(encrypted: Connection, scheme:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
+def test_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
     with pytest.raises(Neo4jUnavailable, match="not valid for 'localhost'") as error:
         connect(address(encrypted, "bolt+s", "localhost"))
     assert "as its certificate does" in error.value.hint
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
-def test_who_speaks_in_clear_is_told_of_tls(encrypted: Connection, scheme: str) -> None:
+def test_unencrypted_connection_to_a_tls_server_is_refused(
+    encrypted: Connection, scheme: str
+) -> None:
     with pytest.raises(Neo4jUnavailable, match="ends the connection at the first word") as error:
         connect(address(encrypted, scheme))
     assert "bolt+s://" in error.value.hint
 
 
-def test_a_wrong_password_stays_one(encrypted: Connection) -> None:
+def test_wrong_password_over_tls_is_refused_as_such(encrypted: Connection) -> None:
     with pytest.raises(Neo4jUnavailable, match="wrong password"):
         connect(replace(encrypted, password="guessed"))
 
 
 @pytest.mark.parametrize("scheme", ["bolt+s", "bolt+ssc", "neo4j+ssc"])
-def test_a_server_that_speaks_in_clear_is_told(neo4j_server: Connection, scheme: str) -> None:
+def test_tls_connection_to_an_unencrypted_server_is_refused(
+    neo4j_server: Connection, scheme: str
+) -> None:
     if "+" in neo4j_server.uri:
         pytest.skip("the server of the tests speaks TLS")
     with pytest.raises(Neo4jUnavailable, match="does not answer in TLS") as error:
@@ -168,7 +174,7 @@ def listener() -> Iterator[Callable[[trustme.LeafCert], str]]:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_an_expired_certificate_is_refused(
+def test_expired_certificate_is_refused(
     authority: Authority, listener: Callable[[trustme.LeafCert], str]
 ) -> None:
     old = authority.made.issue_cert(
@@ -181,7 +187,9 @@ def test_an_expired_certificate_is_refused(
     assert "renewed" in error.value.hint
 
 
-def test_the_command_line_says_it_in_two_lines(encrypted: Connection, authority: Authority) -> None:
+def test_command_over_tls_answers_or_fails_in_two_lines(
+    encrypted: Connection, authority: Authority
+) -> None:
     def ask(scheme: str, **more: str) -> tuple[int, str, str]:
         there = address(encrypted, scheme)
         environment = {

@@ -40,7 +40,9 @@ def peers(spark: SparkSession) -> DataFrame:
     return frame(spark, "peers", (0, "a", True), (1, "b", True), (2, "c", False))
 
 
-def test_presence_and_subscriptions_without_links(spark: SparkSession, peers: DataFrame) -> None:
+def test_metrics_without_links_leave_link_columns_null(
+    spark: SparkSession, peers: DataFrame
+) -> None:
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, 1), (2, 0, OPEN))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, 1))
     links = frame(spark, "links")
@@ -67,14 +69,14 @@ def test_presence_and_subscriptions_without_links(spark: SparkSession, peers: Da
     }
 
 
-def test_publications_without_receptions(spark: SparkSession) -> None:
+def test_message_metrics_without_receptions_leave_hits_null(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, OPEN))
     told = Messages(published, None, frame(spark, "rejections"), taken)
     assert rows_of(measure_messages(told), "message") == {(0,): {"eligible": 1, "rejections": 0}}
 
 
-def test_who_leaves_its_receptions_open_is_not_eligible(spark: SparkSession) -> None:
+def test_peer_with_untold_receptions_is_not_eligible(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
     arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True))
@@ -84,7 +86,9 @@ def test_who_leaves_its_receptions_open_is_not_eligible(spark: SparkSession) -> 
     assert (row["eligible"], row["delivered"], row["hit_ratio"]) == (1, 1, 1.0)
 
 
-def test_a_report_that_leaves_something_open(spark: SparkSession, peers: DataFrame) -> None:
+def test_untold_fields_of_a_report_are_null_in_metrics(
+    spark: SparkSession, peers: DataFrame
+) -> None:
     """a left its receptions of interval 1 open and b its subscriptions of interval 0."""
     presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN))

@@ -115,7 +115,9 @@ def key_of(i: int) -> tuple[int, int | None]:
     return i, None if i % 3 == 0 else i % 3
 
 
-def test_changes_become_lives(spark: SparkSession, rng: np.random.Generator) -> None:
+def test_lives_of_random_changes_equal_a_naive_reference(
+    spark: SparkSession, rng: np.random.Generator
+) -> None:
     histories = [random_changes(rng) for _ in range(HISTORIES)]
     rows = keyed(histories)
     changes = frame(spark, ["peer", "topic", "tick", "order", "opens"], rows)
@@ -123,7 +125,9 @@ def test_changes_become_lives(spark: SparkSession, rng: np.random.Generator) -> 
     assert collected(lives(changes, ["peer", "topic"]), ["peer", "topic"]) == expected
 
 
-def test_lives_become_maximal_versions(spark: SparkSession, rng: np.random.Generator) -> None:
+def test_coalesced_lives_equal_the_maximal_runs_of_alive_ticks(
+    spark: SparkSession, rng: np.random.Generator
+) -> None:
     histories = [random_changes(rng) for _ in range(HISTORIES)]
     changes = frame(spark, ["peer", "topic", "tick", "order", "opens"], keyed(histories))
     keys = ["peer", "topic"]
@@ -133,7 +137,9 @@ def test_lives_become_maximal_versions(spark: SparkSession, rng: np.random.Gener
     check_maximal(found)
 
 
-def test_spans_become_maximal_versions(spark: SparkSession, rng: np.random.Generator) -> None:
+def test_coalesced_spans_equal_the_maximal_runs_of_their_ticks(
+    spark: SparkSession, rng: np.random.Generator
+) -> None:
     histories = [random_spans(rng) for _ in range(HISTORIES)]
     spans = frame(spark, ["peer", "topic", "vf", "vt"], keyed(histories))
     found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
@@ -141,7 +147,9 @@ def test_spans_become_maximal_versions(spark: SparkSession, rng: np.random.Gener
     check_maximal(found)
 
 
-def test_maximal_versions_stay_as_they_are(spark: SparkSession, rng: np.random.Generator) -> None:
+def test_maximal_versions_are_unchanged_by_coalesce(
+    spark: SparkSession, rng: np.random.Generator
+) -> None:
     histories = [runs_of(ticks(random_spans(rng))) for _ in range(50)]
     spans = frame(spark, ["peer", "topic", "vf", "vt"], keyed(histories))
     found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
@@ -194,7 +202,7 @@ def alive_of(link: tuple[Any, ...], links: Spans, stays: dict[int, list[Span]]) 
     return ticks(links[link]).intersection(*ends)
 
 
-def test_links_are_clipped_to_both_ends(
+def test_links_are_clipped_to_the_presence_of_both_ends(
     clipped: tuple[DataFrame, DataFrame], links: Spans, stays: dict[int, list[Span]]
 ) -> None:
     found = collected(clipped[1], LINK)
@@ -203,7 +211,7 @@ def test_links_are_clipped_to_both_ends(
     check_maximal(found)
 
 
-def test_what_was_clipped_off_is_the_rest(
+def test_spans_without_the_clipped_parts_are_the_rest(
     clipped: tuple[DataFrame, DataFrame], links: Spans, stays: dict[int, list[Span]]
 ) -> None:
     found = collected(without(*clipped, LINK), LINK)
@@ -219,17 +227,17 @@ def test_what_was_clipped_off_is_the_rest(
     assert all(found[link] == links[link] for link in nowhere)
 
 
-def test_nothing_is_left_of_what_stays_whole(clipped: tuple[DataFrame, DataFrame]) -> None:
+def test_spans_without_themselves_are_empty(clipped: tuple[DataFrame, DataFrame]) -> None:
     assert without(clipped[0], clipped[0], LINK).count() == 0
 
 
-def test_all_is_left_where_nothing_was_kept(
+def test_spans_without_an_empty_table_stay_whole(
     clipped: tuple[DataFrame, DataFrame], links: Spans
 ) -> None:
     assert collected(without(clipped[0], clipped[0].limit(0), LINK), LINK) == links
 
 
-def test_what_is_outside_presence_is_what_was_clipped_off(
+def test_links_outside_presence_equal_the_parts_clipped_off(
     clipped: tuple[DataFrame, DataFrame], presence: DataFrame
 ) -> None:
     found = collected(outside(clipped[0], presence, "src", "dst"), LINK)
@@ -237,7 +245,7 @@ def test_what_is_outside_presence_is_what_was_clipped_off(
     assert found
 
 
-def test_subscriptions_are_clipped_to_their_peer(
+def test_subscriptions_are_clipped_to_the_presence_of_their_peer(
     spark: SparkSession, rng: np.random.Generator, presence: DataFrame, stays: Any
 ) -> None:
     every = [(peer, topic) for peer in range(PEERS) for topic in range(8)]
@@ -248,7 +256,7 @@ def test_subscriptions_are_clipped_to_their_peer(
     assert found == {key: runs_of(here) for key, here in alive.items() if here}
 
 
-def test_what_is_open_closes_with_the_run(spark: SparkSession) -> None:
+def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
     spans = frame(spark, ["peer", "vf", "vt"], [(0, 3, OPEN), (1, 3, 7), (2, 9, 10), (3, 0, 10)])
     assert collected(close_at(spans, 10), ["peer"]) == {
         (0,): [(3, 10)],

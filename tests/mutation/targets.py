@@ -37,8 +37,7 @@ TARGETS = {
             "graphstore.verify",
             (
                 "tests/integration/graph/test_verify_nodes.py",
-                "tests/integration/graph/test_epochs.py::"
-                "test_a_copy_that_is_not_as_it_should_be_is_found",
+                "tests/integration/graph/test_epochs.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
             ),
             {

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.mark.parametrize("module", TARGETS)
-def test_changes_of_a_checker_are_found_by_its_tests(module: str) -> None:
+def test_mutants_of_a_checker_are_found_by_its_tests(module: str) -> None:
     """In a process of its own, whose Spark and Neo4j the changes cannot leave to others."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.mutation", module],

@@ -20,13 +20,13 @@ TOLD: Json = {
 }
 
 
-def test_what_both_end_with_is_told_apart() -> None:
+def test_load_time_is_told_with_and_without_common_steps() -> None:
     assert took(TOLD, "bolt", "mean") == 100
     assert took(TOLD, "bolt", "mean", entering=True) == 90
     assert took(TOLD, "bulk", "cpu_mean") == 50
 
 
-def test_the_page_has_both_rates() -> None:
+def test_page_shows_the_rates_of_transactions_and_import() -> None:
     about = {"date": "today", "load": [0, 0], "machine": MACHINE}
     text = page({"S": {"loading": {**about, **TOLD}}})
     assert "| transactions (`--no-bulk`) | 90 | 20 | 1× | 100 | 200 |" in text

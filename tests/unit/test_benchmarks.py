@@ -65,13 +65,13 @@ def as_text(value: Any) -> Any:
 
 
 class TestOverlay:
-    def test_everybody_has_different_neighbours(self, rows: set[Row]) -> None:
+    def test_peers_have_distinct_neighbours(self, rows: set[Row]) -> None:
         assert all(src != dst for _, src, dst in rows)
         degrees = Counter((interval, src) for interval, src, _ in rows)
         assert set(degrees.values()) == {SMALL.links}
         assert len(degrees) == SMALL.intervals * SMALL.peers
 
-    def test_versions_are_the_rows(self, rows: set[Row], links: list[dict[str, int]]) -> None:
+    def test_versions_equal_the_rows(self, rows: set[Row], links: list[dict[str, int]]) -> None:
         unrolled = [
             (interval, link["src"], link["dst"])
             for link in links
@@ -86,19 +86,19 @@ class TestOverlay:
             assert (link["vt"], link["src"], link["dst"]) not in rows
         assert max(link["vt"] for link in links) == OPEN
 
-    def test_so_many_links_are_replaced(self, rows: set[Row]) -> None:
+    def test_replaced_links_equal_the_churn(self, rows: set[Row]) -> None:
         sets = [{row[1:] for row in rows if row[0] == at} for at in range(SMALL.intervals)]
         gone = {len(before - after) for before, after in pairwise(sets)}
         assert gone == {round(SMALL.peers * SMALL.links * SMALL.churn)}
 
-    def test_a_longer_run_begins_as_a_shorter_one(self, rows: set[Row], tmp_path: Path) -> None:
+    def test_longer_run_begins_as_a_shorter_one(self, rows: set[Row], tmp_path: Path) -> None:
         longer = Inputs(replace(SMALL, intervals=50), tmp_path)
         found = {tuple(row.values()) for row in pq.read_table(longer.rows).to_pylist()}
         assert {row for row in found if row[0] < SMALL.intervals} == rows
 
 
 class TestDissemination:
-    def test_topics_are_different_and_the_first_is_liked_most(self) -> None:
+    def test_subscriptions_are_distinct_and_favour_the_first_topic(self) -> None:
         taken = subscriptions(SIZES["M"])
         assert len(set(zip(*taken, strict=True))) == 2_000 * 10
         counts = np.bincount(taken.topic, minlength=100)
@@ -120,7 +120,7 @@ class TestDissemination:
 
 
 class TestReports:
-    def test_they_tell_of_the_links(self, reports: list[Report], rows: set[Row]) -> None:
+    def test_reports_tell_all_links(self, reports: list[Report], rows: set[Row]) -> None:
         told = {
             (report.interval, int(report.peer), int(neighbor.peer))
             for report in reports
@@ -129,7 +129,7 @@ class TestReports:
         assert told == rows
         assert len(reports) == SMALL.intervals * SMALL.peers
 
-    def test_they_tell_of_the_messages(self, reports: list[Report]) -> None:
+    def test_reports_tell_all_receptions(self, reports: list[Report]) -> None:
         _, arrivals = messages(SMALL)
         told = {
             (
@@ -146,7 +146,7 @@ class TestReports:
         sent = sum(len(entry.to or ()) for report in reports for entry in report.sent or ())
         assert sent == len(told)
 
-    def test_columns_tell_the_same(self, reports: list[Report], inputs: Inputs) -> None:
+    def test_columns_equal_the_reports(self, reports: list[Report], inputs: Inputs) -> None:
         rows = [
             row
             for path in sorted(inputs.columns.iterdir())
@@ -158,10 +158,10 @@ class TestReports:
             del told["format"]
             assert as_text(row) == told
 
-    def test_files_can_be_told_apart_by_interval(self, inputs: Inputs) -> None:
+    def test_report_files_are_told_apart_by_their_first_interval(self, inputs: Inputs) -> None:
         assert sorted(map(first_interval, inputs.reports.iterdir())) == [0, 25]
 
-    def test_the_same_seed_makes_the_same_bytes(self, inputs: Inputs, tmp_path: Path) -> None:
+    def test_inputs_of_one_seed_have_the_same_bytes(self, inputs: Inputs, tmp_path: Path) -> None:
         again = Inputs(SMALL, tmp_path)
         for one, other in ((inputs.reports, again.reports), (inputs.versions, again.versions)):
             assert [p.read_bytes() for p in sorted(one.iterdir())] == [
@@ -172,48 +172,48 @@ class TestReports:
 class TestAgreement:
     OURS = pa.table({"peer": [0, 1], "hops": [1.5, None], "more": [1, 2]})
 
-    def test_order_and_the_last_digit_do_not_matter(self) -> None:
+    def test_agreement_ignores_row_order_and_the_last_digit(self) -> None:
         theirs = pa.table({"hops": [None, 1.5 + 1e-12], "peer": [1, 0]})
         require_same("they", self.OURS, theirs, "peer")
 
     @pytest.mark.parametrize("hops", [[1.5, 0.0], [1.5 + 1e-6, None]])
-    def test_a_difference_is_named(self, hops: list[Any]) -> None:
+    def test_difference_is_named_by_column_and_row(self, hops: list[Any]) -> None:
         theirs = pa.table({"peer": [0, 1], "hops": pa.array(hops, pa.float64())})
         with pytest.raises(CheckFailed, match="they does not agree") as raised:
             require_same("they", self.OURS, theirs, "peer")
         assert "hops, row" in str(raised.value)
 
-    def test_names_are_compared_too(self) -> None:
+    def test_text_columns_are_compared(self) -> None:
         ours, theirs = (pa.table({"peer": [0], "layer": [name]}) for name in ("mesh", "tree"))
         require_same("they", ours, ours, "peer")
         with pytest.raises(CheckFailed, match="layer, row 0: tree, not mesh"):
             require_same("they", ours, theirs, "peer")
 
-    def test_rows_that_are_missing_are_told(self) -> None:
+    def test_missing_rows_are_told(self) -> None:
         with pytest.raises(CheckFailed, match="1 rows, 2 by the kernels"):
             require_same("they", self.OURS, self.OURS.slice(1), "peer")
 
-    def test_components_are_named_as_ours(self) -> None:
+    def test_components_are_named_by_their_smallest_peer(self) -> None:
         assert named_by_smallest([7, 3, 7, 3, 0]) == [0, 1, 0, 1, 4]
 
-    def test_a_sample_has_both_ends(self) -> None:
+    def test_sample_of_intervals_has_both_ends(self) -> None:
         assert sample(SIZES["S"], 3) == [0, 24, 49]
         assert sample(replace(SMALL, intervals=2), 5) == [0, 1]
 
 
 class TestResults:
-    def test_a_power_is_found(self) -> None:
+    def test_exponent_of_a_power_law_is_found(self) -> None:
         points = [{"peers": n, "seconds": 3e-5 * n**1.7} for n in (500, 1_000, 2_000)]
         assert exponent(points, "peers", "seconds") == pytest.approx(1.7)
 
-    def test_a_program_that_fails_is_told_with_its_words(self) -> None:
+    def test_failing_program_is_an_error_that_names_it(self) -> None:
         with pytest.raises(CheckFailed, match="no_such_module"):
             measure(Program("benchmarks.no_such_module", ()))
 
-    def test_a_table_is_markdown(self) -> None:
+    def test_table_is_markdown(self) -> None:
         assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 
-    def test_what_was_measured_in_part_is_extrapolated(self) -> None:
+    def test_partial_measurement_is_extrapolated_on_the_page(self) -> None:
         step = {"least": 0.5, "mean": 0.6, "cpu_mean": 0.5, "first": 1, "cpu_least": 0.5}
         about = {"date": "today", "load": [0, 1], "machine": {}, "versions": {"igraph": "1.0"}}
         about["machine"] = dict.fromkeys(
@@ -234,7 +234,7 @@ class TestResults:
         assert "| igraph 1.0, 5 of 50 intervals | ≈ 30 (60×) | – | ≈ 60 (120×) |" in text
         assert "Spark" not in text
 
-    def test_questions_to_a_history_are_told_with_and_without_copies(self) -> None:
+    def test_history_queries_are_shown_with_and_without_copies(self) -> None:
         about = {"date": "today", "load": [0, 1], "machine": {}, "versions": {"neo4j": "5"}}
         about["machine"] = dict.fromkeys(
             ("processor", "processors", "memory_gb", "system", "python"), "?"

@@ -41,6 +41,13 @@ OF_MANY = (
 )
 """Unit tests of all modules or statements of a package at once."""
 
+NO_NOUN = re.compile(
+    "test_(a|an|the|it|they|this|that|these|those|what|which|who|whom|whose|one|nobody|nothing|"
+    "everybody|everything|somebody|all|each|every|some|no|not|where|when|while|if|is|are|with|"
+    "without|of|in|on|by|from|to|for|as|at|after|before|between|but|there)(_|$)"
+)
+"""Names of tests that begin with a word for something, not with its name."""
+
 MODULES = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
@@ -96,10 +103,10 @@ def inside(module: str, packages: tuple[str, ...]) -> bool:
 
 class TestSize:
     @pytest.mark.parametrize("path", MODULES, ids=relative)
-    def test_modules_can_be_read_at_a_sitting(self, path: Path) -> None:
+    def test_module_length_stays_within_the_limit(self, path: Path) -> None:
         assert len(path.read_text("utf-8").splitlines()) <= LONGEST_MODULE
 
-    def test_functions_fit_a_screen(self) -> None:
+    def test_function_length_stays_within_the_limit(self) -> None:
         long = {
             f"{relative(path)}:{function.name}": lines
             for path in [*MODULES, *TESTS]
@@ -108,34 +115,34 @@ class TestSize:
         }
         assert not long
 
-    def test_most_functions_are_small(self) -> None:
+    def test_median_function_length_stays_within_the_limit(self) -> None:
         lines = [body_lines(function) for path in MODULES for function in functions(path)]
         assert median(lines) <= MEDIAN_FUNCTION
 
 
 class TestPlaces:
     @pytest.mark.parametrize("name", PACKAGES)
-    def test_each_package_is_ours(self, name: str) -> None:
+    def test_package_is_imported_from_this_project(self, name: str) -> None:
         """Names as plain as these may be taken by something that is installed."""
         found = importlib.import_module(name).__file__
         assert found is not None
         assert Path(found).resolve() == ROOT / name / "__init__.py"
 
-    def test_all_code_lies_in_a_package(self) -> None:
+    def test_code_lies_only_in_known_folders(self) -> None:
         folders = {path.relative_to(ROOT).parts[0] for path in tracked() if path.suffix == ".py"}
         assert folders <= {*PACKAGES, "tests", "docker", "examples", "benchmarks"}
 
-    def test_the_collector_is_imported_part_by_part(self) -> None:
+    def test_init_file_of_ingest_is_empty(self) -> None:
         assert (ROOT / "ingest/__init__.py").read_text("utf-8") == ""
 
-    def test_tests_are_no_packages(self) -> None:
+    def test_folders_of_tests_are_no_packages(self) -> None:
         """With tests/graphstore/__init__.py, `import graphstore` would find the tests."""
         assert [path for path in TESTS if path.name == "__init__.py"] == []
 
     @pytest.mark.parametrize(
         "path", [path for path in TESTS if "unit" in path.parts and path.name != "conftest.py"]
     )
-    def test_a_files_test_is_found_by_its_path(self, path: Path) -> None:
+    def test_unit_test_path_names_an_existing_module(self, path: Path) -> None:
         """tests/unit/<package>/test_<module>.py; what is of no package is of the project."""
         inside_unit = path.relative_to(ROOT / "tests/unit")
         if len(inside_unit.parts) == 1 or str(inside_unit) in OF_MANY:
@@ -145,8 +152,20 @@ class TestPlaces:
         assert [*package.rglob(f"{name}.py"), *package.rglob(f"{name}/__init__.py")]
 
 
+class TestNames:
+    def test_name_of_a_test_begins_with_a_noun(self) -> None:
+        """Who reads that it failed must know of what."""
+        found = [
+            f"{relative(path)}: {function.name}"
+            for path in TESTS
+            for function in functions(path)
+            if NO_NOUN.match(function.name)
+        ]
+        assert found == []
+
+
 class TestImports:
-    def test_spark_stays_in_the_collector_and_the_analytics(self) -> None:
+    def test_pyspark_is_imported_only_in_listed_modules(self) -> None:
         outside = [
             dotted(path)
             for path in MODULES
@@ -155,7 +174,7 @@ class TestImports:
         ]
         assert outside == []
 
-    def test_only_the_graph_store_speaks_to_neo4j(self) -> None:
+    def test_neo4j_is_imported_only_in_graphstore(self) -> None:
         speaking = {
             dotted(path).split(".")[0]
             for path in MODULES
@@ -176,24 +195,24 @@ class TestImports:
     def modules_of(*packages: str) -> list[str]:
         return [dotted(path) for path in MODULES if inside(dotted(path), packages)]
 
-    def test_reading_the_store_is_light(self) -> None:
+    def test_store_modules_load_no_heavy_packages(self) -> None:
         names = [*self.modules_of("model", "cypher"), "ingest.reports", "ingest.store"]
         names.remove("model.compiled")  # who measures or simulates asks for it
         loaded = self.loaded_by(*names, "ingest.run")
         # pyarrow.dataset imports pandas by itself; the command line keeps it from doing so.
         assert loaded & {*HEAVY, "neo4j"} <= {"pandas"}
 
-    def test_asking_neo4j_is_light(self) -> None:
+    def test_graphstore_loads_no_heavy_packages(self) -> None:
         assert self.loaded_by(*self.modules_of("graphstore")) & set(HEAVY) == set()
 
-    def test_the_command_line_is_light(self) -> None:
+    def test_command_line_loads_no_heavy_packages(self) -> None:
         assert self.loaded_by(*self.modules_of("cli")) & {*HEAVY, "neo4j", "pyarrow"} == set()
 
-    def test_figures_need_no_spark(self) -> None:
+    def test_figures_load_no_pyspark_numba_or_networkx(self) -> None:
         loaded = self.loaded_by("analytics.figures")
         assert loaded & {"pyspark", "numba", "networkx"} == set()
 
-    def test_the_contract_needs_the_standard_library_only(self) -> None:
+    def test_report_contract_loads_the_standard_library_only(self) -> None:
         ours = self.loaded_by("ingest.reports") - self.loaded_by("os")
         foreign = ours - set(sys.stdlib_module_names) - {"ingest", "model"}
         assert {name for name in foreign if not name.startswith("_")} == set()
@@ -222,7 +241,7 @@ class TestWords:
     """What is of the place where the code was written does not belong into it."""
 
     @pytest.mark.parametrize("pattern", [REGISTRIES, PLACES, WORKPLACE])
-    def test_files_are_of_no_place(self, pattern: str) -> None:
+    def test_files_name_no_registry_or_workplace(self, pattern: str) -> None:
         found = [
             f"{relative(path)}:{number}: {line.strip()[:100]}"
             for path in tracked()
@@ -231,7 +250,7 @@ class TestWords:
         ]
         assert found == []
 
-    def test_data_of_others_is_found_by_the_environment_only(self) -> None:
+    def test_files_name_no_folder_beside_the_checkout(self) -> None:
         """`.ci` alone knows what lies beside the checkout."""
         beside = "../" + "shared"
         paths = [path for path in tracked() if not relative(path).startswith(".ci/")]
@@ -250,7 +269,7 @@ class TestLock:
     def lines(self) -> list[str]:
         return (ROOT / "requirements.lock").read_text("utf-8").splitlines()
 
-    def test_every_requirement_is_pinned_and_hashed(self, lines: list[str]) -> None:
+    def test_requirements_are_pinned_and_hashed(self, lines: list[str]) -> None:
         starts = [i for i, line in enumerate(lines) if re.match(r"[\w.\[\]-]+ ?==", line)]
         assert len(starts) > 50
         for start in starts:
@@ -259,11 +278,11 @@ class TestLock:
             assert hashes, lines[start]
             assert all(re.match(r"\s+--hash=sha256:[0-9a-f]{64}( \\)?$", line) for line in hashes)
 
-    def test_there_is_nothing_else_in_it(self, lines: list[str]) -> None:
+    def test_lock_has_only_requirements_hashes_and_comments(self, lines: list[str]) -> None:
         allowed = r"[\w.\[\]-]+==[\w.!+-]+( ; [^\\]+)? \\$|\s+--hash=|\s*#|$"
         assert [line for line in lines if not re.match(allowed, line)] == []
 
-    def test_where_packages_come_from_is_the_users_affair(self, lines: list[str]) -> None:
+    def test_lock_names_no_package_index(self, lines: list[str]) -> None:
         text = "\n".join(lines)
         assert "://" not in text
         assert not re.search(r"--(extra-)?index-url|--find-links|--trusted-host|^-[if]", text)

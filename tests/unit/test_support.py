@@ -24,13 +24,13 @@ class TestSkips:
     @pytest.mark.parametrize(
         "reason", ["VIZPUB_DATA is not set: data", "no Gephi: no jars", "no Chromium: none of x"]
     )
-    def test_skip_for_a_listed_reason_stays_one(
+    def test_skip_for_a_listed_reason_stays_a_skip(
         self, reason: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("REQUIRE_LISTED_SKIPS", "1")
         assert judged(skipped(reason)).outcome == "skipped"
 
-    def test_skip_for_another_reason_is_a_failure_where_it_is_asked_for(
+    def test_skip_for_another_reason_is_a_failure_when_required(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("REQUIRE_LISTED_SKIPS", raising=False)
@@ -40,7 +40,9 @@ class TestSkips:
         assert report.outcome == "failed"
         assert "no Neo4j: gone" in str(report.longrepr)
 
-    def test_what_is_expected_to_fail_is_no_skip(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_expected_failure_is_not_judged_as_a_skip(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("REQUIRE_LISTED_SKIPS", "1")
         report = skipped("no reason")
         report.wasxfail = "known"
@@ -49,21 +51,21 @@ class TestSkips:
 
 class TestNames:
     @pytest.mark.parametrize("value", [b"\x1f\x8b\x08", "a\x1bb", "a\nb"])
-    def test_name_has_no_bytes_and_nothing_unreadable(self, value: object) -> None:
+    def test_id_of_an_unreadable_value_is_the_argument_name(self, value: object) -> None:
         assert id_of(value, "content") == "content"
 
     @pytest.mark.parametrize("value", ["a", "日本", 3, None, ["a"]])
-    def test_name_of_what_can_be_read_is_left_to_pytest(self, value: object) -> None:
+    def test_id_of_a_readable_value_is_left_to_pytest(self, value: object) -> None:
         assert id_of(value, "content") is None
 
-    def test_address_in_a_name_is_refused(self) -> None:
+    def test_object_address_in_a_test_id_is_refused(self) -> None:
         named: Any = SimpleNamespace(nodeid=f"a.py::b[{object()!r}]")
         with pytest.raises(pytest.UsageError, match=r"a\.py::b"):
             refuse_addresses([named])
 
 
 class TestOrder:
-    def test_file_that_is_not_known_comes_first_and_the_longest_next(
+    def test_unknown_files_come_first_and_then_the_longest(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         seconds = tmp_path / "seconds.json"
@@ -73,7 +75,7 @@ class TestOrder:
         expected = ["another.py", "new.py", "a.py", "b.py", "c.py"]
         assert sorted(files, key=order.longest_first()) == expected
 
-    def test_recorded_seconds_are_added_up_by_file_and_others_kept(
+    def test_recorded_seconds_are_summed_by_file_and_others_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (seconds := tmp_path / "seconds.json").write_text('{"tests/conftest.py": 2, "gone.py": 1}')

@@ -272,7 +272,7 @@ def message(history: History) -> Drawing:
         ("The way of a message", message, "message"),
     ],
 )
-def test_a_link_of_the_guide_draws(
+def test_guide_link_draws_the_graph_of_the_run(
     browser: Page,
     guide: Page,
     run: History,
@@ -295,7 +295,7 @@ def pictures(folder: Path) -> Path:
 
 
 @pytest.mark.browser
-def test_a_saved_query_draws_with_the_saved_parameters(
+def test_saved_query_draws_with_the_saved_parameters(
     browser: Page, run: History, told: Told
 ) -> None:
     folder = Path(told.guide.removeprefix("file://")).parent
@@ -317,7 +317,7 @@ def type_in(page: Page, text: str) -> None:
 
 
 @pytest.mark.browser
-def test_what_is_typed_can_only_read(browser: Page, told: Told, graph: Graph) -> None:
+def test_typed_statement_that_writes_is_refused(browser: Page, told: Told, graph: Graph) -> None:
     browser.goto(told.browser)
     expect(browser.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
     type_in(browser, "CREATE (:Peer {run: 'typed'})")
@@ -326,7 +326,7 @@ def test_what_is_typed_can_only_read(browser: Page, told: Told, graph: Graph) ->
 
 
 @pytest.mark.browser
-def test_the_guide_copies_queries(guide: Page, tmp_path: Path) -> None:
+def test_guide_button_copies_its_query_to_the_clipboard(guide: Page, tmp_path: Path) -> None:
     guide.get_by_role("heading", name="3 · Pictures").evaluate(
         "heading => heading.scrollIntoView()"
     )
@@ -340,7 +340,7 @@ def test_the_guide_copies_queries(guide: Page, tmp_path: Path) -> None:
     assert "MATCH (run:Run {key: 'evening'})" in text
 
 
-def test_every_saved_query_can_be_asked(told: Told, graph: Graph) -> None:
+def test_saved_queries_all_run_with_the_saved_parameters(told: Told, graph: Graph) -> None:
     folder = Path(told.guide.removeprefix("file://")).parent
     lines = re.findall(r"^:param (\w+) => (.+);$", (folder / "parameters.cypher").read_text(), re.M)
     values = {name: graph.ask(f"RETURN {value}")[0][0] for name, value in lines}
@@ -353,7 +353,7 @@ def test_every_saved_query_can_be_asked(told: Told, graph: Graph) -> None:
     assert found <= shipped
 
 
-def test_of_what_a_run_has_not_there_is_no_picture(
+def test_pictures_of_missing_data_are_left_out(
     run: History, loaded: Callable[[History], History], vizpub: Vizpub
 ) -> None:
     bare = {name: run.rows[name][:1] for name in ("peers", "presence")}
@@ -365,7 +365,7 @@ def test_of_what_a_run_has_not_there_is_no_picture(
     assert [path.name for path in folder.glob("draw-*")] == ["draw-overlay.cypher"]
 
 
-def test_the_command_says_where_the_password_is_and_not_what(
+def test_command_names_the_password_file_but_not_the_password(
     told: Told, workspace: Path, neo4j_server: Connection
 ) -> None:
     file = (workspace / "neo4j").resolve() / "password"
@@ -377,7 +377,7 @@ def test_the_command_says_where_the_password_is_and_not_what(
         assert neo4j_server.password not in path.read_text("utf-8")
 
 
-def test_the_browser_of_a_server_elsewhere(
+def test_browser_command_works_with_a_server_elsewhere(
     told: Told, vizpub: Vizpub, neo4j_server: Connection
 ) -> None:
     elsewhere = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
@@ -398,7 +398,7 @@ def test_the_browser_of_a_server_elsewhere(
         (("evening", "--page", "http://localhost/"), "--page goes with NEO4J_URI"),
     ],
 )
-def test_a_wrong_use_is_said(
+def test_wrong_run_or_option_is_refused_with_the_reason(
     run: History, vizpub: Vizpub, words: tuple[str, ...], why: str
 ) -> None:
     done = vizpub(*words, "--no-open")

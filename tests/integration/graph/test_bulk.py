@@ -144,7 +144,7 @@ def vizpub(home: Path, *words: str) -> str:
     return done.stderr
 
 
-def test_it_makes_the_same_graph_as_transactions(imported: Imported, graph: Graph) -> None:
+def test_import_makes_the_same_graph_as_transactions(imported: Imported, graph: Graph) -> None:
     graph.remove("bulk")
     before = everything(graph)
     graph.load(HISTORY)
@@ -153,9 +153,7 @@ def test_it_makes_the_same_graph_as_transactions(imported: Imported, graph: Grap
     assert imported.graph == by_transactions - before
 
 
-def test_a_dump_is_all_of_it_and_comes_back(
-    imported: Imported, server: LocalServer, home: Path
-) -> None:
+def test_dump_restores_the_whole_graph(imported: Imported, server: LocalServer, home: Path) -> None:
     """In the place of what somebody wrote."""
     with connect(server.start()) as driver:
         driver.execute_query(SOMEBODY, database_="neo4j")
@@ -164,7 +162,7 @@ def test_a_dump_is_all_of_it_and_comes_back(
     assert content(server) == imported.graph
 
 
-def test_a_database_that_somebody_wrote_to_is_left_alone(
+def test_database_no_longer_empty_is_not_imported_into(
     imported: Imported, server: LocalServer, tmp_path: Path
 ) -> None:
     """By an import that saw it empty, by one whose tool is killed, by half a dump."""
@@ -194,7 +192,7 @@ def fail_in_one_stop(server: LocalServer, empty: Emptiness, cut: Path, kill: Too
 
 
 @pytest.mark.long
-def test_what_is_killed_leaves_an_empty_database(server: LocalServer, home: Path) -> None:
+def test_killed_import_leaves_an_empty_database(server: LocalServer, home: Path) -> None:
     """First who imports, then the tool; the third time it comes to its end."""
     done = subprocess.run([sys.executable, "-c", _KILLED, str(home)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL

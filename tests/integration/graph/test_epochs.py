@@ -99,7 +99,7 @@ def answered(graph: Graph, run: str, name: str, given: dict[str, object]) -> Any
 
 @pytest.mark.parametrize("most", few_or(50, 12))
 @pytest.mark.parametrize("name", AT_ONE_TIME)
-def test_answers_are_the_same_with_and_without(
+def test_query_answers_are_equal_with_and_without_epochs(
     graph: Graph, twins: tuple[History, History], name: str, most: int
 ) -> None:
     with_epochs, _ = twins
@@ -113,7 +113,7 @@ def test_answers_are_the_same_with_and_without(
 
 
 @pytest.mark.parametrize("name", AT_ONE_TIME)
-def test_a_question_at_one_time_reads_its_epoch_alone(
+def test_query_at_one_time_reads_only_its_epoch(
     graph: Graph, twins: tuple[History, History], name: str
 ) -> None:
     run = open_run(graph.driver, graph.database, "epochs")
@@ -131,13 +131,13 @@ def test_a_question_at_one_time_reads_its_epoch_alone(
     assert not re.search(rf"[:|]({'|'.join(copied)})[\]*) ]", plan)
 
 
-def test_there_is_a_copy_for_every_epoch(graph: Graph, history: History) -> None:
+def test_relationships_are_copied_for_each_of_their_epochs(graph: Graph, history: History) -> None:
     epochs = open_run(graph.driver, graph.database, "copied").epochs
     assert (epochs.intervals, epochs.count) == (LENGTH, 4)
     assert count_of_copies(graph, "copied") == expected_copies(history, epochs) > 0
 
 
-def test_copies_are_made_once(graph: Graph, history: History) -> None:
+def test_resumed_load_keeps_its_epochs_and_copies(graph: Graph, history: History) -> None:
     """A load that goes on keeps the epochs that it began with, whatever it is told."""
     before = count_of_copies(graph, "copied")
     graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = 'loading'")
@@ -146,7 +146,7 @@ def test_copies_are_made_once(graph: Graph, history: History) -> None:
     assert open_run(graph.driver, graph.database, "copied").epochs.intervals == LENGTH
 
 
-def test_a_removed_run_leaves_no_copy(graph: Graph, history: History) -> None:
+def test_removed_run_leaves_no_copies(graph: Graph, history: History) -> None:
     remove_run(graph.driver, graph.database, "copied")
     assert count_of_copies(graph, "copied") == 0
 
@@ -182,7 +182,7 @@ def of_another_life(graph: Graph) -> None:
         (of_another_life, "links: checksum of relationships link-copies"),
     ],
 )
-def test_a_copy_that_is_not_as_it_should_be_is_found(
+def test_corrupt_copy_is_found_by_verify(
     graph: Graph, history: History, harm: Callable[[Graph], None], words: str
 ) -> None:
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
@@ -191,9 +191,7 @@ def test_a_copy_that_is_not_as_it_should_be_is_found(
     assert str(found).startswith(words)
 
 
-def test_a_run_loaded_before_there_were_epochs_is_asked_without(
-    graph: Graph, history: History
-) -> None:
+def test_run_loaded_without_epochs_still_answers_queries(graph: Graph, history: History) -> None:
     before = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})
     graph.ask(
         "MATCH ()-[r]->() WHERE r.run = 'copied' AND type(r) =~ '.*_E[0-9]+' DELETE r "

@@ -71,7 +71,7 @@ def growth(graph: Graph, name: str, runs: Mapping[LongRun, LoadedRun]) -> float:
 @pytest.mark.parametrize(
     "name", [n if n in FEW else pytest.param(n, marks=pytest.mark.long) for n in FLAT]
 )
-def test_a_longer_history_costs_no_more(
+def test_query_cost_does_not_grow_with_the_history(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:
     assert growth(graph, name, runs) < (ANCHORED if name in AT_A_TIME else WHOLE)
@@ -84,7 +84,7 @@ def test_a_longer_history_costs_no_more(
         *(pytest.param(n, marks=pytest.mark.long) for n in ("peers-within", "topic-subgraph")),
     ],
 )
-def test_without_epochs_it_would(
+def test_query_cost_without_epochs_grows_with_the_history(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:
     without = {run: replace(loaded, epochs=NONE) for run, loaded in runs.items()}

@@ -33,7 +33,7 @@ def ask(graph: Graph, text: str, limits: Limits | None = None, **given: Any) -> 
     return free_text(graph.driver, graph.database, text, given, limits or Limits())
 
 
-def test_an_answer_with_parameters(graph: Graph) -> None:
+def test_statement_with_parameters_is_answered(graph: Graph) -> None:
     text = "MATCH (p:Peer {run: $run}) WHERE p.id < $below RETURN p.id AS id ORDER BY id"
     answer = ask(graph, text, run="free", below="3")
     assert (answer.columns, answer.rows, answer.more) == (("id",), [[0], [1], [2]], False)
@@ -51,7 +51,9 @@ def test_an_answer_with_parameters(graph: Graph) -> None:
         ("null", None),
     ],
 )
-def test_parameters_are_json_where_they_are(graph: Graph, given: object, value: object) -> None:
+def test_parameter_is_parsed_as_json_else_kept_as_text(
+    graph: Graph, given: object, value: object
+) -> None:
     assert ask(graph, "RETURN $x AS x", x=given).rows == [[value]]
 
 
@@ -78,7 +80,7 @@ def test_nodes_and_paths_come_as_plain_values(graph: Graph) -> None:
         "EXPLAIN CREATE (:Peer)",
     ],
 )
-def test_what_writes_is_refused(graph: Graph, text: str) -> None:
+def test_writing_statement_is_refused(graph: Graph, text: str) -> None:
     before = graph.ask("MATCH (n) RETURN count(n)")
     with pytest.raises(UseError, match="only statements that read"):
         ask(graph, text)
@@ -106,7 +108,7 @@ def test_what_writes_is_refused(graph: Graph, text: str) -> None:
         "UNWIND [1, 2] AS x CALL (x) { RETURN 1 AS y } IN TRANSACTIONS RETURN y",
     ],
 )
-def test_what_administers_the_server_is_refused(graph: Graph, text: str) -> None:
+def test_administration_statement_is_refused(graph: Graph, text: str) -> None:
     with pytest.raises(UseError, match="only statements that read the graph"):
         ask(graph, text)
 
@@ -141,7 +143,7 @@ def page() -> Iterator[tuple[str, list[str]]]:
         "RETURN [1] AS row UNION LOAD CSV FROM $url AS row RETURN row",
     ],
 )
-def test_the_server_is_sent_for_nothing(
+def test_load_csv_statement_is_refused_before_any_fetch(
     graph: Graph, page: tuple[str, list[str]], text: str
 ) -> None:
     url, asked = page
@@ -151,9 +153,7 @@ def test_the_server_is_sent_for_nothing(
     assert asked == []
 
 
-def test_a_local_server_fetches_nothing_for_anybody(
-    graph: Graph, page: tuple[str, list[str]]
-) -> None:
+def test_local_server_blocks_load_csv(graph: Graph, page: tuple[str, list[str]]) -> None:
     if os.environ.get("NEO4J_URI") or os.environ.get("VIZPUB_TEST_NEO4J") == "container":
         pytest.skip("only the local server's settings are ours")
     url, asked = page
@@ -174,7 +174,7 @@ def test_a_local_server_fetches_nothing_for_anybody(
         ("SHOW INDEXES YIELD name WHERE name = 'no such' RETURN name", []),
     ],
 )
-def test_what_reads_is_answered_however_it_is_dressed(
+def test_reading_statement_of_unusual_form_is_answered(
     graph: Graph, text: str, rows: list[list[Any]]
 ) -> None:
     assert ask(graph, text).rows == rows
@@ -197,44 +197,44 @@ def test_what_reads_is_answered_however_it_is_dressed(
         ("RETURN 1 / 0", "by zero"),
     ],
 )
-def test_what_is_no_cypher_is_said_so(graph: Graph, text: str, words: str) -> None:
+def test_invalid_statement_is_refused_with_the_reason(graph: Graph, text: str, words: str) -> None:
     with pytest.raises(UseError, match=words):
         ask(graph, text)
 
 
 @pytest.mark.parametrize("value", ["99999999999999999999", '"\\ud800"', "\udcff"])
-def test_what_no_value_of_neo4j_is(graph: Graph, value: str) -> None:
+def test_parameter_neo4j_cannot_hold_is_refused(graph: Graph, value: str) -> None:
     with pytest.raises(UseError, match="can hold no such value"):
         ask(graph, "RETURN $x", x=value)
 
 
-def test_an_endless_answer_is_read_as_far_as_one_likes(graph: Graph) -> None:
+def test_endless_answer_is_streamed_and_can_be_abandoned(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN x"
     with streaming(graph.driver, graph.database, text, {}) as found:
         assert [next(found.rows) for _ in range(3)] == [[1], [2], [3]]
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]
 
 
-def test_it_ends_in_time(graph: Graph) -> None:
+def test_statement_beyond_the_time_limit_is_stopped(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN sum(x % 7) AS y"
     with pytest.raises(UseError, match="did not end in time"):
         ask(graph, text, Limits(timeout_s=0.5))
 
 
-def test_it_ends_at_the_limit_of_rows(graph: Graph) -> None:
+def test_statement_ends_at_the_limit_of_rows(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN x"
     answer = ask(graph, text, Limits(timeout_s=20, rows=3))
     assert (answer.rows, answer.more) == ([[1], [2], [3]], True)
 
 
-def test_it_ends_where_it_would_take_too_much_memory(graph: Graph) -> None:
+def test_statement_beyond_the_memory_limit_is_stopped(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x WITH collect(x) AS xs RETURN size(xs)"
     with pytest.raises(UseError, match="more memory than the server allows"):
         ask(graph, text, Limits(timeout_s=110))
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]
 
 
-def test_without_a_word_there_are_30_seconds_and_1000_rows(
+def test_default_limits_are_30_seconds_and_1000_rows(
     neo4j_server: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = []

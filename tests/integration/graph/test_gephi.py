@@ -55,7 +55,7 @@ def expected(history, pairs) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.neo4j
 @pytest.mark.parametrize("parallel", [False, True])
-def test_an_overlay(gephi, run, history, path, parallel):
+def test_overlay_export_is_read_by_gephi_as_it_was(gephi, run, history, path, parallel):
     values = [(peer, "degree", 0, 8, peer) for peer in range(12)]
     with gexf_output(path) as out:
         export_overlay(
@@ -72,7 +72,7 @@ def test_an_overlay(gephi, run, history, path, parallel):
 
 
 @pytest.mark.neo4j
-def test_a_topic(gephi, run, history, path):
+def test_topic_export_is_read_by_gephi_as_it_was(gephi, run, history, path):
     with gexf_output(path) as out:
         export_topic(run, "topic 1", OverlayExport(), None, out)
     issues, counts, _ = gephi(path, range(9))
@@ -85,7 +85,7 @@ def test_a_topic(gephi, run, history, path):
 
 
 @pytest.mark.neo4j
-def test_a_message(gephi, run, history, path):
+def test_message_export_is_read_by_gephi_as_it_was(gephi, run, history, path):
     message = max(
         history.rows["publications"],
         key=lambda p: sum(r["message"] == p["message"] for r in history.rows["receptions"]),
@@ -99,7 +99,7 @@ def test_a_message(gephi, run, history, path):
     assert columns["edge column", "time_us"] == "Long"
 
 
-def test_a_recorded_history(gephi, gephi_small, path):
+def test_recorded_history_has_the_counts_gephi_recorded(gephi, gephi_small, path):
     """Peers and links of each of 50 intervals as Gephi counted them in files of one interval."""
     with gzip.open(gephi_small / "versions.csv.gz", "rt") as file:
         rows = sorted(tuple(map(int, row.values())) for row in csv.DictReader(file))
@@ -123,7 +123,7 @@ def test_a_recorded_history(gephi, gephi_small, path):
     assert counts == {i["t"]: (i["nodes"], i["edges"]) for i in recorded}
 
 
-def test_hostile_names(gephi, path):
+def test_hostile_names_are_read_by_gephi(gephi, path):
     names = ["", " ", "\"><&'", "\x00\x1b\r\n\t\x7f\x85", "\ufffe\ud800\U0010ffff", "|3|", "نود"]
     nodes = [Node(i, name, [(0, 0)], (0, 0), "#000000") for i, name in enumerate(names)]
     edges = [Edge(0, i, [(0, 0)], kind=name) for i, name in enumerate(names)]
@@ -154,13 +154,13 @@ def two_nodes(spells: str) -> str:
         ('<spells><spell timestamp="3"/></spells>', "SEVERE"),
     ],
 )
-def test_the_judge_sees_what_is_wrong(gephi, path, spells, issue):
+def test_gephi_reports_what_is_wrong_with_spells(gephi, path, spells, issue):
     path.write_text(two_nodes(spells), "utf-8")
     issues, _, _ = gephi(path)
     assert any(re.search(issue, " ".join(found)) for found in issues)
 
 
-def test_the_judge_has_nothing_against_the_control(gephi, path):
+def test_gephi_reports_no_issue_with_the_control_file(gephi, path):
     path.write_text(two_nodes(SPELLS), "utf-8")
     issues, counts, _ = gephi(path, [0, 5, 6])
     assert issues == GOOD

@@ -76,7 +76,7 @@ def rendezvous(history: History, topic: int | None = None) -> set[int]:
     return own | (roots & {r["peer"] for r in told} if told else roots)
 
 
-def test_the_whole_overlay(exported_run: Loaded, tmp_path):
+def test_overlay_export_equals_the_tables_at_each_interval(exported_run: Loaded, tmp_path):
     history, run = exported_run
     told = []
     options = OverlayExport(progress=lambda *step: told.append(step))
@@ -94,7 +94,7 @@ def test_the_whole_overlay(exported_run: Loaded, tmp_path):
     assert told[-1] == ("links", 12, 12)
 
 
-def test_a_window_of_some_layers_with_parallel_edges(exported_run: Loaded, tmp_path):
+def test_overlay_export_keeps_to_window_layers_and_parallel_edges(exported_run: Loaded, tmp_path):
     history, run = exported_run
     options = OverlayExport(first=2, last=5, layers=["mesh"], parallel=True)
     graph = read_back(tmp_path, lambda out: export_overlay(run, options, None, out))
@@ -105,7 +105,7 @@ def test_a_window_of_some_layers_with_parallel_edges(exported_run: Loaded, tmp_p
         assert at(i, graph.edges(data=True)) == (links if inside else [])
 
 
-def test_one_topic(exported_run: Loaded, tmp_path):
+def test_topic_export_holds_its_subscribers_and_their_links(exported_run: Loaded, tmp_path):
     history, run = exported_run
     graph = read_back(
         tmp_path, lambda out: export_topic(run, "topic 2", OverlayExport(), None, out)
@@ -122,7 +122,7 @@ def test_one_topic(exported_run: Loaded, tmp_path):
         assert (data["role"] == "rendezvous") == (int(peer) in rendezvous(history, 2))
 
 
-def test_every_message(exported_run: Loaded, tmp_path):
+def test_message_export_equals_its_receptions(exported_run: Loaded, tmp_path):
     history, run = exported_run
     for message in history.rows["publications"]:
         graph = read_back(tmp_path, lambda out, m=message: export_message(run, m["key"], out))
@@ -146,7 +146,7 @@ def test_every_message(exported_run: Loaded, tmp_path):
         assert sum(copies) == sum(r["previous_hop"] is not None for r in arrivals)
 
 
-def test_metrics_of_the_peers(exported_run: Loaded, tmp_path):
+def test_peer_metrics_become_values_of_the_nodes(exported_run: Loaded, tmp_path):
     _history, run = exported_run
     rows = [(p, i, (p + i) // 3) for i in range(9) for p in range(12)]
     names = ("peer", "interval", "degree")
@@ -162,7 +162,7 @@ def test_metrics_of_the_peers(exported_run: Loaded, tmp_path):
             assert found == [(int(peer) + i) // 3]
 
 
-def test_what_cannot_be_had_is_named(exported_run: Loaded):
+def test_impossible_export_options_are_refused_by_name(exported_run: Loaded):
     _, run = exported_run
     out = io.StringIO()
     for options, error in (
@@ -181,7 +181,7 @@ def test_what_cannot_be_had_is_named(exported_run: Loaded):
     assert out.getvalue() == ""
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
+def test_interrupted_output_leaves_the_old_file(tmp_path):
     path = tmp_path / "overlay.gexf"
     path.write_text("before", "utf-8")
 
@@ -199,7 +199,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_written(tmp_path):
+def test_unwritable_output_path_is_refused(tmp_path):
     for path in (tmp_path / "no" / "overlay.gexf", tmp_path):
         with pytest.raises(UseError, match="cannot write"), gexf_output(path) as out:
             out.write("x")
@@ -213,5 +213,5 @@ def test_standard_output_is_utf_8_and_stays_open(capfdbinary):
     assert capfdbinary.readouterr().out == b"\xc3\xa4\nafter\n"
 
 
-def test_the_default_attributes_are_columns_of_the_metrics():
+def test_default_attributes_are_metric_attributes():
     assert set(DEFAULT_ATTRIBUTES) <= set(METRIC_ATTRIBUTES)

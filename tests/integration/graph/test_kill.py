@@ -53,7 +53,9 @@ def impatient(connection: Connection) -> Driver:
 @pytest.mark.parametrize(
     "steps", [ONCE, pytest.param(OFTEN, marks=pytest.mark.long)], ids=["once", "often"]
 )
-def test_a_load_survives_its_server(server: LocalServer, steps: tuple[str, ...]) -> None:
+def test_load_resumes_each_time_its_server_is_killed(
+    server: LocalServer, steps: tuple[str, ...]
+) -> None:
     random_ = random.Random(70)
     base = random_history(70, name="killed", peers=30, intervals=30)
     history = replace(base, batch=20)

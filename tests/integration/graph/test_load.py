@@ -63,7 +63,7 @@ def given(history: History, table: str, *names: str) -> list[tuple[Any, ...]]:
 WHOLE = {"int32": 7, "int64": 2**40, "double": 0.1, "string": "told", "bool": True}
 
 
-def test_every_metric_of_an_overlay_or_message_is_on_its_node(graph: Graph, loaded: Load) -> None:
+def test_overlay_and_message_metrics_are_on_their_nodes(graph: Graph, loaded: Load) -> None:
     """The values of the whole graph that Gephi has no place for (thesis, 6.2.9)."""
     history = random_history(3, name="measured")
     for table in (METRICS_OVERLAY, METRICS_MESSAGES):
@@ -88,7 +88,7 @@ def test_every_metric_of_an_overlay_or_message_is_on_its_node(graph: Graph, load
 
 
 @pytest.mark.parametrize("seed", [pytest.param(1, marks=LONG), 2])
-def test_everything_is_read_back_as_it_was(graph: Graph, loaded: Load, seed: int) -> None:
+def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int) -> None:
     history = random_history(seed, name="whole", ticks=seed, peers=130)
     loaded(replace(history, batch=1_000))
     run = open_run(graph.driver, graph.database, "whole")
@@ -109,7 +109,7 @@ def test_everything_is_read_back_as_it_was(graph: Graph, loaded: Load, seed: int
     assert [row[:2] for row in found] == sorted(row[:2] for row in found)
 
 
-def test_a_window_reads_what_touches_it(graph: Graph, loaded: Load) -> None:
+def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(3, name="window"))
     run = open_run(graph.driver, graph.database, "window")
     for first, last in ((0, 0), (3, 5), (8, 8)):
@@ -122,7 +122,7 @@ def test_a_window_reads_what_touches_it(graph: Graph, loaded: Load) -> None:
         ]
 
 
-def test_properties_of_the_model(graph: Graph, loaded: Load) -> None:
+def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(4, name="model", ticks=3))
     clock = history.facts.clock
     for key, first, last in graph.ask("MATCH (p:Peer {run: 'model'}) RETURN p.id, p.first, p.last"):
@@ -144,13 +144,13 @@ def test_properties_of_the_model(graph: Graph, loaded: Load) -> None:
         assert tick == ticks[id]
 
 
-def test_the_ledger_is_the_relationships(graph: Graph, loaded: Load) -> None:
+def test_ledger_counts_equal_the_relationships(graph: Graph, loaded: Load) -> None:
     loaded(random_history(5, name="ledger"))
     entered = ledger(graph, "ledger")
     assert {name: entered[name] for name in RELATIONSHIPS} == relationships(graph, "ledger")
 
 
-def test_a_whole_run_is_left_alone(graph: Graph, loaded: Load) -> None:
+def test_complete_run_is_not_loaded_again(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(6, name="again"))
     before = relationships(graph, "again")
     summary = load_run(graph.driver, graph.database, history.facts, history.tables)
@@ -161,7 +161,7 @@ def test_a_whole_run_is_left_alone(graph: Graph, loaded: Load) -> None:
     assert relationships(graph, "again") == before
 
 
-def test_a_whole_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: Load) -> None:
+def test_complete_run_from_other_tables_is_not_overwritten(graph: Graph, loaded: Load) -> None:
     history = loaded(random_history(7, name="other"))
     history.rows["links"].pop()
     with pytest.raises(CheckFailed, match="vizpub rebuild other"):
@@ -183,7 +183,7 @@ def made_of(history: History, tables: str) -> History:
         pytest.param("", "removing", marks=LONG),
     ],
 )
-def test_a_copy_of_other_tables_gives_way(
+def test_run_made_of_other_tables_is_replaced(
     graph: Graph, loaded: Load, before: str, state: str
 ) -> None:
     loaded(made_of(random_history(16, name="replaced"), before))
@@ -200,7 +200,9 @@ def test_a_copy_of_other_tables_gives_way(
 
 
 @pytest.mark.parametrize("stop_at", [1, 9, 20, *(pytest.param(n, marks=LONG) for n in (5, 14, 24))])
-def test_an_interrupted_load_goes_on(graph: Graph, loaded: Load, stop_at: int) -> None:
+def test_interrupted_load_resumes_to_a_complete_run(
+    graph: Graph, loaded: Load, stop_at: int
+) -> None:
     history = random_history(8, name="stopped")
     calls = 0
 
@@ -224,7 +226,7 @@ def test_an_interrupted_load_goes_on(graph: Graph, loaded: Load, stop_at: int) -
     graph.remove("stopped")
 
 
-def test_a_replayed_batch_is_a_no_op(graph: Graph, loaded: Load) -> None:
+def test_replayed_batches_change_nothing(graph: Graph, loaded: Load) -> None:
     """As after a crash between the last batch and the state."""
     history = loaded(random_history(9, name="replay"))
     before = relationships(graph, "replay")
@@ -234,7 +236,7 @@ def test_a_replayed_batch_is_a_no_op(graph: Graph, loaded: Load) -> None:
     assert open_run(graph.driver, graph.database, "replay").facts == history.facts
 
 
-def test_two_loads_of_a_run_at_once(graph: Graph) -> None:
+def test_concurrent_loads_of_a_run_both_end_complete(graph: Graph) -> None:
     history = random_history(15, name="twice")
     graph.remove("twice")
     with ThreadPoolExecutor(2) as pool:
@@ -248,7 +250,7 @@ def test_two_loads_of_a_run_at_once(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("most", [1_000, pytest.param(steps.ROWS_PER_BATCH, marks=LONG)])
-def test_batches_beyond_the_size_of_a_transaction_are_cut(
+def test_batch_larger_than_a_transaction_is_cut(
     graph: Graph, loaded: Load, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
@@ -263,7 +265,7 @@ def test_batches_beyond_the_size_of_a_transaction_are_cut(
     assert sorted(sizes) == [[345], [most]]
 
 
-def test_rows_that_name_what_is_not_there_stop_the_load(graph: Graph, loaded: Load) -> None:
+def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
     history = random_history(10, name="broken")
     history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "vf": 0, "vt": 1}
     with pytest.raises(CheckFailed, match=r"subscriptions: 1 of .* rows name something"):
@@ -274,7 +276,7 @@ def test_rows_that_name_what_is_not_there_stop_the_load(graph: Graph, loaded: Lo
         open_run(graph.driver, graph.database, "broken")
 
 
-def test_a_load_begun_from_other_tables_says_so(graph: Graph, loaded: Load) -> None:
+def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> None:
     history = random_history(11, name="begun")
     loaded(history)
     graph.ask("MATCH (r:Run {key: 'begun'}) SET r.state = 'loading'")
@@ -283,13 +285,13 @@ def test_a_load_begun_from_other_tables_says_so(graph: Graph, loaded: Load) -> N
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
 
-def test_a_run_of_nearly_nothing(graph: Graph, loaded: Load) -> None:
+def test_empty_run_loads_and_answers_with_no_rows(graph: Graph, loaded: Load) -> None:
     facts = RunFacts("empty", "synthetic", Clock(last=2))
     loaded(History(facts))
     assert ask(graph.driver, graph.database, "overlay-at", {"at": "last"}, run="empty").rows == []
 
 
-def test_labels(graph: Graph, loaded: Load) -> None:
+def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: Load) -> None:
     history = loaded(replace(random_history(12, name="labels", peers=210), batch=1_000))
 
     def labelled(label: str) -> set[int]:
@@ -316,7 +318,7 @@ def test_labels(graph: Graph, loaded: Load) -> None:
     assert labelled("Rendezvous") == {r["dst"] for r in tree} - {r["src"] for r in tree}
 
 
-def test_rendezvous_as_the_peers_say(graph: Graph, loaded: Load) -> None:
+def test_rendezvous_label_follows_the_reported_roles(graph: Graph, loaded: Load) -> None:
     history = random_history(13, name="roles")
     history.rows["roles"] = [
         {"peer": 3, "role": "rendezvous", "topic": 1, "vf": 0, "vt": 2},
@@ -333,7 +335,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_hostile_names_go_through_unharmed(graph: Graph, loaded: Load) -> None:
+def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Load) -> None:
     history = random_history(14, name="Hostile.run_-1", peers=len(HOSTILE))
     for row, name in zip(history.rows["peers"], HOSTILE, strict=True):
         row["key"] = name

@@ -81,7 +81,7 @@ def same_of(subgraph: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("seed", [80, 81])
-def test_a_subgraph_is_what_the_driver_gets(graph: Graph, opened: Open, seed: int) -> None:
+def test_subgraph_equals_what_the_driver_gets(graph: Graph, opened: Open, seed: int) -> None:
     history = random_history(seed, ticks=1 + seed % 2 * 9, intervals=4)
     run, clock = opened(history), history.facts.clock
     for interval in range(clock.intervals):
@@ -91,7 +91,7 @@ def test_a_subgraph_is_what_the_driver_gets(graph: Graph, opened: Open, seed: in
             assert same_of(found) == entities(graph, history, at, layers)
 
 
-def test_its_relationships_need_no_further_question(
+def test_subgraph_relationships_need_no_further_query(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = opened(random_history(82))
@@ -103,7 +103,7 @@ def test_its_relationships_need_no_further_question(
         assert link["vf"] < link["vt"]
 
 
-def test_it_follows_a_run_that_is_made_anew(graph: Graph, loaded: Any, opened: Open) -> None:
+def test_subgraph_of_a_reloaded_run_is_the_new_one(graph: Graph, loaded: Any, opened: Open) -> None:
     """py2neo keeps nothing of what it read before, though the database gives ids again."""
     run = opened(random_history(83, name="anew"))
     subgraph_at(run, 3)
@@ -137,7 +137,7 @@ def sample() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", query_names())
-def test_the_frame_of_a_query_is_the_drivers_answer(
+def test_query_frame_equals_the_answer_of_the_driver(
     graph: Graph, asked: BridgedRun, name: str
 ) -> None:
     required = [p for p in asked_of_user(shipped(name)) if not p.optional]
@@ -155,7 +155,7 @@ def test_the_frame_of_a_query_is_the_drivers_answer(
     assert len(found) == len(answer.rows)
 
 
-def test_a_columns_type_is_that_of_its_values(asked: BridgedRun) -> None:
+def test_frame_column_types_fit_their_values(asked: BridgedRun) -> None:
     tree = frame(asked, "dissemination-tree", message=sample()["message"])
     types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "interested": "boolean"}
     assert {name: str(tree[name].dtype) for name in types} == types
@@ -164,13 +164,13 @@ def test_a_columns_type_is_that_of_its_values(asked: BridgedRun) -> None:
     assert runs["peers"] == len(ASKED.rows["peers"])
 
 
-def test_it_reads_only(asked: BridgedRun) -> None:
+def test_writing_statement_is_refused(asked: BridgedRun) -> None:
     with pytest.raises(Exception, match="Writ") as refused:
         asked.graph.query("CREATE (:Peer)")
     assert "AccessMode" in str(refused.value)
 
 
-def test_what_is_wrong_is_said_in_our_words(
+def test_wrong_arguments_raise_errors_of_vizpub(
     asked: BridgedRun, neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UnknownName, match="did you mean mesh"):
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_said_in_our_words(
 
 
 @pytest.mark.parametrize("state", ["loading", "removing"])
-def test_a_run_that_is_not_complete_does_not_open(
+def test_incomplete_run_is_refused(
     graph: Graph, asked: BridgedRun, neo4j_server: Connection, state: str
 ) -> None:
     set_state = "MATCH (r:Run {key: $run}) SET r.state = $state"
@@ -202,7 +202,7 @@ def test_a_run_that_is_not_complete_does_not_open(
 
 # Where there is no server, py2neo leaves its socket to be collected.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_no_server_is_said_in_our_words(neo4j_server: Connection) -> None:
+def test_missing_server_raises_neo4j_unavailable(neo4j_server: Connection) -> None:
     gone = replace(neo4j_server, uri="bolt://127.0.0.1:1")
     with pytest.raises(Neo4jUnavailable, match="does not answer"):
         open_run(gone, "any")
@@ -211,7 +211,7 @@ def test_no_server_is_said_in_our_words(neo4j_server: Connection) -> None:
     gc.collect()
 
 
-def test_without_py2neo_one_is_told_how_to_get_it(
+def test_missing_py2neo_error_says_how_to_install_it(
     neo4j_server: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = builtins.__import__
@@ -226,7 +226,7 @@ def test_without_py2neo_one_is_told_how_to_get_it(
         open_run(neo4j_server, "any")
 
 
-def test_nothing_else_speaks_of_it() -> None:
+def test_py2neo_is_named_in_the_bridge_alone() -> None:
     packages = ("cli", "experiments", "graphstore", "ingest", "model", "simulators", "analytics")
     speaking = [
         path.relative_to(ROOT).as_posix()

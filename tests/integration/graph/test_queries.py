@@ -76,7 +76,9 @@ def as_overlay(rows: list[list[Any]]) -> tuple[dict[Any, Any], set[str]]:
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_the_overlay_at_every_interval(history: History, answer: Any, layers: Any) -> None:
+def test_overlay_at_each_interval_equals_networkx(
+    history: History, answer: Any, layers: Any
+) -> None:
     for i, at in ticks(history):
         expected = digraph(history, at, layers)
         pairs, alone = as_overlay(answer("overlay-at", given(i, layers)))
@@ -85,7 +87,9 @@ def test_the_overlay_at_every_interval(history: History, answer: Any, layers: An
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_a_topics_subgraph_at_every_interval(history: History, answer: Any, layers: Any) -> None:
+def test_topic_subgraph_at_each_interval_equals_networkx(
+    history: History, answer: Any, layers: Any
+) -> None:
     for i, at in ticks(history):
         for topic in range(4):
             subscribed = {
@@ -102,7 +106,9 @@ def test_a_topics_subgraph_at_every_interval(history: History, answer: Any, laye
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_neighbours(history: History, answer: Any, layers: Any) -> None:
+def test_neighbours_equal_the_links_of_the_tables(
+    history: History, answer: Any, layers: Any
+) -> None:
     for i, at in ticks(history)[::2]:
         alive = links(history, at, layers)
         for peer in digraph(history, at, layers):
@@ -124,7 +130,9 @@ def test_neighbours(history: History, answer: Any, layers: Any) -> None:
 
 @pytest.mark.parametrize("sources", few_or(5))
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_shortest_paths(history: History, answer: Any, layers: Any, sources: int) -> None:
+def test_shortest_paths_equal_networkx(
+    history: History, answer: Any, layers: Any, sources: int
+) -> None:
     for i, at in ticks(history)[::3]:
         graph = digraph(history, at, layers)
         present = sorted(graph)
@@ -141,7 +149,7 @@ def test_shortest_paths(history: History, answer: Any, layers: Any, sources: int
                 assert one[0] in every
 
 
-def test_a_path_that_only_time_closes(graph: Graph, loaded: Any) -> None:
+def test_path_needs_all_its_links_at_one_time(graph: Graph, loaded: Any) -> None:
     """a→b alive when b→c is not: no path, though both links are there at some time."""
     base = random_history(5, name="closed", peers=3, intervals=6)
     always = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(3)]
@@ -161,7 +169,7 @@ def test_a_path_that_only_time_closes(graph: Graph, loaded: Any) -> None:
     assert hops == [[], [], [], [], [2], []]
 
 
-def test_links_between_two_times(history: History, answer: Any) -> None:
+def test_links_between_two_times_equal_the_tables(history: History, answer: Any) -> None:
     at = dict(ticks(history))
     pairs = [(0, len(at) - 1), (1, 3), (2, 2), (0, 1)]
     for first, last in [p for p in pairs if p[1] < len(at)]:
@@ -179,7 +187,9 @@ def test_links_between_two_times(history: History, answer: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_the_difference_of_two_intervals(history: History, answer: Any, layers: Any) -> None:
+def test_difference_of_two_intervals_equals_networkx(
+    history: History, answer: Any, layers: Any
+) -> None:
     at = dict(ticks(history))
     for before, after in ((0, 1), (0, len(at) - 1), (len(at) - 1, 2), (1, 1)):
         old, new = (digraph(history, at[i], layers) for i in (before, after))
@@ -195,7 +205,7 @@ def test_the_difference_of_two_intervals(history: History, answer: Any, layers: 
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_hubs(history: History, answer: Any, layers: Any) -> None:
+def test_hubs_equal_networkx_degrees(history: History, answer: Any, layers: Any) -> None:
     for i, at in ticks(history)[::2]:
         graph = digraph(history, at, layers)
         expected = {
@@ -210,7 +220,7 @@ def test_hubs(history: History, answer: Any, layers: Any) -> None:
         assert answer("hubs", given(i, layers)) == rows[:10]
 
 
-def test_the_spread_of_a_message(history: History, answer: Any) -> None:
+def test_dissemination_tree_equals_the_receptions(history: History, answer: Any) -> None:
     for message in history.rows["publications"]:
         rows = answer("dissemination-tree", {"message": message["key"]})
         expected = [
@@ -225,7 +235,7 @@ def test_the_spread_of_a_message(history: History, answer: Any) -> None:
         assert hops == sorted(hops)
 
 
-def test_missed_subscribers(history: History, answer: Any) -> None:
+def test_missed_subscribers_equal_the_tables(history: History, answer: Any) -> None:
     for m in history.rows["publications"]:
         subscribed = {
             r["peer"] for r in history.alive("subscriptions", m["tick"]) if r["topic"] == m["topic"]
@@ -237,7 +247,7 @@ def test_missed_subscribers(history: History, answer: Any) -> None:
         assert rows == [[history.peer(p)] for p in sorted(missed)]
 
 
-def test_relays(history: History, answer: Any) -> None:
+def test_relays_equal_the_receptions_of_the_uninterested(history: History, answer: Any) -> None:
     for topic in range(4):
         messages = {m["message"] for m in history.rows["publications"] if m["topic"] == topic}
         relayed = [
@@ -270,7 +280,7 @@ def again(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return {peer: of for peer, of in own.items() if not all(r["first"] for r in of)}
 
 
-def test_duplicates_of_a_message(history: History, answer: Any) -> None:
+def test_duplicates_of_a_message_equal_the_receptions(history: History, answer: Any) -> None:
     for message in history.rows["publications"]:
         own = again(receptions(history, {message["message"]}))
         rows = answer("duplicates-of-message", {"message": message["key"]})
@@ -280,7 +290,7 @@ def test_duplicates_of_a_message(history: History, answer: Any) -> None:
         assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
 
 
-def test_duplicates_of_a_topic(history: History, answer: Any) -> None:
+def test_duplicates_of_a_topic_equal_the_receptions(history: History, answer: Any) -> None:
     for topic in range(4):
         own = again(receptions(history, of_topic(history, topic)))
         rows = answer("duplicates-of-topic", {"topic": history.topic(topic)})
@@ -290,7 +300,7 @@ def test_duplicates_of_a_topic(history: History, answer: Any) -> None:
         }
 
 
-def test_duplicates_by_topic(history: History, answer: Any) -> None:
+def test_duplicates_by_topic_equal_the_receptions(history: History, answer: Any) -> None:
     rows = answer("duplicates-by-topic", {})
     expected = {}
     for topic in range(4):
@@ -303,7 +313,7 @@ def test_duplicates_by_topic(history: History, answer: Any) -> None:
     assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
 
 
-def test_what_a_peer_did_for_each_topic(history: History, answer: Any) -> None:
+def test_peer_topics_equal_the_tables(history: History, answer: Any) -> None:
     for peer in history.rows["peers"]:
         id = peer["peer"]
         expected = {}
@@ -324,7 +334,9 @@ def test_what_a_peer_did_for_each_topic(history: History, answer: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_topics_by_their_subscribers(history: History, answer: Any, layers: Any) -> None:
+def test_topics_at_each_interval_equal_the_tables(
+    history: History, answer: Any, layers: Any
+) -> None:
     for i, at in ticks(history):
         overlay = digraph(history, at, layers)
         expected = {}
@@ -353,7 +365,7 @@ def test_topics_by_their_subscribers(history: History, answer: Any, layers: Any)
         assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
 
 
-def test_a_peers_history(history: History, answer: Any) -> None:
+def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
     for p in history.rows["peers"][:6]:
         id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})
         expected = [
@@ -377,7 +389,7 @@ def test_a_peers_history(history: History, answer: Any) -> None:
         assert [row[0] for row in rows] == sorted(row[0] for row in rows)
 
 
-def test_runs_are_told_apart(graph: Graph, loaded: Any) -> None:
+def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None:
     """Two runs whose names and dense indexes begin alike."""
     one, two = loaded(random_history(6, name="twin")), loaded(random_history(7, name="twin-2"))
     for history in (one, two):
@@ -394,7 +406,7 @@ def test_runs_are_told_apart(graph: Graph, loaded: Any) -> None:
         ]
 
 
-def test_columns_are_those_of_the_header(graph: Graph, loaded: Any) -> None:
+def test_answer_columns_equal_the_header_of_the_query(graph: Graph, loaded: Any) -> None:
     loaded(random_history(8, name="columns"))
     stay = ask(graph.driver, graph.database, "overlay-at", {"at": 0}, run="columns").rows[0]
     samples: dict[str, object] = {
@@ -438,7 +450,7 @@ def asked(graph: Graph) -> Iterator[None]:
         ("hubs", {"at": "3", "k": "0"}, UseError, "parameter k: 0 is less than 1"),
     ],
 )
-def test_wrong_questions_say_what_would_be_right(
+def test_wrong_query_is_refused_with_what_would_be_right(
     graph: Graph, name: str, values: dict[str, object], error: Any, words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -452,7 +464,7 @@ GIVEN: dict[str, object] = {
 
 
 @pytest.mark.parametrize("unknown", ["presence", "links", "subscriptions", "receptions"])
-def test_what_nobody_told_is_not_none(graph: Graph, loaded: Any, unknown: str) -> None:
+def test_query_of_unknown_data_is_refused(graph: Graph, loaded: Any, unknown: str) -> None:
     history = random_history(18, name="untold")
     known = tuple(sorted(name for name in history.rows if name != unknown))
     history.rows[unknown] = []
@@ -471,7 +483,7 @@ def test_what_nobody_told_is_not_none(graph: Graph, loaded: Any, unknown: str) -
             ask(graph.driver, graph.database, name, values, run="untold")
 
 
-def test_an_export_needs_what_it_shows(graph: Graph, loaded: Any) -> None:
+def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
     history = random_history(19, name="untold")
     loaded(replace(history, facts=replace(history.facts, known=("links", "publications"))))
     run, out = open_run(graph.driver, graph.database, "untold"), StringIO()
@@ -484,7 +496,7 @@ def test_an_export_needs_what_it_shows(graph: Graph, loaded: Any) -> None:
     assert out.getvalue() == ""
 
 
-def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> None:
+def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(11, name="absent"))
     absent = [
         (i, peer["key"])
@@ -505,7 +517,7 @@ def test_an_absent_peer_is_named_with_its_stays(graph: Graph, loaded: Any) -> No
         assert [(int(vf), OPEN if on else int(vt)) for vf, vt, on in found] == stays
 
 
-def test_the_limit_of_rows_is_told(graph: Graph, loaded: Any) -> None:
+def test_row_limit_cuts_the_answer_and_sets_more(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(11, name="limited"))
     at = {"at": 4}
     whole = ask(graph.driver, graph.database, "overlay-at", at, run="limited")

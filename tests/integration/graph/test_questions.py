@@ -34,7 +34,7 @@ def both_ways(graph: nx.DiGraph[str], direction: str) -> Any:
 @pytest.mark.parametrize("peers", few_or(6))
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_peers_within_some_hops(
+def test_peers_within_some_hops_equal_networkx(
     history: History, answer: Any, layers: Any, direction: str, peers: int
 ) -> None:
     for i, at in ticks(history)[::4]:
@@ -51,7 +51,7 @@ def test_peers_within_some_hops(
                 assert [row[1] for row in rows] == sorted(expected.values())
 
 
-def test_two_hops_along_the_links_where_nothing_else_is_said(history: History, answer: Any) -> None:
+def test_peers_within_defaults_to_two_hops_along_links(history: History, answer: Any) -> None:
     i, at = ticks(history)[0]
     peer = min(digraph(history, at, None))
     asked = given(i, None, peer=peer)
@@ -59,7 +59,7 @@ def test_two_hops_along_the_links_where_nothing_else_is_said(history: History, a
     assert answer("peers-within", asked) == spelt_out
 
 
-def test_a_direction_that_is_none(graph: Graph, loaded: Any) -> None:
+def test_unknown_direction_is_refused(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(1, name="direction"))
     i, at = ticks(history)[0]
     asked = given(i, None, peer=min(digraph(history, at, None)), direction="up")
@@ -68,7 +68,7 @@ def test_a_direction_that_is_none(graph: Graph, loaded: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_degrees_that_jumped(history: History, answer: Any, layers: Any) -> None:
+def test_degree_jumps_equal_networkx(history: History, answer: Any, layers: Any) -> None:
     at = dict(ticks(history))
     last = len(at) - 1
     for before, after in ((0, 1), (0, last), (last, last // 2), (1, 1)):
@@ -88,7 +88,9 @@ def test_degrees_that_jumped(history: History, answer: Any, layers: Any) -> None
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_k_shortest_paths(history: History, answer: Any, layers: Any) -> None:
+def test_k_shortest_paths_equal_networkx_in_length(
+    history: History, answer: Any, layers: Any
+) -> None:
     for i, at in some(ticks(history)):
         overlay = digraph(history, at, layers)
         present = sorted(overlay)
@@ -107,7 +109,7 @@ def test_k_shortest_paths(history: History, answer: Any, layers: Any) -> None:
                     assert all(overlay.has_edge(*link) for link in pairwise(path))
 
 
-def test_all_shortest_paths_are_the_first_of_k(history: History, answer: Any) -> None:
+def test_k_shortest_paths_begin_with_all_shortest_paths(history: History, answer: Any) -> None:
     i, at = ticks(history)[0]
     a, *_, b = sorted(digraph(history, at, None))
     asked = given(i, None, **{"from": a, "to": b})
@@ -116,7 +118,7 @@ def test_all_shortest_paths_are_the_first_of_k(history: History, answer: Any) ->
     assert answer("k-shortest-paths", asked) == answer("k-shortest-paths", {**asked, "k": 5})
 
 
-def test_many_ways_and_one_path(graph: Graph, loaded: Any) -> None:
+def test_k_shortest_paths_repeat_no_peer_or_doubled_link(graph: Graph, loaded: Any) -> None:
     """A tree whose links lead both ways, each doubled: walks without number, and one path."""
     base = random_history(5, name="both-ways", peers=63, intervals=3)
     base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(63)]
@@ -134,7 +136,7 @@ def test_many_ways_and_one_path(graph: Graph, loaded: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
-def test_the_parts_of_a_topic(history: History, answer: Any, layers: Any) -> None:
+def test_topic_components_equal_networkx(history: History, answer: Any, layers: Any) -> None:
     for i, at in some(ticks(history)):
         overlay = digraph(history, at, layers).to_undirected()
         for topic in range(4):

@@ -23,7 +23,7 @@ def subscribers(history: History, topic: int, at: int) -> set[int]:
     return {r["peer"] for r in history.alive("subscriptions", at) if r["topic"] == topic}
 
 
-def test_who_came_and_went(history: History, answer: Any) -> None:
+def test_topic_churn_equals_the_subscriptions(history: History, answer: Any) -> None:
     at = dict(ticks(history))
     last = len(at) - 1
     for before, after in ((0, 1), (0, last), (last, 1), (2, 2)):
@@ -57,7 +57,7 @@ def relayed(history: History, low: int, high: int) -> dict[str, list[int]]:
     return result
 
 
-def test_the_busiest_relays(history: History, answer: Any) -> None:
+def test_busiest_relays_equal_the_receptions(history: History, answer: Any) -> None:
     at = dict(ticks(history))
     last = len(at) - 1
     for low, high in ((0, last), (1, 3), (2, 2)):
@@ -83,7 +83,7 @@ def missed(history: History, topic: int | None) -> dict[str, list[Any]]:
     return result
 
 
-def test_messages_that_missed_somebody(history: History, answer: Any) -> None:
+def test_missed_messages_equal_the_tables(history: History, answer: Any) -> None:
     for topic in (None, 0, 1, 2, 3):
         asked = {} if topic is None else {"topic": history.topic(topic)}
         rows = answer("missed-messages", asked)
@@ -91,7 +91,7 @@ def test_messages_that_missed_somebody(history: History, answer: Any) -> None:
         assert [row[4] for row in rows] == sorted((row[4] for row in rows), reverse=True)
 
 
-def test_a_message_misses_whom_its_own_question_names(history: History, answer: Any) -> None:
+def test_missed_messages_agree_with_missed_subscribers(history: History, answer: Any) -> None:
     for message, *_, peers in answer("missed-messages", {}):
         assert answer("missed-subscribers", {"message": message}) == [[p] for p in peers]
 
@@ -120,7 +120,7 @@ def state(history: History, topic: int, at: int) -> list[Any]:
     return [names, len(links), depth, len(links) - len(reached)]
 
 
-def test_a_topics_tree_over_time(history: History, answer: Any) -> None:
+def test_tree_depth_over_time_equals_networkx(history: History, answer: Any) -> None:
     at = dict(ticks(history))
     last = len(at) - 1
     for topic in (2, 3):
@@ -131,13 +131,15 @@ def test_a_topics_tree_over_time(history: History, answer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["tree-depth", "busiest-relays", "reachable-over-time"])
-def test_a_stretch_that_ends_before_it_begins(history: History, answer: Any, name: str) -> None:
+def test_stretch_that_ends_before_it_begins_is_refused(
+    history: History, answer: Any, name: str
+) -> None:
     of = {"tree-depth": {"topic": "topic 2"}, "reachable-over-time": {"peer": "peer 1"}}
     with pytest.raises(UseError, match=r"from and to: interval 1.* lies before interval 3"):
         answer(name, {"from": 3, "to": 1, **of.get(name, {})})
 
 
-def test_a_tree_over_time_with_a_circle_and_a_crash(graph: Graph, loaded: Any) -> None:
+def test_tree_depth_handles_a_circle_and_a_crashed_root(graph: Graph, loaded: Any) -> None:
     """0 ← 1 ← 2, and 3 ⇄ 4 that hang on nothing; in interval 2 the root is gone, then 1 is it."""
     base = random_history(5, name="tree", peers=5, intervals=5)
     base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(5)]
@@ -159,7 +161,7 @@ def test_a_tree_over_time_with_a_circle_and_a_crash(graph: Graph, loaded: Any) -
     assert rows == [[i, *state] for i, state in enumerate((whole, whole, without, after, after))]
 
 
-def test_a_run_without_trees_has_no_depth_of_any(graph: Graph, loaded: Any) -> None:
+def test_tree_depth_without_a_tree_layer_is_refused(graph: Graph, loaded: Any) -> None:
     history = random_history(12, name="treeless")
     history.rows["links"] = [r for r in history.rows["links"] if r["layer"] != "tree"]
     loaded(replace(history))
@@ -186,7 +188,9 @@ def moments(history: History, low: int, high: int, per_hop: int, direction: str)
 
 
 @pytest.mark.parametrize("direction", WALKS)
-def test_what_is_reachable_over_time(history: History, answer: Any, direction: str) -> None:
+def test_peers_reachable_over_time_equal_networkx(
+    history: History, answer: Any, direction: str
+) -> None:
     at = dict(ticks(history))
     last = len(at) - 1
     for low, high, per_hop in ((0, last, 0), (0, last, 1), (1, last, 4), (1, 3, 2), (2, 2, 0)):
@@ -206,7 +210,7 @@ def test_what_is_reachable_over_time(history: History, answer: Any, direction: s
             assert [row[1] for row in rows] == sorted(row[1] for row in rows)
 
 
-def test_a_hop_takes_a_time_or_ticks(graph: Graph, loaded: Any) -> None:
+def test_hop_duration_is_given_as_time_or_ticks(graph: Graph, loaded: Any) -> None:
     asked = {"from": "first", "to": "last"}
     histories = [random_history(14, name="timed", ticks=5), random_history(15, name="untimed")]
     (timed, peer), (untimed, other) = (

@@ -97,7 +97,7 @@ def assert_same(found: list[list[Any]], expected: list[list[Any]], *asked: objec
     assert sorted(map(repr, found)) == sorted(map(repr, expected)), asked
 
 
-def test_the_ticks_asked_for_are_every_boundary(history: History) -> None:
+def test_ticks_cover_the_boundaries_of_each_kind(history: History) -> None:
     """So that each kind begins and ends before, at and after some tick that is asked for."""
     ticks = set(every_tick(history))
     for kind in KINDS:
@@ -106,13 +106,13 @@ def test_the_ticks_asked_for_are_every_boundary(history: History) -> None:
         assert any({vf - 1, vf, vt - 1, vt} <= ticks for vf, vt in spans)
 
 
-def test_as_of_every_tick(history: History, answer: Any) -> None:
+def test_lives_as_of_each_tick_equal_the_tables(history: History, answer: Any) -> None:
     for at in every_tick(history):
         assert_same(answer("lives-as-of", at=as_time(at)), lives(history, as_of(at)), at)
 
 
 @pytest.mark.parametrize("name", READINGS)
-def test_a_reading_of_every_stretch(history: History, answer: Any, name: str) -> None:
+def test_lives_of_each_stretch_equal_the_tables(history: History, answer: Any, name: str) -> None:
     holds = READINGS[name]
     for low, high in combinations_with_replacement(every_tick(history), 2):
         found = answer(name, **{"from": as_time(low), "to": as_time(high)})
@@ -120,13 +120,13 @@ def test_a_reading_of_every_stretch(history: History, answer: Any, name: str) ->
         assert [row[5] for row in found] == sorted(row[5] for row in found)
 
 
-def test_all_lives(history: History, answer: Any) -> None:
+def test_lives_all_equals_the_tables(history: History, answer: Any) -> None:
     assert_same(answer("lives-all"), lives(history, lambda vf, vt: True))
 
 
 @pytest.mark.parametrize("kinds", [["links"], ["presence", "subscriptions"], [*KINDS]], ids=str)
 @pytest.mark.parametrize("layers", [None, ["mesh"]], ids=str)
-def test_only_the_kinds_and_layers_asked_for(
+def test_lives_are_limited_to_kinds_and_layers(
     history: History, answer: Any, kinds: list[str], layers: list[str] | None
 ) -> None:
     low, high = every_tick(history)[1], every_tick(history)[-2]
@@ -141,21 +141,21 @@ def test_only_the_kinds_and_layers_asked_for(
 
 
 @pytest.mark.parametrize("name", [*READINGS, "links-between"])
-def test_a_stretch_that_ends_before_it_begins_is_refused(
+def test_stretch_that_ends_before_it_begins_is_refused(
     history: History, answer: Any, name: str
 ) -> None:
     with pytest.raises(UseError, match=r"from and to: interval 0 .* lies before interval 2"):
         answer(name, **{"from": 2, "to": 0})
 
 
-def test_wrong_questions_say_what_would_be_right(history: History, answer: Any) -> None:
+def test_wrong_kind_or_time_is_refused(history: History, answer: Any) -> None:
     with pytest.raises(UnknownName, match="no kind 'link'; did you mean links"):
         answer("lives-all", kinds="link")
     with pytest.raises(OutOfRange, match="outside the run"):
         answer("lives-as-of", at="10s")
 
 
-def test_what_nobody_told_is_left_out_unless_it_is_asked_for(graph: Graph, loaded: Any) -> None:
+def test_kind_unknown_to_the_run_is_refused_when_requested(graph: Graph, loaded: Any) -> None:
     history = random_history(46, name="untold", peers=4, intervals=4)
     history.rows["subscriptions"] = []
     known = tuple(sorted(set(history.rows) - {"subscriptions"}))

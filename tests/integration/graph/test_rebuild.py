@@ -24,7 +24,7 @@ def vizpub(tmp_path: Path, neo4j_server: Connection, graph: Graph) -> Iterator[C
     graph.remove(HISTORY.facts.name)
 
 
-def test_all_is_as_it_was(
+def test_rebuild_restores_the_run_and_leaves_others_alone(
     vizpub: Calls, graph: Graph, loaded: Callable[[History], History]
 ) -> None:
     loaded(random_history(84, name="beside"))

@@ -57,7 +57,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remove, "NODES_PER_CHUNK", 5)
 
 
-def test_nothing_of_it_is_left_and_all_of_the_others(graph: Graph, loaded: Any) -> None:
+def test_removed_run_is_gone_and_other_runs_stay(graph: Graph, loaded: Any) -> None:
     kept = [loaded(random_history(50, name=name)) for name in ("a", "a-b", "a.b")]
     before = counted(graph)
     loaded(random_history(51, name="a-b-"))
@@ -76,7 +76,7 @@ def test_nothing_of_it_is_left_and_all_of_the_others(graph: Graph, loaded: Any) 
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_progress_is_told_in_rows_and_every_batch_is_small(graph: Graph, loaded: Any) -> None:
+def test_progress_counts_removed_rows_in_small_batches(graph: Graph, loaded: Any) -> None:
     loaded(random_history(54, name="told"))
     there = of("told", counted(graph))
     told = []
@@ -94,7 +94,7 @@ def test_progress_is_told_in_rows_and_every_batch_is_small(graph: Graph, loaded:
     assert max(steps) == 7
 
 
-def test_relationships_of_every_type_are_removed(graph: Graph, loaded: Any) -> None:
+def test_relationships_of_unexpected_types_are_removed(graph: Graph, loaded: Any) -> None:
     """Whatever begins at a peer or message of the run, if nobody here has heard of its type."""
     loaded(random_history(55, name="more"))
     other = loaded(random_history(55, name="other"))
@@ -109,7 +109,7 @@ def test_relationships_of_every_type_are_removed(graph: Graph, loaded: Any) -> N
     assert verify_run(graph.driver, graph.database, other.facts, other.tables) == []
 
 
-def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
+def test_unknown_run_is_refused(graph: Graph, loaded: Any) -> None:
     loaded(random_history(52, name="there"))
     with pytest.raises(UnknownName, match="did you mean there"):
         remove_run(graph.driver, graph.database, "their")
@@ -117,7 +117,9 @@ def test_an_unknown_run(graph: Graph, loaded: Any) -> None:
 
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("stop_at", [1, 40, *(pytest.param(n, marks=LONG) for n in (4, 62))])
-def test_a_half_removed_run(graph: Graph, loaded: Any, stop_at: int) -> None:
+def test_interrupted_removal_resumes_and_the_run_loads_again(
+    graph: Graph, loaded: Any, stop_at: int
+) -> None:
     history = loaded(random_history(53, name="half"))
     calls = 0
 
@@ -155,7 +157,7 @@ with connect(from_environment()) as driver:
 
 
 @pytest.mark.parametrize("batches", [pytest.param(1, marks=LONG), 9])
-def test_a_killed_removal_goes_on(
+def test_killed_removal_resumes(
     graph: Graph, loaded: Any, neo4j_server: Connection, batches: int
 ) -> None:
     kept = loaded(random_history(56, name="kept"))
@@ -192,7 +194,7 @@ def test_a_killed_removal_goes_on(
 
 
 @LONG
-def test_a_removal_goes_on_when_its_server_was_killed(
+def test_removal_resumes_after_its_server_is_killed(
     server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remove, "ROWS_PER_BATCH", 50)

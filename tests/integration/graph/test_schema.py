@@ -109,7 +109,9 @@ def explain(graph: Graph, folder: str, name: str) -> tuple[list[tuple[str, str]]
 
 
 @pytest.mark.parametrize(("folder", "name"), STATEMENTS)
-def test_no_statement_is_warned_about(graph: Graph, folder: str, name: str) -> None:
+def test_statement_plan_has_no_warning_and_no_full_scan(
+    graph: Graph, folder: str, name: str
+) -> None:
     plan, told = explain(graph, folder, name)
     assert told == []
     scans = [o for o in plan if o[0] in ("AllNodesScan", "UndirectedAllRelationshipsScan")]
@@ -117,7 +119,7 @@ def test_no_statement_is_warned_about(graph: Graph, folder: str, name: str) -> N
 
 
 @pytest.mark.parametrize("name", cypher.names("queries"))
-def test_a_query_uses_its_index(graph: Graph, name: str) -> None:
+def test_query_uses_its_index(graph: Graph, name: str) -> None:
     plan, _ = explain(graph, "queries", name)
     for wanted in WANTED[name]:
         assert any("Seek" in operator and wanted in details for operator, details in plan), plan
@@ -127,20 +129,20 @@ def test_a_query_uses_its_index(graph: Graph, name: str) -> None:
     assert any(o[0] == "ShortestPath" for o in plan) == ("shortest" in name)
 
 
-def test_the_roles_of_a_topic_are_found_by_index(graph: Graph) -> None:
+def test_topic_roles_are_found_by_index(graph: Graph) -> None:
     plan, _ = explain(graph, "read", "topic-roles")
     assert sum("RelationshipIndexSeek" in operator for operator, _ in plan) == 1
     assert not any("Scan" in operator for operator, _ in plan)
 
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("remove")} - {"begin", "rows", "run"}))
-def test_a_removal_holds_no_whole_run_in_memory(graph: Graph, name: str) -> None:
+def test_removal_statement_limits_rows_before_it_gathers_them(graph: Graph, name: str) -> None:
     plan, _ = explain(graph, "remove", name)
     gathered = [operator for operator, _ in plan if operator in ("Eager", "Limit")]
     assert gathered[-1] == "Limit", "what is read is limited before it is gathered"
 
 
-def test_the_schema_is_there_and_again_is_no_harm(graph: Graph) -> None:
+def test_schema_is_created_and_can_be_created_again(graph: Graph) -> None:
     for _ in range(2):
         create_constraints(graph.driver, graph.database)
         create_indexes(graph.driver, graph.database)
@@ -170,7 +172,7 @@ def test_the_schema_is_there_and_again_is_no_harm(graph: Graph) -> None:
     ]
 
 
-def test_labels_and_types_are_the_closed_lists(graph: Graph) -> None:
+def test_labels_and_types_are_of_the_closed_lists(graph: Graph) -> None:
     used = {name for (name,) in graph.ask("CALL db.labels() YIELD label RETURN label")}
     assert used <= set(LABELS)
     types = graph.ask("CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType")

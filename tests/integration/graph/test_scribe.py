@@ -156,7 +156,7 @@ def test_rendezvous_peers_have_their_own_colour_and_size(exported: Callable[...,
         assert node["viz"]["size"] == (16 if node["role"] == "rendezvous" else 8)
 
 
-def test_links_are_as_thick_as_the_topics_their_ends_share(exported: Callable[..., Path]) -> None:
+def test_link_weight_is_one_plus_the_shared_topics(exported: Callable[..., Path]) -> None:
     graph = named(exported())
     weight = weights(exported(), graph)
     subscribed = {
@@ -177,7 +177,7 @@ def test_links_are_as_thick_as_the_topics_their_ends_share(exported: Callable[..
     assert [at(i, weight["p5", "p6"]) for i in range(5)] == [2, 2, 3, 3, 3]
 
 
-def test_a_topics_rendezvous_is_its_own(exported: Callable[..., Path]) -> None:
+def test_topic_export_marks_only_its_own_rendezvous(exported: Callable[..., Path]) -> None:
     """p0 and p2 do not subscribe; p6 does, but is the rendezvous of another topic."""
     roles = dict(named(exported("--topic", "news")).nodes(data="role"))
     assert roles == {
@@ -185,7 +185,7 @@ def test_a_topics_rendezvous_is_its_own(exported: Callable[..., Path]) -> None:
     }  # fmt: skip
 
 
-def test_the_schema_takes_it(
+def test_exports_are_valid_by_the_gexf_schema(
     exported: Callable[..., Path], outside_data: Callable[[str], Path]
 ) -> None:
     etree = pytest.importorskip("lxml.etree")
@@ -196,7 +196,9 @@ def test_the_schema_takes_it(
 
 
 @pytest.mark.gephi
-def test_gephi_takes_it(exported: Callable[..., Path], vizpub: Calls, gephi: Gephi) -> None:
+def test_gephi_reads_the_counts_of_the_metrics(
+    exported: Callable[..., Path], vizpub: Calls, gephi: Gephi
+) -> None:
     issues, counts, columns = gephi(exported(), range(5))
     assert issues == [("INFO", "GEXF version 1.3")]
     overlay = Run.open(vizpub.workspace, RUN).metrics("overlay", ["network_size", "links"])
@@ -205,7 +207,7 @@ def test_gephi_takes_it(exported: Callable[..., Path], vizpub: Calls, gephi: Gep
     assert columns["node column", "roles"] == "String"
 
 
-def test_who_was_the_rendezvous_is_asked(vizpub: Calls) -> None:
+def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
     def topics(interval: str) -> list[tuple[object, ...]]:
         rows = vizpub.json("topics", RUN, "--at", interval)
         return [(r["topic"], r["subscribers"], r["rendezvous"], r["messages"]) for r in rows]
@@ -217,7 +219,7 @@ def test_who_was_the_rendezvous_is_asked(vizpub: Calls) -> None:
     assert (played["other"], played["topic"], played["vf"]) == ("rendezvous", "news", 3)
 
 
-def test_duplicates_are_asked_by_topic_and_message(vizpub: Calls) -> None:
+def test_duplicates_are_counted_by_topic_message_and_peer(vizpub: Calls) -> None:
     topics = vizpub.json("query", "duplicates-by-topic", RUN)
     assert [tuple(row.values()) for row in topics] == [
         ("news", 1, 6, 1, 0.2), ("sport", 0, 0, 0, None),
@@ -230,7 +232,7 @@ def test_duplicates_are_asked_by_topic_and_message(vizpub: Calls) -> None:
                     "duplicates": 0, "sent": 2}  # fmt: skip
 
 
-def test_the_tree_of_a_message_is_drawn_without_neo4j(vizpub: Calls, tmp_path: Path) -> None:
+def test_message_tree_is_drawn_without_neo4j(vizpub: Calls, tmp_path: Path) -> None:
     nowhere = Calls(vizpub.workspace, Connection("bolt://127.0.0.1:1", "nobody", "nothing"))
     for layout in ("ring", "layers"):
         file = tmp_path / f"{layout}.png"

@@ -168,7 +168,7 @@ class Watch:
         self.half.add(there)
 
 
-def test_a_run_answers_beside_others_what_it_does_alone(
+def test_run_answers_beside_others_as_it_does_alone(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:
     load(graph, coming)
@@ -181,7 +181,7 @@ def test_a_run_answers_beside_others_what_it_does_alone(
     assert len({str(of["overlay-at"]) for of in alone.values()}) == len(alone)
 
 
-def test_a_run_that_goes_leaves_the_others_as_they_were(
+def test_removed_run_leaves_the_others_unchanged(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:
     before = everything(graph)
@@ -193,7 +193,7 @@ def test_a_run_that_goes_leaves_the_others_as_they_were(
         assert verify_run(graph.driver, graph.database, each.facts, each.tables) == []
 
 
-def test_a_run_that_is_loading_is_seen_by_nobody(
+def test_loading_run_is_hidden_and_changes_no_answer(
     graph: Graph, alone: Mapping[str, dict[str, Any]], coming: History
 ) -> None:
     """Looked for before and after every batch, as its rows are read and when they are entered."""
@@ -212,7 +212,7 @@ def test_a_run_that_is_loading_is_seen_by_nobody(
     assert answers(graph, coming) == alone[coming.facts.name]
 
 
-def test_a_run_that_is_being_removed_is_seen_by_nobody(
+def test_run_under_removal_is_hidden_and_changes_no_answer(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],
     coming: History,
@@ -256,7 +256,7 @@ def environment(neo4j_server: Connection) -> dict[str, str]:
     }
 
 
-def test_a_load_that_was_killed_is_seen_by_nobody_and_goes_on(
+def test_killed_load_stays_hidden_and_resumes(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],
     coming: History,
@@ -297,7 +297,7 @@ app(sys.argv[1:], prog_name="vizpub")
 """A removal in which somebody presses Ctrl-C after some batches."""
 
 
-def test_an_interrupted_removal_is_shown_and_goes_on(
+def test_interrupted_removal_shows_its_progress_and_resumes(
     graph: Graph,
     alone: Mapping[str, dict[str, Any]],
     coming: History,

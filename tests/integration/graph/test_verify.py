@@ -119,7 +119,7 @@ class Undone:
 
 
 @pytest.mark.parametrize("what", BREAK)
-def test_a_difference_is_found(graph: Graph, history: History, what: str) -> None:
+def test_difference_is_found_in_its_table(graph: Graph, history: History, what: str) -> None:
     table, text = BREAK[what]
     with (
         graph.driver.session(database=graph.database) as session,
@@ -134,7 +134,7 @@ def test_a_difference_is_found(graph: Graph, history: History, what: str) -> Non
     assert all("in the table" in str(d) for d in found)
 
 
-def test_a_difference_that_was_committed_is_found(graph: Graph, history: History) -> None:
+def test_committed_difference_is_found(graph: Graph, history: History) -> None:
     text = "MATCH (n:Peer {run: 'tampered', id: 3}) SET n.name = n.name + $more RETURN n.name"
     graph.ask(text, more="!")
     found = verify_run(graph.driver, graph.database, history.facts, history.tables)
@@ -144,7 +144,7 @@ def test_a_difference_that_was_committed_is_found(graph: Graph, history: History
 
 
 @given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3), max_size=20), st.randoms())
-def test_the_checksum_is_that_of_cypher(rows: list[tuple[int, ...]], random_: object) -> None:
+def test_checksum_equals_that_of_cypher(rows: list[tuple[int, ...]], random_: object) -> None:
     def remainder(a: int, b: int) -> int:
         return abs(a) % b * (1 if a >= 0 else -1)
 

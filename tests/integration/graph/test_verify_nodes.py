@@ -16,7 +16,7 @@ def differences(graph: Graph, history: History) -> list[Difference]:
     return verify_run(graph.driver, graph.database, history.facts, history.tables)
 
 
-def test_run_without_messages_and_one_topic_has_no_differences_until_the_topic_is_gone(
+def test_missing_topic_of_a_run_without_messages_is_found(
     graph: Graph, loaded: Callable[[History], History]
 ) -> None:
     history = random_history(41, name="quiet", peers=4, intervals=5)
@@ -31,7 +31,7 @@ def test_run_without_messages_and_one_topic_has_no_differences_until_the_topic_i
     ]
 
 
-def test_five_nodes_of_a_table_are_named_and_their_values(
+def test_differences_name_five_nodes_of_a_table(
     graph: Graph, loaded: Callable[[History], History]
 ) -> None:
     history = loaded(random_history(42, name="renamed"))

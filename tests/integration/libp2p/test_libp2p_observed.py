@@ -122,13 +122,13 @@ def test_presence_equals_the_largest_set_of_gone_peers(
     assert found == naive_stays(STREAMS[seed])
 
 
-def test_the_random_traces_know_death_and_return() -> None:
+def test_random_traces_hold_gone_and_staying_peers() -> None:
     """Else the test above would compare nothing."""
     ends = [vt for seed in range(6) for _, vt in naive_stays(random_streams(seed)).values()]
     assert 3 < sum(vt != OPEN for vt in ends) < len(ends) - 3
 
 
-def test_two_that_died_do_not_keep_each_other_alive(spark: SparkSession) -> None:
+def test_gone_peers_do_not_keep_each_other_present(spark: SparkSession) -> None:
     events = [
         *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("ab", "ba", "ca", "cb")),
         at(5, Type.STREAM_CLOSED, "c", "a"),
@@ -137,7 +137,7 @@ def test_two_that_died_do_not_keep_each_other_alive(spark: SparkSession) -> None
     assert stays(on_clock(spark, events)) == {"a": (1, 5), "b": (1, 6), "c": (1, OPEN)}
 
 
-def test_a_quiet_peer_is_kept_through_another_quiet_one(spark: SparkSession) -> None:
+def test_silent_peer_is_kept_through_another_silent_one(spark: SparkSession) -> None:
     """d holds c, c holds b, b holds a: closings by e end none of them."""
     events = [
         *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("dc", "cb", "ba")),
@@ -149,7 +149,7 @@ def test_a_quiet_peer_is_kept_through_another_quiet_one(spark: SparkSession) -> 
     assert vt == dict.fromkeys("abcde", OPEN)
 
 
-def test_peers_that_only_others_name(spark: SparkSession) -> None:
+def test_peer_named_by_others_is_present_during_streams(spark: SparkSession) -> None:
     """x is there while a, which is there until 50, has a stream to it; and again for b."""
     events = [
         at(1, Type.STREAM_OPENED, "b", "a"),
@@ -225,7 +225,7 @@ def receptions(spark: SparkSession, *events: Event) -> list[Any]:
     return [(r.peer, r.previous_hop, r.tick, r.first) for r in found]
 
 
-def test_a_message_delivered_again_is_first_once(spark: SparkSession) -> None:
+def test_message_delivered_again_is_first_once(spark: SparkSession) -> None:
     """A peer forgets what it has seen after two minutes, and takes the same message again."""
     found = receptions(
         spark,
@@ -237,7 +237,7 @@ def test_a_message_delivered_again_is_first_once(spark: SparkSession) -> None:
     assert found == [("b", "a", 5, True), ("b", "c", 7, False), later]
 
 
-def test_a_publisher_may_get_its_own_message_back(spark: SparkSession) -> None:
+def test_publisher_receives_its_own_message_back(spark: SparkSession) -> None:
     found = receptions(
         spark,
         at(1, Type.PUBLISH, "a", topic="t", message="m"),
@@ -249,7 +249,7 @@ def test_a_publisher_may_get_its_own_message_back(spark: SparkSession) -> None:
     assert found == [("b", None, 4, True), ("a", "b", 9, False)]
 
 
-def test_a_rejection_of_ones_own_message_is_no_arrival(spark: SparkSession) -> None:
+def test_rejection_of_an_own_message_is_left_out(spark: SparkSession) -> None:
     events = [
         at(1, Type.REJECT, "a", "a", topic="t", message="m"),
         at(2, Type.REJECT, "b", "a", topic="t", message="m"),

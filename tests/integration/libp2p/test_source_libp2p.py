@@ -43,14 +43,14 @@ def texts(data: Path) -> list[bytes]:
     return [gzip.decompress(path.read_bytes()) for path in sorted((data / "json").iterdir())]
 
 
-def test_the_trace_is_the_one_described(data: Path, facts: Any) -> None:
+def test_recorded_trace_equals_its_description(data: Path, facts: Any) -> None:
     files = texts(data)
     assert len(files) == facts["files"] == 30
     assert sum(map(len, files)) == facts["raw_bytes"] == 4_926_407
     assert sum(text.count(b"\n") for text in files) == facts["lines"] == 16_491
 
 
-def test_every_line_is_an_event(as_json: Any, facts: Any) -> None:
+def test_lines_are_all_read_as_events(as_json: Any, facts: Any) -> None:
     found = Counter(row["type"] for row in as_json.events)
     assert {EVENTS[Type(number)]: count for number, count in found.items()} == facts["events"]
     assert sum(found.values()) == facts["lines"]
@@ -59,7 +59,7 @@ def test_every_line_is_an_event(as_json: Any, facts: Any) -> None:
     assert (min(times), max(times)) == (facts["first_ts_ns"], facts["last_ts_ns"])
 
 
-def test_no_peer_steps_back_in_time(as_json: Any) -> None:
+def test_events_of_a_file_are_in_order_of_time(as_json: Any) -> None:
     by_file = defaultdict(list)
     for row in as_json.events:
         by_file[row["file"]].append(
@@ -70,7 +70,7 @@ def test_no_peer_steps_back_in_time(as_json: Any) -> None:
         assert times == sorted(times)
 
 
-def test_events_per_topic(as_json: Any, facts: Any) -> None:
+def test_events_per_topic_equal_the_facts(as_json: Any, facts: Any) -> None:
     words = {3: "deliverMessage", 2: "duplicateMessage", 11: "graft", 9: "join", 10: "leave"}
     words |= {0: "publishMessage", 12: "prune", 1: "rejectMessage"}
     found: dict[str, Counter[str]] = defaultdict(Counter)
@@ -81,7 +81,7 @@ def test_events_per_topic(as_json: Any, facts: Any) -> None:
     assert found == facts["per_topic_events"]
 
 
-def test_what_rpcs_carry(as_json: Any, facts: Any) -> None:
+def test_rpc_entry_counts_equal_the_facts(as_json: Any, facts: Any) -> None:
     found = {}
     for name in facts["rpc_meta"]:
         rpc, _, entry = name.partition(".")
@@ -93,7 +93,9 @@ def test_what_rpcs_carry(as_json: Any, facts: Any) -> None:
     )
 
 
-def test_an_empty_control_block_is_no_control_message(as_json: Any, data: Path, facts: Any) -> None:
+def test_empty_control_block_counts_no_control_message(
+    as_json: Any, data: Path, facts: Any
+) -> None:
     empty = set()
     for path in (data / "json").iterdir():
         lines = gzip.decompress(path.read_bytes()).splitlines()
@@ -109,7 +111,7 @@ def test_an_empty_control_block_is_no_control_message(as_json: Any, data: Path, 
         assert [row[name] for name in kinds] == [0] * 5
 
 
-def test_peers_and_their_keys(as_json: Any, truth: Any) -> None:
+def test_peers_and_their_keys_equal_the_truth(as_json: Any, truth: Any) -> None:
     table = as_json.observed.peers
     keys = table.select("key", Libp2p().peer_key(F.col("key")).alias("id"), "reports")
     found = {(row["key"], row["id"], row["reports"]) for row in keys.collect()}
@@ -118,7 +120,7 @@ def test_peers_and_their_keys(as_json: Any, truth: Any) -> None:
     assert found == {(node["peer_b64"], node["peer_id"], True) for node in nodes}
 
 
-def test_the_clock_starts_on_a_whole_interval(as_json: Any) -> None:
+def test_clock_starts_on_a_whole_interval(as_json: Any) -> None:
     description = as_json.description
     assert description.epoch == "2000-01-01T00:00:00Z"
     assert (description.clock.tick_us, description.clock.interval_us) == (1, 1_000_000)
@@ -129,9 +131,7 @@ def test_the_clock_starts_on_a_whole_interval(as_json: Any) -> None:
     assert description.notes == {}
 
 
-def test_presence_begins_with_the_first_word_and_ends_with_death(
-    as_json: Any, truth: Any, facts: Any
-) -> None:
+def test_presence_equals_joining_and_leaving_times(as_json: Any, truth: Any, facts: Any) -> None:
     stays = {row["peer"]: (row["vf"], row["vt"]) for row in as_json.presence}
     kinds: Counter[str] = Counter()
     for node in truth.recorded["nodes"]:
@@ -150,7 +150,7 @@ def test_presence_begins_with_the_first_word_and_ends_with_death(
     assert kinds == facts["left"] == {"stayed": 25, "crash": 3, "graceful": 2}
 
 
-def test_a_peer_that_is_offline_for_a_while_stays(as_json: Any, truth: Any, facts: Any) -> None:
+def test_offline_peer_stays_present_without_links(as_json: Any, truth: Any, facts: Any) -> None:
     away = [node for node in truth.recorded["nodes"] if "offline_ns" in node]
     assert len(away) == facts["offline_spells"] == 2
     trace = as_json.clipped()
@@ -162,7 +162,7 @@ def test_a_peer_that_is_offline_for_a_while_stays(as_json: Any, truth: Any, fact
 
 
 @pytest.mark.parametrize("number", range(11))
-def test_snapshot(as_json: Any, truth: Any, number: int) -> None:
+def test_tables_at_a_snapshot_equal_the_router_state(as_json: Any, truth: Any, number: int) -> None:
     """Neighbours, mesh and subscribers equal the router's own state."""
     trace, snapshot = as_json.clipped(), truth.recorded["snapshots"][number]
     tick = truth.tick(snapshot["t_ns"])
@@ -181,11 +181,11 @@ def test_snapshot(as_json: Any, truth: Any, number: int) -> None:
         assert subscribed == {truth.names[i] for i in snapshot["subscribers"].get(topic, [])}
 
 
-def test_eleven_snapshots_were_compared(truth: Any) -> None:
+def test_truth_has_eleven_snapshots(truth: Any) -> None:
     assert len(truth.recorded["snapshots"]) == 11
 
 
-def test_grafts_and_prunes_alone_would_leak(as_json: Any, truth: Any) -> None:
+def test_mesh_of_grafts_and_prunes_alone_is_larger(as_json: Any, truth: Any) -> None:
     """Without the closed streams and the left topics the mesh would be larger than it was."""
     state: dict[tuple[str, str, str], bool] = {}
     for row in sorted(as_json.events, key=lambda r: (r["ts_ns"], r["file"], r["position"]["row"])):
@@ -195,7 +195,7 @@ def test_grafts_and_prunes_alone_would_leak(as_json: Any, truth: Any) -> None:
     assert len(meshes) < sum(state.values())
 
 
-def test_subscriptions_over_time(as_json: Any, truth: Any, facts: Any) -> None:
+def test_subscriptions_equal_the_recorded_log(as_json: Any, truth: Any, facts: Any) -> None:
     spans = as_json.clipped().subscriptions
     died = {row["peer"]: row["vt"] for row in as_json.presence if row["vt"] != OPEN}
     ends = Counter(
@@ -217,7 +217,7 @@ def test_subscriptions_over_time(as_json: Any, truth: Any, facts: Any) -> None:
     }
 
 
-def test_traffic_totals(as_json: Any) -> None:
+def test_traffic_totals_equal_the_known_numbers(as_json: Any) -> None:
     def total(name: str) -> int:
         return sum(row[name] for row in as_json.traffic)
 
@@ -228,7 +228,7 @@ def test_traffic_totals(as_json: Any) -> None:
     assert total("dropped") == 59
 
 
-def test_traffic_per_peer_is_what_routers_counted(as_json: Any, truth: Any) -> None:
+def test_traffic_per_peer_equals_the_counts_of_routers(as_json: Any, truth: Any) -> None:
     kinds = ("subs", "ihave", "iwant", "graft", "prune", "idontwant")
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for row in as_json.traffic:
@@ -243,7 +243,7 @@ def test_traffic_per_peer_is_what_routers_counted(as_json: Any, truth: Any) -> N
         assert row["dropped"] == counts.get("DropRPC", 0)
 
 
-def test_traffic_is_known_wherever_a_peer_was(as_json: Any) -> None:
+def test_traffic_has_a_row_per_peer_and_interval_present(as_json: Any) -> None:
     found = Counter((row["peer"], row["interval"]) for row in as_json.traffic)
     expected = {
         (row["peer"], interval)
@@ -258,7 +258,7 @@ def test_traffic_is_known_wherever_a_peer_was(as_json: Any) -> None:
         assert {name for name, value in row.items() if value is None} == unknown
 
 
-def test_tracestat(as_json: Any, tracestat: Any, truth: Any) -> None:
+def test_event_counts_per_peer_equal_tracestat(as_json: Any, tracestat: Any, truth: Any) -> None:
     """The official tool counts own deliveries too."""
     words = {"Publish": Type.PUBLISH, "Deliver": Type.DELIVER, "Duplicate": Type.DUPLICATE}
     words |= {"Reject": Type.REJECT, "SendRPC": Type.SEND_RPC, "DropRPC": Type.DROP_RPC}
@@ -276,7 +276,7 @@ def test_tracestat(as_json: Any, tracestat: Any, truth: Any) -> None:
     }
 
 
-def test_tracestat_per_topic(as_json: Any, data: Path) -> None:
+def test_event_counts_per_topic_equal_tracestat(as_json: Any, data: Path) -> None:
     words = {Type.PUBLISH: "Published", Type.DELIVER: "Delivered"}
     words |= {Type.DUPLICATE: "Duplicate", Type.REJECT: "Rejected"}
     found = Counter(

@@ -49,23 +49,25 @@ def alone(ingest: Any, libp2p_small: Path) -> Any:
     return ingest([libp2p_small / f"one_node.{ALONE}.pb"])
 
 
-def test_protobuf_says_the_same_as_json(as_protobuf: Any, as_json: Any) -> None:
+def test_protobuf_events_equal_those_of_json(as_protobuf: Any, as_json: Any) -> None:
     assert as_set(as_protobuf.events, "file") == as_set(as_json.events, "file")
     assert as_protobuf.description == as_json.description
     assert as_protobuf.quarantine == []
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_protobuf_is_observed_as_json_is(as_protobuf: Any, as_json: Any, table: str) -> None:
+def test_protobuf_table_equals_that_of_json(as_protobuf: Any, as_json: Any, table: str) -> None:
     assert as_set(getattr(as_protobuf, table)) == as_set(getattr(as_json, table))
 
 
 @pytest.mark.parametrize("table", sorted({*TABLES} - {"receptions", "traffic"}))
-def test_the_old_spelling_is_read(old_spelling: Any, as_json: Any, table: str) -> None:
+def test_old_spelling_table_equals_that_of_json(
+    old_spelling: Any, as_json: Any, table: str
+) -> None:
     assert as_set(getattr(old_spelling, table)) == as_set(getattr(as_json, table))
 
 
-def test_the_old_spelling_does_not_know_previous_hops(old_spelling: Any, as_json: Any) -> None:
+def test_old_spelling_has_no_previous_hops_and_says_so(old_spelling: Any, as_json: Any) -> None:
     unknown = old_spelling.description.unknown
     assert any("hops" in words and "tree" in words for words in unknown)
     assert any("IDONTWANT" in words and "lower bound" in words for words in unknown)
@@ -76,13 +78,17 @@ def test_the_old_spelling_does_not_know_previous_hops(old_spelling: Any, as_json
     assert as_set(again) == as_set([row for row in as_json.receptions if not row["first"]])
 
 
-def test_the_old_spelling_keeps_who_received_what(old_spelling: Any, as_json: Any) -> None:
+def test_old_spelling_receptions_equal_json_but_for_previous_hops(
+    old_spelling: Any, as_json: Any
+) -> None:
     """So the hit ratio stays what it was."""
     unknown = ("previous_hop",)
     assert as_set(old_spelling.receptions, *unknown) == as_set(as_json.receptions, *unknown)
 
 
-def test_the_old_spelling_lost_idontwant(old_spelling: Any, as_json: Any, facts: Any) -> None:
+def test_old_spelling_traffic_lacks_idontwant_alone(
+    old_spelling: Any, as_json: Any, facts: Any
+) -> None:
     for way, rpc in (("sent", "sendRPC"), ("received", "recvRPC")):
         name = f"control_messages_{way}"
         lost = sum(row[name] for row in as_json.traffic)
@@ -92,9 +98,7 @@ def test_the_old_spelling_lost_idontwant(old_spelling: Any, as_json: Any, facts:
     assert as_set(old_spelling.traffic, *columns) == as_set(as_json.traffic, *columns)
 
 
-def test_one_peer_alone_says_the_same_as_its_json(
-    alone: Any, ingest: Any, libp2p_small: Path
-) -> None:
+def test_single_peer_protobuf_equals_its_json(alone: Any, ingest: Any, libp2p_small: Path) -> None:
     text = ingest([libp2p_small / "json" / f"{ALONE}.ndjson.gz"])
     assert len(text.events) == 208
     assert as_set(alone.events, "file") == as_set(text.events, "file")
@@ -102,7 +106,7 @@ def test_one_peer_alone_says_the_same_as_its_json(
         assert as_set(getattr(alone, table)) == as_set(getattr(text, table)), table
 
 
-def test_one_peer_alone_gives_its_part_of_the_whole(alone: Any, as_json: Any) -> None:
+def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any) -> None:
     """With a clock of its own: its first event is 4 s after the network's."""
     (me,) = (row["key"] for row in alone.peers)
     later = 4_000_000
@@ -120,7 +124,7 @@ def test_one_peer_alone_gives_its_part_of_the_whole(alone: Any, as_json: Any) ->
     assert alone.publications == []
 
 
-def test_one_peer_alone_sees_others_while_it_has_a_stream(alone: Any) -> None:
+def test_other_peers_are_present_during_streams_of_single_peer(alone: Any) -> None:
     (me,) = (row["key"] for row in alone.peers)
     streams = [row for row in alone.links if row["layer"] == "overlay"]
     assert as_set([row for row in alone.presence if row["peer"] != me]) == as_set(
@@ -132,7 +136,9 @@ def test_one_peer_alone_sees_others_while_it_has_a_stream(alone: Any) -> None:
     assert {row["peer"] for row in alone.traffic} == {me}
 
 
-def test_reporters_only(ingest: Any, libp2p_small: Path, alone: Any) -> None:
+def test_reporters_only_keeps_reporters_and_all_receptions(
+    ingest: Any, libp2p_small: Path, alone: Any
+) -> None:
     options = SourceOptions(reporters_only=True)
     path = libp2p_small / f"one_node.{ALONE}.pb"
     only = ingest([path], options, ("peers", "presence", "links", "receptions"))
@@ -148,7 +154,7 @@ def test_reporters_only_changes_nothing_where_all_report(ingest: Any, as_json: A
     assert as_set(only.links) == as_set(as_json.links)
 
 
-def test_another_interval(ingest: Any, libp2p_small: Path) -> None:
+def test_interval_option_sets_clock_epoch_and_rows(ingest: Any, libp2p_small: Path) -> None:
     path = libp2p_small / f"one_node.{ALONE}.pb"
     trace = ingest([path], SourceOptions(interval_us=7_000_000), ("traffic", "receptions"))
     clock = trace.description.clock
@@ -167,7 +173,9 @@ def test_copies_of_one_trace_are_refused(ingest: Any, libp2p_small: Path) -> Non
         ingest([libp2p_small / "json" / f"{ALONE}.ndjson.gz", binary], None, ())
 
 
-def test_one_trace_in_two_parts_is_taken(ingest: Any, libp2p_small: Path, tmp_path: Path) -> None:
+def test_trace_in_two_parts_equals_the_whole(
+    ingest: Any, libp2p_small: Path, tmp_path: Path
+) -> None:
     path = libp2p_small / "json" / f"{ALONE}.ndjson.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     parts = [tmp_path / "a.ndjson", tmp_path / "b.ndjson"]

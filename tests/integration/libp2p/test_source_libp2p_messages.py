@@ -44,7 +44,7 @@ def of_kinds(truth: Any, *kinds: str) -> list[Any]:
     return [m for m in truth.recorded["messages"] if not kinds or m["kind"] in kinds]
 
 
-def test_publications(as_json: Any, truth: Any, facts: Any) -> None:
+def test_publications_equal_the_truth(as_json: Any, truth: Any, facts: Any) -> None:
     found = {
         (m["message"], m["topic"], m["publisher"], m["time_us"], m["tick"], m["interval"])
         for m in as_json.publications
@@ -60,7 +60,7 @@ def test_publications(as_json: Any, truth: Any, facts: Any) -> None:
     assert kinds == facts["message_kinds"] == {"normal": 56, "burst": 6, "reject": 1, "ignore": 1}
 
 
-def test_publishers_that_do_not_subscribe(as_json: Any, facts: Any) -> None:
+def test_publications_of_unsubscribed_publishers_are_counted(as_json: Any, facts: Any) -> None:
     trace = as_json.clipped()
     outside = [
         m
@@ -70,7 +70,7 @@ def test_publishers_that_do_not_subscribe(as_json: Any, facts: Any) -> None:
     assert len(outside) == facts["messages_from_non_subscribed_publisher"] == 8
 
 
-def test_first_deliveries_are_those_recorded(as_json: Any, truth: Any) -> None:
+def test_first_receptions_equal_the_truth(as_json: Any, truth: Any) -> None:
     found = {
         (message, peer, row["previous_hop"], row["time_us"])
         for message, rows in delivered(as_json).items()
@@ -85,7 +85,7 @@ def test_first_deliveries_are_those_recorded(as_json: Any, truth: Any) -> None:
     assert len(found) == 784
 
 
-def test_duplicates_are_those_recorded(as_json: Any, truth: Any) -> None:
+def test_duplicates_equal_the_truth(as_json: Any, truth: Any) -> None:
     found = Counter((r["message"], r["peer"]) for r in as_json.receptions if not r["first"])
     recorded = {
         (message["id_hex"], truth.names[int(node)]): count
@@ -108,7 +108,7 @@ def test_own_deliveries_are_no_receptions(as_json: Any, facts: Any) -> None:
     assert arrived <= facts["rpc_meta"]["recvRPC.messages"]
 
 
-def test_arrivals_keep_their_order(as_json: Any) -> None:
+def test_arrival_numbers_follow_the_order_of_time(as_json: Any) -> None:
     by_peer = defaultdict(list)
     for row in as_json.receptions:
         by_peer[row["peer"]].append((row["arrival"], row["tick"]))
@@ -118,7 +118,7 @@ def test_arrivals_keep_their_order(as_json: Any) -> None:
         assert ticks == sorted(ticks)
 
 
-def test_rejections(as_json: Any, truth: Any, facts: Any) -> None:
+def test_rejections_equal_the_truth(as_json: Any, truth: Any, facts: Any) -> None:
     reasons = Counter(row["reason"] for row in as_json.rejections)
     assert reasons == facts["reject_reasons"] == {"validation failed": 8, "validation ignored": 7}
     found = Counter((r["message"], r["peer"], r["reason"]) for r in as_json.rejections)
@@ -130,7 +130,7 @@ def test_rejections(as_json: Any, truth: Any, facts: Any) -> None:
     }
 
 
-def test_eligible_are_those_the_driver_counted(as_json: Any, truth: Any) -> None:
+def test_eligible_peers_equal_the_subscribers_at_publication(as_json: Any, truth: Any) -> None:
     found = {message: eligible for message, (_, eligible) in hit_counts(as_json).items()}
     assert found == {
         m["id_hex"]: len(set(m["subscribers_at_publish"]) - {m["publisher"]})
@@ -138,7 +138,7 @@ def test_eligible_are_those_the_driver_counted(as_json: Any, truth: Any) -> None
     }
 
 
-def test_hit_ratios(as_json: Any, truth: Any, facts: Any) -> None:
+def test_hit_ratios_equal_the_facts(as_json: Any, truth: Any, facts: Any) -> None:
     counts = hit_counts(as_json)
     pooled = [sum(column) for column in zip(*counts.values(), strict=True)]
     assert pooled == [782, 851]
@@ -153,7 +153,7 @@ def test_hit_ratios(as_json: Any, truth: Any, facts: Any) -> None:
     assert counts.keys() - rejected == kept.keys()
 
 
-def test_hit_ratio_with_publishers(as_json: Any, truth: Any, facts: Any) -> None:
+def test_hit_ratio_with_publishers_equals_the_facts(as_json: Any, truth: Any, facts: Any) -> None:
     counts, ratios = hit_counts(as_json), []
     for message in of_kinds(truth, *UNCHECKED):
         hits, eligible = counts[message["id_hex"]]
@@ -163,7 +163,7 @@ def test_hit_ratio_with_publishers(as_json: Any, truth: Any, facts: Any) -> None
     assert mean == pytest.approx(facts["hit_incl_publisher_mean_of_messages"], abs=1e-12)
 
 
-def test_hit_ratio_per_topic(as_json: Any, truth: Any, facts: Any) -> None:
+def test_hit_counts_per_topic_equal_the_facts(as_json: Any, truth: Any, facts: Any) -> None:
     counts = hit_counts(as_json)
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for message in of_kinds(truth, *UNCHECKED):
@@ -173,7 +173,7 @@ def test_hit_ratio_per_topic(as_json: Any, truth: Any, facts: Any) -> None:
     assert found == {topic: row[:2] for topic, row in known.items()}
 
 
-def test_late_deliveries_and_messages_nobody_received(as_json: Any, facts: Any) -> None:
+def test_late_and_lost_messages_are_counted_as_recorded(as_json: Any, facts: Any) -> None:
     arrived, counts = delivered(as_json), hit_counts(as_json)
     late = sum(len(arrived[message]) - hits for message, (hits, _) in counts.items())
     assert late == facts["deliveries_to_nodes_not_subscribed_at_publish"] == 2
@@ -182,7 +182,7 @@ def test_late_deliveries_and_messages_nobody_received(as_json: Any, facts: Any) 
     assert len(nobody) == facts["messages_nobody_received"] == 2
 
 
-def test_hops(as_json: Any, facts: Any) -> None:
+def test_hops_of_first_receptions_equal_the_facts(as_json: Any, facts: Any) -> None:
     publisher = {m["message"]: m["publisher"] for m in as_json.publications}
     hops: Counter[str] = Counter()
     for message, rows in delivered(as_json).items():
@@ -198,7 +198,7 @@ def test_hops(as_json: Any, facts: Any) -> None:
     assert mean == pytest.approx(facts["mean_hops"], abs=1e-12)
 
 
-def test_tracestat_delays(as_json: Any, tracestat: Any) -> None:
+def test_delays_of_messages_equal_tracestat(as_json: Any, tracestat: Any) -> None:
     """In whole ms, rounded; the publisher's own delivery is the 0."""
     published = {m["message"]: m["time_us"] for m in as_json.publications}
     delays = {message: [0] for message in published}

@@ -128,7 +128,7 @@ def lines_in_turn() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["plain.ndjson", "packed.ndjson.gz"])
-def test_every_bad_line_is_refused_with_its_reason(mixed: Any, name: str) -> None:
+def test_bad_lines_are_quarantined_with_their_reason(mixed: Any, name: str) -> None:
     reasons = dict(BAD)
     expected = [
         (number, reasons[text])
@@ -143,7 +143,7 @@ def test_every_bad_line_is_refused_with_its_reason(mixed: Any, name: str) -> Non
     assert refused[-1]["text"] == "x" * 1024
 
 
-def test_every_good_line_is_taken(mixed: Any) -> None:
+def test_good_lines_are_all_taken(mixed: Any) -> None:
     blank = sum(not text.strip() for text in GOOD)
     assert len(mixed.events) == 2 * (len(GOOD) - blank)
     topics = {row["topic"] for row in mixed.events if row["type"] == 9}
@@ -154,7 +154,7 @@ def test_every_good_line_is_taken(mixed: Any) -> None:
     assert [row["proto"] for row in mixed.events if row["type"] == 4] == ["/meshsub/1.1.0"] * 2
 
 
-def test_what_is_unknown_is_counted_by_name(mixed: Any) -> None:
+def test_unknown_types_and_fields_are_counted_by_name(mixed: Any) -> None:
     assert mixed.description.notes == {
         "unknown event type 17": 2,
         **{f"unknown field {name}": 2 for name in ("newThing", "a", "b", "more", "x")},
@@ -162,7 +162,7 @@ def test_what_is_unknown_is_counted_by_name(mixed: Any) -> None:
     }
 
 
-def test_a_truncated_gzip_gives_its_whole_lines(
+def test_truncated_gzip_gives_its_whole_lines(
     ingest: Any, libp2p_small: Path, tmp_path: Path
 ) -> None:
     packed = next(iter(sorted((libp2p_small / "json").iterdir()))).read_bytes()
@@ -219,7 +219,9 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("name", ["trace.pb", "trace.pb.gz"])
-def test_bad_protobuf_is_refused_by_ordinal(ingest: Any, tmp_path: Path, name: str) -> None:
+def test_bad_protobuf_records_are_quarantined_by_ordinal(
+    ingest: Any, tmp_path: Path, name: str
+) -> None:
     """The stream ends inside its last record."""
     stream = b"".join(varint(len(record)) + record for record, _ in RECORDS) + b"\x40rest"
     (tmp_path / name).write_bytes(gzip.compress(stream) if name.endswith("gz") else stream)
@@ -235,7 +237,7 @@ def test_bad_protobuf_is_refused_by_ordinal(ingest: Any, tmp_path: Path, name: s
     }
 
 
-def test_a_truncated_gzip_of_protobuf_gives_its_whole_records(
+def test_truncated_gzip_of_protobuf_gives_its_whole_records(
     ingest: Any, libp2p_small: Path, tmp_path: Path, as_json: Any
 ) -> None:
     packed = (libp2p_small / "trace.pb.gz").read_bytes()
@@ -261,7 +263,7 @@ def test_events_too_far_apart_are_refused(ingest: Any, tmp_path: Path) -> None:
     assert trace.description.clock.last == T // 10**9 // 3600
 
 
-def test_a_trace_without_one_event_is_refused(ingest: Any, tmp_path: Path) -> None:
+def test_trace_without_a_readable_event_is_refused(ingest: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.ndjson").write_text(line(timestamp=-1))
     with pytest.raises(InputError, match="no event of the trace could be read"):
         ingest([tmp_path / "bad.ndjson"], None, NO_TABLES)

@@ -53,7 +53,7 @@ def _others(measured: BlockMetrics) -> pa.Table:
 
 
 @pytest.mark.parametrize("measures", [Measures(), Measures(betweenness=False, topics=False)])
-def test_it_is_what_kernels_measure(measures: Measures) -> None:
+def test_assembled_metrics_equal_those_of_the_kernels(measures: Measures) -> None:
     expected, whole = _measured(measures), _measured(Measures())
     found = assembled(_peers(whole), _others(whole), measures, paths=True)
     for mine, theirs in zip(found, expected, strict=True):
@@ -62,7 +62,7 @@ def test_it_is_what_kernels_measure(measures: Measures) -> None:
             assert mine[name] == pytest.approx(theirs[name], rel=1e-12, nan_ok=True)
 
 
-def test_without_paths_the_rest_is_told_and_paths_are_null() -> None:
+def test_assembled_metrics_without_paths_have_null_path_columns() -> None:
     whole = _measured(Measures())
     others = _others(whole).filter(pa.array(_others(whole)["kind"].to_numpy() == TOPIC))
     rows = structure_rows(assembled(_peers(whole), others, Measures(), paths=False))

@@ -149,7 +149,7 @@ def check_rows(measured: list[Row], expected: list[Row]) -> None:
     ("seed", "peers", "intervals", "versions"),
     [(1, 6, 12, 40), (2, 30, 10, 400), (3, 70, 6, 500), (4, 3, 20, 30), (5, 12, 8, 0)],
 )
-def test_a_block_is_each_of_its_intervals(
+def test_block_metrics_equal_networkx_in_each_interval(
     seed: int, peers: int, intervals: int, versions: int
 ) -> None:
     versions_of_all = random_history(seed, peers, intervals, versions)
@@ -170,7 +170,7 @@ PEER, TOPIC = st.integers(0, 4), st.integers(0, 1)
 
 @settings(max_examples=150)
 @given(spans(PEER, PEER), spans(PEER), spans(PEER, TOPIC))
-def test_any_small_block(
+def test_block_metrics_of_any_small_history_equal_networkx(
     links: list[tuple[int, ...]], stays: list[tuple[int, ...]], taken: list[tuple[int, ...]]
 ) -> None:
     versions = history(links, stays, taken)
@@ -190,7 +190,7 @@ def joined(blocks: list[BlockMetrics]) -> BlockMetrics:
 
 
 @pytest.mark.parametrize("budget", [2e10, 1_000.0])
-def test_where_blocks_are_cut_changes_nothing(budget: float) -> None:
+def test_block_cuts_change_no_metric(budget: float) -> None:
     """Also where betweenness is sampled: the draw belongs to the interval."""
     versions = random_history(6, peers=40, intervals=15, versions=900)
     measures = Measures(budget=budget, seed=7)
@@ -204,7 +204,7 @@ def test_where_blocks_are_cut_changes_nothing(budget: float) -> None:
     assert whole.peers["betweenness_error"].any() == (budget < 1e6)
 
 
-def test_where_blocks_are_cut_does_not_change_sampled_distances() -> None:
+def test_block_cuts_change_no_sampled_distance() -> None:
     versions = random_history(11, peers=2_000, intervals=4, versions=20_000)
     measures = Measures(betweenness=False, budget=0, seed=12)
     whole = measure_block(*versions, 0, 3, measures)
@@ -216,7 +216,7 @@ def test_where_blocks_are_cut_does_not_change_sampled_distances() -> None:
     assert (whole.intervals["path_length_error"] > 0).all()
 
 
-def test_columns_have_their_types_even_where_nobody_is() -> None:
+def test_columns_keep_their_types_also_without_peers() -> None:
     for versions in (history([], [], []), random_history(8, 9, 5, 50)):
         peers, topics, intervals = measure_block(*versions, 0, 4)
         assert {name: column.dtype for name, column in peers.items()} == PEER_TYPES
@@ -224,7 +224,7 @@ def test_columns_have_their_types_even_where_nobody_is() -> None:
         assert {name: column.dtype for name, column in intervals.items()} == INTERVAL_TYPES
 
 
-def test_what_is_not_asked_for_is_unknown_not_zero() -> None:
+def test_measures_not_asked_for_are_unknown_and_not_zero() -> None:
     versions = random_history(9, 9, 5, 50)
     measures = Measures(betweenness=False, topics=False)
     peers, topics, _ = measure_block(*versions, 0, 4, measures)
@@ -234,7 +234,7 @@ def test_what_is_not_asked_for_is_unknown_not_zero() -> None:
     assert topics["topic"].size == 0
 
 
-def test_what_cannot_be_written_to_is_not() -> None:
+def test_read_only_columns_are_measured() -> None:
     versions = random_history(10, 9, 5, 50)
     for spans_of_one in versions:
         for column in spans_of_one:
@@ -260,7 +260,7 @@ def measured() -> Columns:
 
 
 @pytest.mark.parametrize("interval", range(50))
-def test_every_interval_is_as_gephi_measures_it(
+def test_interval_metrics_equal_gephi(
     interval: int, gephi: list[dict[str, Any]], measured: Columns
 ) -> None:
     peers = {name: column[measured["interval"] == interval] for name, column in measured.items()}
@@ -287,7 +287,7 @@ def test_every_interval_is_as_gephi_measures_it(
 
 
 @pytest.mark.parametrize("interval", [0, 25, 49])
-def test_every_peer_is_as_gephi_measures_it(
+def test_peer_metrics_equal_gephi(
     interval: int, gephi: list[dict[str, Any]], measured: Columns
 ) -> None:
     peers = {name: column[measured["interval"] == interval] for name, column in measured.items()}

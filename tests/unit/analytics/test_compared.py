@@ -30,14 +30,14 @@ from model.errors import UnknownName, UseError
         ("delay_us_p95", "delay_us_p95", "mean of messages", "µs"),
     ],
 )
-def test_a_metric_goes_by_its_column_and_its_table(
+def test_metric_is_found_by_its_column_and_its_table(
     name: str, shown: str, over: str, unit: str
 ) -> None:
     found = metric(name)
     assert (found.name, found.over, found.unit) == (shown, over, unit)
 
 
-def test_an_interval_has_what_a_table_has() -> None:
+def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
     assert interval_metric("hit_ratio").table == "overlay"
     assert interval_metric("hops_mean").over == "mean of messages published"
     with pytest.raises(UseError, match="of a whole run"):
@@ -45,17 +45,17 @@ def test_an_interval_has_what_a_table_has() -> None:
 
 
 @pytest.mark.parametrize("name", ["component", "peers/strong_component", "present", "interval"])
-def test_what_has_no_mean_is_no_metric(name: str) -> None:
+def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
     with pytest.raises(UnknownName):
         metric(name)
 
 
-def test_an_unknown_metric_is_named_with_those_like_it() -> None:
+def test_unknown_metric_is_refused_with_similar_names() -> None:
     with pytest.raises(UnknownName, match="did you mean diameter"):
         metric("diametr")
 
 
-def test_every_name_is_found_and_the_usual_ones_are_there() -> None:
+def test_names_include_the_defaults_and_lead_to_their_metrics() -> None:
     for name in names():
         assert metric(name).name in (name, name.split("/")[-1])
     assert {*DEFAULT, *(of.name for of in WHOLE)} <= {*names()}
@@ -63,7 +63,7 @@ def test_every_name_is_found_and_the_usual_ones_are_there() -> None:
         assert interval_metric(name).name == name
 
 
-def test_the_page_explains_every_figure_of_a_whole_run() -> None:
+def test_compare_page_explains_every_figure_of_a_whole_run() -> None:
     page = (Path(__file__).parents[3] / "docs" / "compare.md").read_text("utf-8")
     for of in WHOLE:
         assert f"| `{of.name}` | {of.meaning} | {of.over} |" in page

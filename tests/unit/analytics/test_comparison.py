@@ -40,7 +40,7 @@ def rows(table: Any, **where: str) -> list[dict[str, Any]]:
     return [r for r in table.to_pylist() if all(r[k] == v for k, v in where.items())]
 
 
-def test_each_group_has_its_mean_over_runs() -> None:
+def test_group_mean_and_interval_equal_scipy() -> None:
     table = compare([*runs("gossip", GOSSIP), *runs("tree", TREE)], [DIAMETER, HITS])
     assert table.schema == COMPARISON
     for group, values in (("gossip", [*GOSSIP.values()]), ("tree", [*TREE.values()])):
@@ -53,7 +53,7 @@ def test_each_group_has_its_mean_over_runs() -> None:
         )
 
 
-def test_groups_of_the_same_seeds_are_compared_pairwise() -> None:
+def test_groups_of_the_same_seeds_are_compared_in_pairs() -> None:
     # In another order: the seed makes the pair, not the place.
     tree = runs("tree", TREE)[::-1]
     table = compare([*runs("gossip", GOSSIP), *tree], [DIAMETER])
@@ -67,7 +67,7 @@ def test_groups_of_the_same_seeds_are_compared_pairwise() -> None:
     assert quotient["value"] == pytest.approx(15.5 / 32)
 
 
-def test_groups_of_other_seeds_are_compared_as_they_are() -> None:
+def test_groups_of_other_seeds_are_compared_by_welchs_interval() -> None:
     others = {seed + 10: value for seed, value in TREE.items()}
     table = compare([*runs("gossip", GOSSIP), *runs("tree", others)], [DIAMETER])
     welch = stats.ttest_ind([*GOSSIP.values()], [*TREE.values()], equal_var=False)
@@ -88,12 +88,14 @@ def test_groups_of_other_seeds_are_compared_as_they_are() -> None:
         ([1], [1], False),  # a single pair has no interval
     ],
 )
-def test_pairs_are_told_by_seeds(first: list[Any], second: list[Any], paired: bool) -> None:
+def test_groups_are_paired_by_equal_unique_seeds(
+    first: list[Any], second: list[Any], paired: bool
+) -> None:
     x, y = ([Measured("r", "g", seed) for seed in seeds] for seeds in (first, second))
     assert are_paired(x, y) is paired
 
 
-def test_what_is_unknown_is_left_out_and_counted() -> None:
+def test_unknown_values_are_left_out_and_their_runs_counted() -> None:
     gossip = runs("gossip", GOSSIP)
     unknown = Measured("gossip-2", "gossip", 2, {"diameter": None})
     table = compare([gossip[0], unknown, gossip[2], *runs("tree", TREE)], [DIAMETER])
@@ -104,7 +106,7 @@ def test_what_is_unknown_is_left_out_and_counted() -> None:
     assert (apart["n"], apart["runs"]) == (2, 3)
 
 
-def test_what_nobody_knows_has_no_value() -> None:
+def test_metric_unknown_in_all_runs_has_no_value() -> None:
     blind = [Measured(f"r{i}", group, i, {"diameter": None}) for i in (1, 2) for group in "ab"]
     for row in compare(blind, [DIAMETER]).to_pylist():
         assert [row[name] for name in ("value", "low", "high", "sd", "n")] == [None] * 4 + [0]
@@ -112,20 +114,20 @@ def test_what_nobody_knows_has_no_value() -> None:
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
-def test_only_two_groups_are_set_against_each_other(names: list[str]) -> None:
+def test_difference_and_ratio_need_exactly_two_groups(names: list[str]) -> None:
     every = [run for name in names for run in runs(name, GOSSIP)]
     table = compare(every, [DIAMETER])
     assert table["estimate"].to_pylist() == ["mean"] * len(names)
     assert table["group"].to_pylist() == names
 
 
-def test_one_run_has_a_value_and_no_interval() -> None:
+def test_single_run_has_a_value_and_no_interval() -> None:
     (row,) = compare(runs("gossip", {1: 4.0}), [DIAMETER]).to_pylist()
     assert (row["value"], row["low"], row["high"], row["sd"], row["n"]) == (4, None, None, None, 1)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_series_is_the_comparison_of_every_interval(seed: int) -> None:
+def test_series_equals_the_comparison_of_each_interval(seed: int) -> None:
     print(f"seed {seed}")
     draw = np.random.default_rng(seed)
 
@@ -151,7 +153,7 @@ def test_a_series_is_the_comparison_of_every_interval(seed: int) -> None:
                 assert found[name] is None or not isnan(found[name])
 
 
-def test_at_each_setting_there_is_a_comparison() -> None:
+def test_settings_table_equals_the_comparison_at_each_setting() -> None:
     every = [
         Measured(f"{group}{setting}{seed}", group, seed, {"diameter": value}, setting=setting)
         for setting, value in (("20s", 7.0), ("5s", 3.0))
@@ -166,7 +168,7 @@ def test_at_each_setting_there_is_a_comparison() -> None:
         assert table.slice(4 * place, 4).drop(["setting"]).to_pylist() == alone.to_pylist()
 
 
-def test_settings_follow_their_numbers() -> None:
+def test_settings_are_ordered_by_their_numbers() -> None:
     names = ["weibull:9s", "exponential:100s", "exponential:20s", "exponential:5.5s", "none"]
     assert ordered(names) == [*names[3:0:-1], "none", "weibull:9s"]
     assert ordered(["1e-05", "0.1", "2", "10", "0"]) == ["0", "1e-05", "0.1", "2", "10"]

@@ -24,7 +24,7 @@ def near(found: Estimate, value: float, low: float, high: float) -> None:
 
 
 @given(samples)
-def test_a_mean_has_students_interval(values: list[float]) -> None:
+def test_mean_interval_equals_students_t_of_scipy(values: list[float]) -> None:
     found, n = mean(values), len(values)
     spread = stdev(values)
     half = stats.t.ppf(0.975, n - 1) * spread / sqrt(n)
@@ -32,13 +32,13 @@ def test_a_mean_has_students_interval(values: list[float]) -> None:
     assert (found.n, found.sd) == (n, pytest.approx(spread, rel=1e-6, abs=1e-6))
 
 
-def test_the_textbook_t() -> None:
+def test_mean_interval_equals_the_textbook_t_of_three_runs() -> None:
     """t(2) leaves 2.5 % above 4.3027."""
     found = mean([1.0, 2.0, 3.0])
     assert found.high == pytest.approx(2 + 4.302653 / sqrt(3))
 
 
-def test_one_run_has_no_interval_and_none_no_value() -> None:
+def test_estimate_of_one_run_has_a_value_without_interval() -> None:
     assert mean([7.0]) == Estimate(7.0, n=1)
     assert mean([]) == Estimate(None)
     for of in (difference, ratio):
@@ -48,7 +48,7 @@ def test_one_run_has_no_interval_and_none_no_value() -> None:
     assert (difference([6.0], [3.0]).value, ratio([6.0], [3.0]).value) == (3, 2)
 
 
-def test_runs_that_are_alike_have_an_interval_of_no_width() -> None:
+def test_interval_of_equal_runs_has_no_width() -> None:
     assert mean([833.0] * 3) == Estimate(833, 833, 833, 3, 0)
     near(difference([5.0, 5.0], [3.0, 3.0]), 2, 2, 2)
     near(ratio([6.0, 6.0], [3.0, 3.0, 3.0]), 2, 2, 2)
@@ -56,7 +56,7 @@ def test_runs_that_are_alike_have_an_interval_of_no_width() -> None:
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), reals), min_size=4, max_size=4), min_size=1))
-def test_rows_of_a_matrix_are_means_of_what_is_known(rows: list[list[float | None]]) -> None:
+def test_row_means_equal_the_mean_of_the_known_values(rows: list[list[float | None]]) -> None:
     found = row_means(np.array(rows, dtype=float))
     for place, row in enumerate(rows):
         one = mean([x for x in row if x is not None])
@@ -68,14 +68,14 @@ def test_rows_of_a_matrix_are_means_of_what_is_known(rows: list[list[float | Non
 
 
 @given(samples, samples)
-def test_a_difference_is_welchs(x: list[float], y: list[float]) -> None:
+def test_difference_interval_equals_welchs_of_scipy(x: list[float], y: list[float]) -> None:
     assume(stdev(x) and stdev(y))  # scipy warns of samples that do not vary
     expected = stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95)
     near(difference(x, y), fmean(x) - fmean(y), expected.low, expected.high)
 
 
 @given(st.lists(st.tuples(reals, reals), min_size=2, max_size=9))
-def test_a_paired_difference_is_students_over_the_pairs(pairs: list[tuple[float, float]]) -> None:
+def test_paired_difference_equals_the_mean_over_the_pairs(pairs: list[tuple[float, float]]) -> None:
     x, y = [a for a, _ in pairs], [b for _, b in pairs]
     found, apart = difference(x, y, paired=True), mean([a - b for a, b in pairs])
     assert found.n == len(pairs)
@@ -96,7 +96,7 @@ def welch_t(x: list[float], y: list[float], r: float, freedom_at: float) -> floa
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_ratios_bounds_are_where_the_test_begins_to_reject(seed: int) -> None:
+def test_ratio_bounds_lie_where_welchs_test_begins_rejecting(seed: int) -> None:
     print(f"seed {seed}")
     draw = np.random.default_rng(seed)
     x, y = draw.normal(20, 2, 5).tolist(), draw.normal(2, 0.1, 4).tolist()
@@ -111,7 +111,7 @@ def test_a_ratios_bounds_are_where_the_test_begins_to_reject(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_paired_ratios_bounds_are_where_the_paired_test_begins_to_reject(seed: int) -> None:
+def test_paired_ratio_bounds_lie_where_students_test_begins_rejecting(seed: int) -> None:
     print(f"seed {seed}")
     draw = np.random.default_rng(seed)
     y = draw.normal(2, 0.3, 5)
@@ -123,7 +123,7 @@ def test_a_paired_ratios_bounds_are_where_the_paired_test_begins_to_reject(seed:
     assert found.low < found.value < found.high  # type: ignore[operator]
 
 
-def test_a_ratio_to_what_may_be_zero_has_no_bounds() -> None:
+def test_ratio_to_a_possible_zero_has_no_bounds() -> None:
     found = ratio([1.0, 2.0, 3.0], [-1.0, 0.0, 2.0])
     assert found.value == pytest.approx(6)
     assert (found.low, found.high) == (None, None)
@@ -131,7 +131,7 @@ def test_a_ratio_to_what_may_be_zero_has_no_bounds() -> None:
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_intervals_cover_the_truth_as_often_as_they_say(paired: bool) -> None:
+def test_intervals_cover_the_truth_in_95_percent_of_experiments(paired: bool) -> None:
     """2,000 experiments of 5 and 5 runs: 95 % within three standard errors of 95 %."""
     draw, times = np.random.default_rng(7), 2000
     hits = {"mean": 0, "difference": 0, "ratio": 0}

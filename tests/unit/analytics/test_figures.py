@@ -67,7 +67,7 @@ def lines(figure: Figure, panel: int = 0) -> list[np.ndarray]:
     return [np.asarray(line.get_xydata()) for line in figure.axes[panel].lines]
 
 
-def test_a_series_has_a_panel_per_metric_with_its_unit() -> None:
+def test_series_has_a_panel_per_metric_with_its_unit() -> None:
     figure = series(overlay(), ["diameter", "delay_us_p50"], "run")
     assert [axes.get_ylabel() for axes in figure.axes] == ["diameter (hops)", "delay_p50 (ms)"]
     assert figure.axes[-1].get_xlabel() == "interval"
@@ -77,21 +77,21 @@ def test_a_series_has_a_panel_per_metric_with_its_unit() -> None:
     assert lines(figure, 1)[0][:, 1].tolist() == [0, 1.5, 3, 4.5, 6]
 
 
-def test_what_is_unknown_is_a_gap_or_said() -> None:
+def test_unknown_values_are_gaps_and_unknown_series_is_labelled() -> None:
     (drawn,) = lines(series(overlay(), ["diameter"]))
     assert math.isnan(drawn[2, 1])
     nothing = overlay().set_column(1, "diameter", pa.nulls(5, pa.int32()))
     assert [text.get_text() for text in series(nothing, ["diameter"]).axes[0].texts] == ["unknown"]
 
 
-def test_whole_numbers_have_whole_ticks() -> None:
+def test_series_of_whole_numbers_has_whole_ticks() -> None:
     figure = series(overlay(3), ["diameter"])
     svg(figure)
     assert all(tick == int(tick) for tick in figure.axes[0].get_yticks())
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 3], [2, 2, 2], [7]])
-def test_a_distribution_of_whole_numbers_has_whole_ticks(values: list[int]) -> None:
+def test_distribution_of_whole_numbers_has_whole_ticks(values: list[int]) -> None:
     figure = distribution(pa.table({"hops_max": pa.array(values, pa.int32())}), ["hops_max"])
     svg(figure)
     ticks = figure.axes[0].get_xticks()
@@ -99,7 +99,7 @@ def test_a_distribution_of_whole_numbers_has_whole_ticks(values: list[int]) -> N
     assert all(tick == int(tick) for tick in ticks)
 
 
-def test_microseconds_are_drawn_in_parts_of_milliseconds() -> None:
+def test_microseconds_are_drawn_as_fractions_of_milliseconds() -> None:
     delays = pa.table({"delay_us_p50": pa.array([100, 250, 400], pa.int64())})
     figure = distribution(delays, ["delay_us_p50"])
     svg(figure)
@@ -107,7 +107,7 @@ def test_microseconds_are_drawn_in_parts_of_milliseconds() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5, 110])
-def test_an_unknown_series_keeps_its_intervals(count: int) -> None:
+def test_unknown_series_keeps_its_interval_axis(count: int) -> None:
     nothing = overlay(count).set_column(1, "diameter", pa.nulls(count, pa.int32()))
     (axes,) = series(nothing, ["diameter"]).axes
     low, high = axes.get_xlim()
@@ -118,7 +118,7 @@ def test_an_unknown_series_keeps_its_intervals(count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_distribution_is_that_of_its_values(seed: int) -> None:
+def test_distribution_line_equals_the_share_of_its_values(seed: int) -> None:
     print(f"seed {seed}")
     values = np.random.default_rng(seed).integers(1, 9, 200)
     table = pa.table({"degree": pa.array([*values.tolist(), None], pa.int32())})
@@ -130,7 +130,7 @@ def test_a_distribution_is_that_of_its_values(seed: int) -> None:
         assert share == pytest.approx((values >= x).mean())
 
 
-def test_a_wide_distribution_has_logarithmic_axes() -> None:
+def test_complementary_wide_distribution_has_logarithmic_axes() -> None:
     table = pa.table({"betweenness": [0.0, 1.0, 5.0, 1000.0]})
     axes = distribution(table, ["betweenness"], complementary=True).axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
@@ -158,7 +158,7 @@ def known(table: pa.Table, column: str, interval: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intervals_have_lines_of_their_own_in_one_figure(seed: int) -> None:
+def test_distribution_by_interval_has_a_line_for_each_interval(seed: int) -> None:
     print(f"seed {seed}")
     table = by_interval(seed, (30, 4))
     figure = distribution(table, ["degree", "betweenness"], complementary=True, by="interval")
@@ -192,7 +192,7 @@ def test_marks_of_a_wide_distribution_are_a_bin_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("column", ["degree", "betweenness"])
-def test_a_density_is_the_share_of_each_bin_over_its_width(seed: int, column: str) -> None:
+def test_density_equals_share_of_each_bin_over_width(seed: int, column: str) -> None:
     print(f"seed {seed}")
     table = by_interval(seed, (1,))
     values = known(table, column, 1)
@@ -212,7 +212,7 @@ def test_a_density_is_the_share_of_each_bin_over_its_width(seed: int, column: st
 
 
 @pytest.mark.parametrize("values", [[0, 0], [0.0], [5], [7, 7, 7], [1, 10, 100, 1000]])
-def test_every_value_above_0_falls_into_a_bin(values: list[float]) -> None:
+def test_density_has_a_bin_for_every_value_above_0(values: list[float]) -> None:
     figure = density(pa.table({"degree": values}), ["degree"])
     drawn = lines(figure)
     if not any(values):
@@ -222,7 +222,7 @@ def test_every_value_above_0_falls_into_a_bin(values: list[float]) -> None:
     svg(figure)
 
 
-def test_peers_have_lines_of_their_own_in_a_series() -> None:
+def test_series_by_peer_has_a_line_for_each_peer() -> None:
     one, two = overlay(4), overlay(3)
     names = pa.array(["alice"] * 4 + ["$b"] * 3)
     table = pa.concat_tables([one, two]).append_column("peer_name", names)
@@ -233,12 +233,12 @@ def test_peers_have_lines_of_their_own_in_a_series() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["alice", r"\$b"]
 
 
-def test_more_lines_than_the_palette_has_are_told_apart() -> None:
+def test_lines_beyond_the_palette_have_distinct_colours() -> None:
     figure = distribution(by_interval(1, tuple(range(12))), ["degree"], by="interval")
     assert len({str(line.get_color()) for line in figure.axes[0].lines}) == 12
 
 
-def test_few_messages_are_told_apart_and_many_have_a_mean() -> None:
+def test_coverage_names_few_messages_and_averages_many() -> None:
     few = coverage(arrivals(3))
     legend = few.axes[0].get_legend()
     assert legend is not None
@@ -252,7 +252,7 @@ def test_few_messages_are_told_apart_and_many_have_a_mean() -> None:
         assert share == pytest.approx(np.mean(held))
 
 
-def test_a_snapshot_keeps_every_peer_at_its_place() -> None:
+def test_snapshot_figure_draws_peers_roles_and_links_in_place() -> None:
     peers, links = snapshot()
     axes = overlay_snapshot(peers, links, 6).axes[0]
     points = [c for c in axes.collections if isinstance(c, PathCollection)]
@@ -280,7 +280,7 @@ def test_a_snapshot_keeps_every_peer_at_its_place() -> None:
     assert (*first, *second) in ends
 
 
-def test_an_overlay_without_links_is_drawn() -> None:
+def test_snapshot_figure_without_links_is_drawn() -> None:
     peers, links = snapshot()
     alone, linked = (overlay_snapshot(peers, rows, 6) for rows in (links.slice(0, 0), links))
     assert drawn(alone, PathCollection) == drawn(linked, PathCollection) > 0
@@ -296,12 +296,12 @@ def drawn(figure: Figure, kind: type[Collection]) -> int:
     )
 
 
-def test_an_overlay_before_its_first_peer_is_drawn_empty() -> None:
+def test_snapshot_figure_without_peers_has_no_legend() -> None:
     peers, links = (rows.slice(0, 0) for rows in snapshot())
     assert overlay_snapshot(peers, links, 6, "early").axes[0].get_legend() is None
 
 
-def test_nothing_cannot_be_drawn() -> None:
+def test_empty_table_or_metric_list_is_refused() -> None:
     for draw in (lambda t: series(t, ["diameter"]), lambda t: distribution(t, ["diameter"])):
         with pytest.raises(UseError, match="nothing to draw"):
             draw(overlay(0))
@@ -312,7 +312,7 @@ def test_nothing_cannot_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("form", ["svg", "pdf"])
-def test_the_same_figure_is_the_same_file(form: str) -> None:
+def test_figure_saved_twice_gives_equal_bytes_without_date(form: str) -> None:
     def written() -> bytes:
         save(overlay_snapshot(*snapshot(), 6, "run, interval 3"), out := io.BytesIO(), form)
         return out.getvalue()
@@ -322,7 +322,7 @@ def test_the_same_figure_is_the_same_file(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_is_what_it_says(form: str) -> None:
+def test_figure_formats_have_their_signature_and_others_are_refused(form: str) -> None:
     save(series(overlay(), ["diameter"]), out := io.BytesIO(), form)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[form]
     assert out.getvalue().startswith(start)
@@ -330,14 +330,14 @@ def test_every_format_is_what_it_says(form: str) -> None:
         save(series(overlay(), ["diameter"]), io.BytesIO(), "gif")
 
 
-def test_names_from_outside_cannot_break_a_figure() -> None:
+def test_markup_in_names_keeps_the_svg_well_formed() -> None:
     rows = pa.table({"message_name": ["$\\frac{$ 日本 <b>&"] * 2, "delay_us": [0, 5],
                      "share": [0.0, 1.0]})  # fmt: skip
     ET.fromstring(svg(coverage(rows, "$x_{$ 日本")))
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_names_from_outside_are_drawn_in_every_format(form: str) -> None:
+def test_peer_names_are_cleaned_and_cut_for_every_format(form: str) -> None:
     names = ["_hidden", "\ufefffirst", "long" * 2_500]
     parts = [overlay(2).append_column("peer_name", pa.array([name] * 2)) for name in names]
     figure = series(pa.concat_tables(parts), ["diameter"], names[-1], by="peer_name")
@@ -358,5 +358,5 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_colours_stand_out_from_white() -> None:
+def test_colours_contrast_with_white() -> None:
     assert all(contrast(colour, "#FFFFFF") > 2 for colour in {*PALETTE, *ROLE_COLOURS.values()})

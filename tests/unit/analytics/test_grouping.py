@@ -16,14 +16,14 @@ def run(name: str, protocol: str | None = "gossip", seed: int | None = 1, **more
     return RunFacts(name, "reports", Clock(), protocol, more, seed)
 
 
-def test_runs_that_differ_in_the_seed_only_are_replicates() -> None:
+def test_runs_that_differ_only_in_seed_form_one_group() -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
     found = grouped(runs)
     assert found.groups == ("gossip", "gossip", "tree")
     assert found.notes == ("one run has no confidence interval: tree",)
 
 
-def test_parameters_set_apart_what_is_of_one_protocol() -> None:
+def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
     runs = [
         run("a", churn={"rate": 0.1, "kind": "weibull"}),
         run("b", churn={"rate": 0.2, "kind": "weibull"}),
@@ -36,11 +36,11 @@ def test_parameters_set_apart_what_is_of_one_protocol() -> None:
     )
 
 
-def test_a_parameter_that_only_some_runs_have_sets_them_apart() -> None:
+def test_parameter_of_only_some_runs_splits_them_into_groups() -> None:
     assert grouped([run("a"), run("b", fanout=3)]).groups == ("gossip", "gossip fanout=3")
 
 
-def test_a_seed_among_the_parameters_is_a_seed() -> None:
+def test_seeds_without_other_parameters_split_no_groups() -> None:
     told = [
         RunFacts(name, "reports", Clock(), "gossip", {"seed": n}) for n, name in enumerate("ab")
     ]
@@ -57,17 +57,19 @@ def test_a_seed_among_the_parameters_is_a_seed() -> None:
         (("seed",), ("seed=1", "seed=2", "seed=1")),
     ],
 )
-def test_groups_are_made_by_what_is_named(by: tuple[str, ...], labels: tuple[str, ...]) -> None:
+def test_groups_follow_the_properties_asked_for(
+    by: tuple[str, ...], labels: tuple[str, ...]
+) -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=3), run("c", "tree")]
     assert grouped(runs, by).groups == labels
 
 
-def test_an_unknown_property_is_named_with_those_like_it() -> None:
+def test_unknown_property_is_refused_with_similar_names() -> None:
     with pytest.raises(UnknownName, match="did you mean fanout"):
         grouped([run("a", fanout=2)], ["fanuot"])
 
 
-def test_a_run_without_a_protocol_goes_by_its_source() -> None:
+def test_run_without_protocol_is_grouped_by_its_source() -> None:
     assert grouped([run("a", None)]).groups == ("reports",)
 
 
@@ -87,16 +89,18 @@ def test_a_run_without_a_protocol_goes_by_its_source() -> None:
         ),
     ],
 )
-def test_what_misleads_is_said(runs: list[RunFacts], by: list[str] | None, said: str) -> None:
+def test_notes_warn_of_misleading_groups(
+    runs: list[RunFacts], by: list[str] | None, said: str
+) -> None:
     assert any(note.startswith(said) for note in grouped(runs, by).notes)
 
 
-def test_what_is_alike_is_not_worth_a_word() -> None:
+def test_notes_are_empty_for_groups_that_are_alike() -> None:
     runs = [run(f"{p}{s}", p, s, peers=100) for p in ("gossip", "tree") for s in (1, 2)]
     assert grouped(runs).notes == ()
 
 
-def test_what_is_compared_over_sets_no_groups_apart() -> None:
+def test_axis_of_settings_splits_no_groups() -> None:
     runs = [
         run(f"{protocol}{churn}{seed}", protocol, seed, churn=churn, peers=100)
         for protocol in ("gossip", "tree")
@@ -111,7 +115,7 @@ def test_what_is_compared_over_sets_no_groups_apart() -> None:
     assert alone.notes == ("one run has no confidence interval: gossip churn=5s",)
 
 
-def test_every_run_has_what_is_compared_over() -> None:
+def test_axis_missing_in_a_run_is_refused() -> None:
     runs = [run("a", fanout=2), run("b", "tree")]
     with pytest.raises(UseError, match="run 'b' has no fanout"):
         grouped(runs, over="fanout")

@@ -162,31 +162,31 @@ def check_betweenness(graph: Overlay) -> None:
         )
 
 
-def test_rows_turned_round_and_joined_are_the_graphs(graph: Overlay) -> None:
+def test_adjacency_reversed_and_joined_equals_networkx(graph: Overlay) -> None:
     check_adjacency(graph)
 
 
-def test_distances_are_those_of_networkx(graph: Overlay) -> None:
+def test_distances_equal_networkx(graph: Overlay) -> None:
     check_distances(graph, rows_of(graph))
 
 
-def test_undirected_distances_are_those_of_networkx(graph: Overlay) -> None:
+def test_undirected_distances_equal_networkx(graph: Overlay) -> None:
     check_distances(graph.to_undirected(), either_way(rows_of(graph)))
 
 
-def test_components_are_named_by_their_smallest_peer(graph: Overlay) -> None:
+def test_components_equal_networkx_and_bear_their_smallest_peer(graph: Overlay) -> None:
     check_components(graph)
 
 
-def test_clustering_is_that_of_networkx(graph: Overlay) -> None:
+def test_clustering_equals_networkx(graph: Overlay) -> None:
     check_clustering(graph)
 
 
-def test_betweenness_is_that_of_networkx(graph: Overlay) -> None:
+def test_betweenness_equals_networkx(graph: Overlay) -> None:
     check_betweenness(graph)
 
 
-def test_pagerank_is_that_of_networkx(graph: Overlay) -> None:
+def test_pagerank_equals_networkx(graph: Overlay) -> None:
     check_pagerank(graph)
 
 
@@ -200,7 +200,7 @@ def overlays(draw: st.DrawFn) -> Overlay:
 
 @settings(max_examples=200)
 @given(overlays())
-def test_any_small_overlay(graph: Overlay) -> None:
+def test_kernels_equal_networkx_on_any_small_overlay(graph: Overlay) -> None:
     check_adjacency(graph)
     check_distances(graph, rows_of(graph))
     check_components(graph)
@@ -209,7 +209,7 @@ def test_any_small_overlay(graph: Overlay) -> None:
     check_pagerank(graph)
 
 
-def test_more_peers_than_one_band_of_words_holds() -> None:
+def test_kernels_beyond_one_band_of_words_equal_those_within() -> None:
     """42 shuffled copies of one overlay of 100 peers, whose figures are known from the one."""
     base, copies = random_overlay(100, 2, seed=11), 42
     shuffle = np.random.default_rng(12).permutation(100 * copies)
@@ -227,7 +227,7 @@ def test_more_peers_than_one_band_of_words_holds() -> None:
         np.testing.assert_array_equal(of_many[shuffle], np.tile(of_one, copies))
 
 
-def test_outgoing_leaves_out_self_links_and_the_absent() -> None:
+def test_outgoing_leaves_out_self_links_and_absent_peers() -> None:
     src = np.array([1, 1, 1, 3, 3, 5, 7], np.int32)
     dst = np.array([1, 3, 5, 1, 7, 3, 3], np.int32)
     rank = np.array([-1, 0, -1, 1, -1, -1, -1, 2], np.int32)
@@ -236,7 +236,7 @@ def test_outgoing_leaves_out_self_links_and_the_absent() -> None:
     assert neighbours(outgoing(3, rank, src, dst, alive[4:])) == [[], [2], [1]]
 
 
-def test_induced_links_are_those_of_the_subgraph() -> None:
+def test_induced_links_equal_the_networkx_subgraph() -> None:
     graph, members = random_overlay(40, 6, seed=13), np.arange(3, 40, 4, dtype=np.uint32)
     place = np.full(40, -1, np.int32)
     place[members] = np.arange(members.size)
@@ -267,7 +267,7 @@ def undirected_figures(graph: Overlay) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("links_per_peer", [0.5, 2, 8])
-def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> None:
+def test_topic_measures_equal_networkx_among_their_subscribers(links_per_peer: float) -> None:
     graph = random_overlay(150, links_per_peer, seed=14)
     rng = np.random.default_rng(15)
     groups = [np.sort(rng.choice(150, size, replace=False)) for size in (0, 1, 2, 9, 70, 150)]
@@ -281,7 +281,7 @@ def test_topics_are_measured_among_their_subscribers(links_per_peer: float) -> N
 
 
 @pytest.mark.parametrize("hops", [SHALLOW, DEEP])
-def test_sampled_betweenness_is_unbiased_and_knows_its_error(hops: int) -> None:
+def test_sampled_betweenness_is_unbiased_and_states_its_error(hops: int) -> None:
     ptr, idx = rows_of(random_overlay(80, 4, seed=16))
     exact, _ = betweenness(ptr, idx, hops, EXACT, np.random.default_rng(0))
     quarter = 20.0 * (80 + idx.size)
@@ -294,14 +294,14 @@ def test_sampled_betweenness_is_unbiased_and_knows_its_error(hops: int) -> None:
     np.testing.assert_allclose((errors**2).mean(axis=0) ** 0.5, spread, rtol=0.1)
 
 
-def test_sampled_betweenness_is_repeatable() -> None:
+def test_sampled_betweenness_is_repeatable_with_one_seed() -> None:
     rows = rows_of(random_overlay(80, 4, seed=17))
     first, second = (betweenness(*rows, SHALLOW, 5_000, np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert first[1].any()
 
 
-def test_a_kernel_that_cannot_be_cached_is_compiled_all_the_same() -> None:
+def test_kernel_without_a_cache_place_is_compiled() -> None:
     """Numba finds no place for the cache of code that lies in no file."""
     scope: dict[str, Any] = {"population": population}
     exec("def bits(word):\n    return population(word)", scope)

@@ -46,20 +46,20 @@ def draws(rows: Rows) -> list[PathLengths]:
     return [sampled_path_lengths(rows, sample) for sample in samples]
 
 
-def test_all_peers_as_targets_give_the_exact_figures(rows: Rows, exact: PathLengths) -> None:
+def test_sample_of_all_peers_gives_the_exact_path_lengths(rows: Rows, exact: PathLengths) -> None:
     everybody = np.random.default_rng(3).permutation(PEERS).astype(np.uint32)
     for mine, theirs in zip(sampled_path_lengths(rows, everybody), exact, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert exact.path_length_error == 0
 
 
-def test_reach_is_unbiased(exact: PathLengths, draws: list[PathLengths]) -> None:
+def test_sampled_reach_is_unbiased(exact: PathLengths, draws: list[PathLengths]) -> None:
     reach = np.array([draw.reach for draw in draws])
     off = abs(reach.mean(axis=0) - exact.reach)
     np.testing.assert_array_less(off, 4.5 * reach.std(axis=0) / DRAWS**0.5 + 0.1)
 
 
-def test_mean_distances_are_unbiased_and_know_their_error(
+def test_sampled_mean_distances_are_unbiased_and_state_their_error(
     exact: PathLengths, draws: list[PathLengths]
 ) -> None:
     often = exact.reach > 40
@@ -73,7 +73,7 @@ def test_mean_distances_are_unbiased_and_know_their_error(
     assert covered.mean() == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_path_length_is_unbiased_and_knows_its_error(
+def test_sampled_path_length_is_unbiased_and_states_its_error(
     exact: PathLengths, draws: list[PathLengths]
 ) -> None:
     estimates = np.array([path_length(draw) for draw in draws])
@@ -85,13 +85,13 @@ def test_the_path_length_is_unbiased_and_knows_its_error(
     assert np.mean(abs(estimates - truth) <= 4.303 * errors) == pytest.approx(0.95, abs=0.03)
 
 
-def test_the_largest_distance_seen_is_no_larger_than_the_true_one(
+def test_sampled_eccentricity_never_exceeds_the_exact_one(
     exact: PathLengths, draws: list[PathLengths]
 ) -> None:
     assert all((draw.eccentricity <= exact.eccentricity).all() for draw in draws)
 
 
-def test_beyond_the_budget_as_many_words_of_targets_are_drawn_as_it_allows() -> None:
+def test_budget_bounds_the_number_of_sampled_targets() -> None:
     rows = rows_of(nx.gnp_random_graph(1_000, 0.005, seed=4, directed=True))
     work = 1_000 + rows[1].size
     exact = path_lengths(rows, 1_000 * work / 64, np.random.default_rng(5))
@@ -107,7 +107,7 @@ def test_beyond_the_budget_as_many_words_of_targets_are_drawn_as_it_allows() -> 
     assert abs(path_length(first) - path_length(exact)) < 4 * first.path_length_error
 
 
-def test_the_error_is_unknown_where_too_few_targets_are_reached() -> None:
+def test_error_is_unknown_where_too_few_targets_are_reached() -> None:
     ptr, idx = np.array([0, 1, 3, 3, 3]), np.array([1, 2, 3], np.uint32)
     lengths = sampled_path_lengths((ptr, idx), np.array([2, 1], np.uint32))
     assert lengths.reach.tolist() == [3, 3, 0, 0]
@@ -115,7 +115,7 @@ def test_the_error_is_unknown_where_too_few_targets_are_reached() -> None:
     assert np.isnan(lengths.mean_error).tolist() == [False, True, True, True]
 
 
-def test_nobody_and_peers_without_links_have_no_path_length() -> None:
+def test_peers_without_links_have_no_path_length() -> None:
     for n in (0, 1, 3):
         lengths = path_lengths((np.zeros(n + 1, np.int64), np.empty(0, np.uint32)), 2e10, Any)
         assert np.isnan(lengths.mean_error).all()

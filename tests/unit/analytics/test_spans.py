@@ -11,7 +11,7 @@ WINDOW = range(2, 12)
 
 
 @pytest.mark.parametrize("scale", [1, 2**27])
-def test_spans_are_ordered_joined_and_alive_when_they_say(scale: int) -> None:
+def test_clipped_spans_are_ordered_unique_and_alive_when_due(scale: int) -> None:
     rng = np.random.default_rng(1)
     pairs = scale * rng.integers(0, 16, (2, 300))
     start = rng.integers(-2, 14, 300)

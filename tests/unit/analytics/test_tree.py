@@ -85,7 +85,7 @@ def ring_place(rank: int, count: int = len(PEERS)) -> tuple[float, float]:
     return round(math.cos(angle), 6), round(math.sin(angle), 6)
 
 
-def test_the_ring_has_the_peers_by_number_each_with_its_hop() -> None:
+def test_ring_layout_has_peers_in_order_with_their_hops() -> None:
     figure = dissemination_tree(*tables())
     expected = {
         ring_place(rank): "?" if role == "peer" else str(hop)
@@ -96,7 +96,7 @@ def test_the_ring_has_the_peers_by_number_each_with_its_hop() -> None:
     assert set(dots(figure)) == {ring_place(rank) for rank in range(len(PEERS))}
 
 
-def test_each_copy_is_an_arrow_and_duplicates_are_dashed() -> None:
+def test_copies_are_arrows_and_duplicates_are_dashed() -> None:
     figure = dissemination_tree(*tables())
     rank = {peer: i for i, (peer, *_) in enumerate(PEERS)}
     solid = {ends(arrow): arrow.get_linestyle() == "-" for arrow in arrows(figure)}
@@ -111,7 +111,7 @@ def test_each_copy_is_an_arrow_and_duplicates_are_dashed() -> None:
     ]  # fmt: skip
 
 
-def test_peers_are_deeper_in_colour_by_hop() -> None:
+def test_peer_colour_is_darker_with_each_hop() -> None:
     colour = dots(dissemination_tree(*tables()))
     brightness = [sum(colour[ring_place(rank)][:3]) for rank in (2, 3, 4)]
     assert brightness == sorted(brightness, reverse=True)
@@ -120,7 +120,7 @@ def test_peers_are_deeper_in_colour_by_hop() -> None:
     assert colour[ring_place(5)] == to_rgba("#CC79A7")
 
 
-def test_the_rendezvous_has_a_ring() -> None:
+def test_rendezvous_is_marked_with_a_ring() -> None:
     figure = dissemination_tree(people(PEERS, root=3), tables()[1])
     assert "rendezvous (1)" in told(figure)
     (ring,) = [c for c in figure.axes[0].collections if not len(np.asarray(c.get_facecolor()))]
@@ -129,7 +129,7 @@ def test_the_rendezvous_has_a_ring() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_up_to_a_hop_every_peer_keeps_its_place(layout: str) -> None:
+def test_peers_keep_their_places_when_hops_are_limited(layout: str) -> None:
     whole, part = (dissemination_tree(*tables(), layout=layout, hops=h) for h in (None, 1))
     assert set(dots(whole)) == set(dots(part))
     assert len(arrows(part)) == 2
@@ -139,7 +139,7 @@ def test_up_to_a_hop_every_peer_keeps_its_place(layout: str) -> None:
     assert not any(words.startswith(("duplicate", "missed")) for words in told(part))
 
 
-def test_a_duplicate_before_the_first_reception_gives_no_number() -> None:
+def test_duplicate_before_the_first_reception_gives_no_hop_number() -> None:
     """A copy over fewer hops may arrive later: it is an arrow to a peer not reached yet."""
     peers = people([
         (0, "a", "publisher", 0, 0), (1, "b", "subscriber", 3, 1), (2, "c", "subscriber", 2, 0),
@@ -184,7 +184,7 @@ def test_first_receptions_never_cross_in_layers(seed: int) -> None:
                 assert z1 < z2
 
 
-def test_a_circle_of_previous_hops_is_drawn() -> None:
+def test_cycle_of_previous_hops_is_placed_in_layers() -> None:
     placed = layered({"0": [], "1": [1, 2], "2": [3]}, {1: 2, 2: 1, 3: 2})
     assert len(set(placed.places.values())) == 3
 
@@ -211,7 +211,7 @@ def large(count: int) -> tuple[pa.Table, pa.Table]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_large_message_has_lines_and_a_scale(layout: str) -> None:
+def test_tree_of_a_large_message_has_lines_and_scale(layout: str) -> None:
     figure = dissemination_tree(*large(1500), layout=layout)
     assert not arrows(figure)
     found = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
@@ -221,7 +221,7 @@ def test_a_large_message_has_lines_and_a_scale(layout: str) -> None:
     assert figure.axes[1].get_ylim() == (0, 6)
 
 
-def test_a_message_that_reached_nobody_is_drawn() -> None:
+def test_tree_of_a_message_without_receptions_is_drawn() -> None:
     peers, copies = tables()
     alone = peers.filter(pc.field("role").isin(["publisher", "missed"]))
     for layout in LAYOUTS:
@@ -231,7 +231,7 @@ def test_a_message_that_reached_nobody_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("form", ["svg", "pdf"])
-def test_the_same_tree_is_the_same_file(form: str) -> None:
+def test_tree_saved_twice_gives_the_same_bytes(form: str) -> None:
     def written() -> bytes:
         save(dissemination_tree(*tables(), "m$7", layout="layers"), out := io.BytesIO(), form)
         return out.getvalue()
@@ -239,6 +239,6 @@ def test_the_same_tree_is_the_same_file(form: str) -> None:
     assert written() == written()
 
 
-def test_no_such_layout() -> None:
+def test_unknown_layout_is_refused_with_a_similar_name() -> None:
     with pytest.raises(UnknownName, match="no layout 'rings'; did you mean ring"):
         dissemination_tree(*tables(), layout="rings")

@@ -29,10 +29,12 @@ from model.clock import OPEN
         ({"k": math.nan}, '{"k": null}', '{"k": null}'),
     ],
 )
-def test_a_value_for_people_and_for_programs(value: Any, shown: str, written: str) -> None:
+def test_values_become_cell_text_for_people_and_plain_text(
+    value: Any, shown: str, written: str
+) -> None:
     assert cell_text(value) == shown
     assert plain_text(value) == written
 
 
-def test_json_has_no_number_that_is_none() -> None:
+def test_json_value_turns_nan_and_infinity_into_null() -> None:
     assert json_value([math.nan, (1.5, {"a": -math.inf})]) == [None, [1.5, {"a": None}]]

@@ -24,14 +24,14 @@ def found(workspace: Path) -> dict[str, Check]:
     return {check.part: check for check in checks(workspace)}
 
 
-def test_what_is_needed_and_what_is_not(tmp_path: Path) -> None:
+def test_doctor_tells_required_parts_and_how_to_get_them(tmp_path: Path) -> None:
     parts = found(tmp_path)
     assert {name for name, check in parts.items() if not check.optional} == NEEDED
     assert parts["Python"].state == parts["packages"].state == parts["workspace"].state == "ok"
     assert all(check.get for check in parts.values() if check.state != "ok")
 
 
-def test_jars_that_will_be_fetched_do_not_fail(
+def test_neo4j_jars_not_yet_cached_do_not_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "cache"))
@@ -56,7 +56,7 @@ def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.M
     assert (unusable.state, unusable.fails) == ("missing", False)
 
 
-def test_no_java_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_fails_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIZPUB_JAVA", "system")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -69,7 +69,7 @@ def test_no_java_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no Java 17 or 21 found" in result.stdout
 
 
-def test_a_given_neo4j_that_does_not_answer_fails(
+def test_unreachable_neo4j_at_the_given_uri_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
@@ -82,18 +82,20 @@ def test_a_given_neo4j_that_does_not_answer_fails(
     assert "NEO4J_PASSWORD" in found(tmp_path)["Neo4j"].found
 
 
-def test_a_workspace_that_is_a_file_fails(tmp_path: Path) -> None:
+def test_workspace_below_a_file_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert found(tmp_path / "file" / "below")["workspace"].fails
     assert not found(tmp_path / "new" / "below")["workspace"].fails
 
 
-def test_a_missing_package_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
     assert found(tmp_path)["packages"].found == "without no-such-package"
 
 
-def test_optional_parts_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_graphframes_jar_does_not_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VIZPUB_GRAPHFRAMES_JARS", str(tmp_path / "none.jar"))
     graphframes = found(tmp_path)["GraphFrames"]
     assert graphframes.state == "missing"
@@ -104,7 +106,7 @@ def test_optional_parts_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found(tmp_path)["GraphFrames"].state == "ok"
 
 
-def test_the_jars_of_graphframes_are_looked_for_where_they_are_fetched_to(
+def test_graphframes_jars_are_looked_for_in_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VIZPUB_GRAPHFRAMES_JARS", raising=False)

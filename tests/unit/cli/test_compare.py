@@ -57,7 +57,7 @@ def data(result: Result) -> list[dict[str, Any]]:
     return found
 
 
-def test_people_see_groups_side_by_side(vizpub: Call) -> None:
+def test_compare_shows_groups_side_by_side_with_their_intervals(vizpub: Call) -> None:
     result = vizpub("gossip-*", "tree-*", "--metrics", "diameter,hit_ratio", "-f", "md")
     head, _, diameter, hits = result.stdout.splitlines()
     assert head == (
@@ -72,7 +72,7 @@ def test_people_see_groups_side_by_side(vizpub: Call) -> None:
     assert "note" not in result.stderr
 
 
-def test_programs_get_every_estimate_in_full(vizpub: Call) -> None:
+def test_json_and_csv_have_every_estimate_in_full(vizpub: Call) -> None:
     found = data(vizpub("gossip-*", "tree-*", "--metrics", "diameter", "-f", "json"))
     assert [r["estimate"] for r in found] == ["mean", "mean", "paired ratio", "paired difference"]
     x, y = ([d + 0.5 for d in DIAMETERS[group].values()] for group in ("gossip", "tree"))
@@ -83,26 +83,26 @@ def test_programs_get_every_estimate_in_full(vizpub: Call) -> None:
     assert len(list(csv.DictReader(io.StringIO(text)))) == 4
 
 
-def test_one_group_and_one_run_still_make_a_table(vizpub: Call) -> None:
+def test_single_group_or_run_makes_a_table_without_interval(vizpub: Call) -> None:
     result = vizpub("gossip-1", "--metrics", "diameter")
     assert result.stdout.splitlines()[2].split()[:2] == ["diameter", "4.5"]
     assert "one run has no confidence interval: gossip" in result.stderr
     assert "gossip (3 runs)" in vizpub("gossip-*", "--metrics", "diameter").stdout
 
 
-def test_a_run_is_taken_once(vizpub: Call) -> None:
+def test_run_named_twice_is_counted_once(vizpub: Call) -> None:
     (row,) = data(vizpub("gossip-*", "gossip-1", "--metrics", "diameter", "-f", "json"))
     assert row["runs"] == 3
 
 
-def test_many_groups_stand_below_one_another(vizpub: Call) -> None:
+def test_groups_by_run_stand_below_one_another(vizpub: Call) -> None:
     result = vizpub("gossip-*", "tree-*", "--by", "run", "--metrics", "diameter")
     lines = [line.split()[:4] for line in result.stdout.splitlines()[2:]]
     assert lines[0] == ["diameter", "gossip-1", "4.5", "1"]
     assert len(lines) == 6
 
 
-def test_the_usual_metrics_leave_out_what_nobody_knows(vizpub: Call) -> None:
+def test_default_metrics_leave_out_those_unknown_in_every_run(vizpub: Call) -> None:
     result = vizpub("gossip-*", "tree-*", "-f", "json")
     names = {row["metric"] for row in data(result)}
     assert {"diameter", "hit_ratio", "distinct_links", "hops_max"} <= names
@@ -110,7 +110,7 @@ def test_the_usual_metrics_leave_out_what_nobody_knows(vizpub: Call) -> None:
     assert "note: unknown in every run: " in result.stderr
 
 
-def test_a_window_is_kept(vizpub: Call) -> None:
+def test_window_limits_the_intervals_compared(vizpub: Call) -> None:
     words = ["gossip-*", "--metrics", "diameter,publications", "-f", "json"]
     diameter, published = data(vizpub(*words, "--from", "2", "--to", "2.5s"))
     assert diameter["value"] == pytest.approx(fmean(DIAMETERS["gossip"].values()))
@@ -118,7 +118,7 @@ def test_a_window_is_kept(vizpub: Call) -> None:
     assert vizpub(*words, "--from", "9").exit_code == 2
 
 
-def test_over_intervals_there_is_a_row_for_each(vizpub: Call) -> None:
+def test_compare_over_intervals_has_a_row_per_interval(vizpub: Call) -> None:
     words = ["gossip-*", "tree-*", "--over", "intervals", "--metrics", "diameter", "-f", "json"]
     found = data(vizpub(*words, "--from", "1"))
     assert [(r["group"], r["interval"]) for r in found] == [
@@ -128,7 +128,7 @@ def test_over_intervals_there_is_a_row_for_each(vizpub: Call) -> None:
     assert (found[1]["n"], found[1]["runs"], found[1]["unit"]) == (3, 3, "hops")
 
 
-def test_over_a_parameter_there_is_a_row_for_each_value(vizpub: Call) -> None:
+def test_compare_over_a_parameter_has_a_row_per_value(vizpub: Call) -> None:
     words = ["gossip-*", "tree-*", "--over", "seed", "--metrics", "diameter"]
     head, _, *lines = vizpub(*words).stdout.splitlines()
     assert head.split()[:2] == ["metric", "seed"]
@@ -142,7 +142,9 @@ def test_over_a_parameter_there_is_a_row_for_each_value(vizpub: Call) -> None:
 
 
 @pytest.mark.parametrize("over", ["runs", "intervals", "seed"])
-def test_a_figure_is_drawn_beside_the_table(vizpub: Call, tmp_path: Path, over: str) -> None:
+def test_plot_option_writes_a_figure_beside_the_table(
+    vizpub: Call, tmp_path: Path, over: str
+) -> None:
     file, rows = tmp_path / "figure.svg", tmp_path / "table.csv"
     words = ["--metrics", "diameter,hit_ratio", "--over", over, "--plot", str(file)]
     result = vizpub("gossip-*", "tree-*", *words, "-o", str(rows))
@@ -168,7 +170,7 @@ def test_a_figure_is_drawn_beside_the_table(vizpub: Call, tmp_path: Path, over: 
         ("gossip-1 --from 3 --to 1", "ends"),
     ],
 )
-def test_what_cannot_be_had_is_said_in_a_line(vizpub: Call, words: str, why: str) -> None:
+def test_compare_options_are_refused_with_the_reason(vizpub: Call, words: str, why: str) -> None:
     result = vizpub(*words.split())
     assert result.exit_code == (1 if "half" in words else 2)
     assert result.stdout == ""

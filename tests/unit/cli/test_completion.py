@@ -51,14 +51,14 @@ def offered(line: str, workspace: Path) -> list[str]:
         ("vizpub metrics nosuch --topic n", []),
     ],
 )
-def test_names_are_offered(workspace: Path, line: str, names: list[str]) -> None:
+def test_completion_offers_matching_names(workspace: Path, line: str, names: list[str]) -> None:
     assert offered(line, workspace) == names
 
 
-def test_an_empty_workspace_offers_nothing(tmp_path: Path) -> None:
+def test_completion_in_an_empty_workspace_offers_nothing(tmp_path: Path) -> None:
     assert offered("vizpub metrics ", tmp_path) == []
 
 
-def test_every_source_is_offered() -> None:
+def test_completion_knows_every_source_and_engine() -> None:
     assert set(SOURCES) == {"auto", *(source.name for source in INGESTED)}
     assert ENGINES == measures.ENGINES

@@ -47,7 +47,7 @@ def parse(line: str) -> None:
         context = group.make_context(name, words, parent=context)
 
 
-def test_the_commands_are_those_that_were_asked_for() -> None:
+def test_commands_are_exactly_those_of_the_issue() -> None:
     names = {name.removeprefix("vizpub ").replace(" ", ".") for name in LEAVES}
     assert names == set(ISSUE.split())
 
@@ -62,18 +62,18 @@ def test_help_has_examples_of_its_own_command(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEAVES)
-def test_every_option_is_explained(name: str) -> None:
+def test_options_of_every_command_have_help(name: str) -> None:
     for parameter in LEAVES[name].params:
         if parameter.param_type_name == "option":
             assert parameter.help, parameter.name
 
 
-def test_the_page_of_commands_is_their_help() -> None:
+def test_commands_page_equals_the_generated_help() -> None:
     assert PAGE.read_text("utf-8") == page(), "make it anew with: python -m cli.reference"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_every_line_that_is_shown_can_be_called(
+def test_command_lines_in_the_docs_can_be_parsed(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -88,7 +88,7 @@ def test_every_line_that_is_shown_can_be_called(
             pytest.fail(f"{line}\n{error.format_message()}")
 
 
-def test_lines_that_cannot_be_called_are_found() -> None:
+def test_parser_of_doc_lines_refuses_wrong_calls() -> None:
     for line in ("vizpub metrcs x", "vizpub metrics x --no-such", "vizpub runs", "vizpub path a"):
         with pytest.raises(typer.TyperException):
             parse(line)

@@ -33,20 +33,20 @@ VIZPUB = [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub
         (InputError("no peer '\x1b[2J'"), 2, "error: no peer '\\x1b[2J'\n"),
     ],
 )  # fmt: skip
-def test_an_error_is_one_line_and_a_code(
+def test_error_is_reported_in_one_line_and_exit_code(
     error: Exception, code: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(error) == code
     assert capsys.readouterr() == ("", line)
 
 
-def test_every_error_of_the_tree_has_a_code_of_ours() -> None:
+def test_exit_codes_of_vizpub_errors_are_1_to_3() -> None:
     tree = [c for c in vars(model.errors).values() if inspect.isclass(c)]
     codes = {c.exit_code for c in tree if issubclass(c, VizpubError)}
     assert codes == {1, 2, 3}
 
 
-def test_debug_shows_where_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_option_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError) as raised:
         raise InputError("no such path")
     assert report(raised.value, debug=True) == 2
@@ -77,13 +77,13 @@ def raising(error: BaseException) -> typer.Typer:
         (typer.Abort(), 1),
     ],
 )
-def test_the_group_exits_with_the_code(error: BaseException, code: int) -> None:
+def test_command_group_exits_with_the_code_of_the_error(error: BaseException, code: int) -> None:
     result = CliRunner().invoke(raising(error), ["fail"])
     assert result.exit_code == code
     assert "Traceback" not in result.output
 
 
-def test_a_reader_that_has_enough_is_no_error() -> None:
+def test_closed_stdout_is_no_error() -> None:
     command = [*VIZPUB, "tables", "--columns", "--format", "csv"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -95,7 +95,7 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     assert (process.returncode, told) == (0, b"")
 
 
-def test_an_interrupt_is_told_and_has_its_code(tmp_path: Path) -> None:
+def test_interrupt_during_write_exits_130_and_leaves_no_file(tmp_path: Path) -> None:
     """The signal comes when the command begins to write, at whatever time that is."""
     interrupted = (
         "import signal, sys; sys.addaudithook(lambda event, args: event == 'open' "
@@ -112,7 +112,7 @@ def test_an_interrupt_is_told_and_has_its_code(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", ["tables", "tables --columns --format csv"])
-def test_a_full_disk_behind_stdout_is_told(words: str) -> None:
+def test_full_disk_behind_stdout_is_reported_as_an_error(words: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*VIZPUB, *words.split()], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False
@@ -129,13 +129,13 @@ def test_a_full_disk_behind_stdout_is_told(words: str) -> None:
         ("runs list --workspace x", "vizpub --workspace DIR runs"),
     ],
 )
-def test_a_global_option_is_shown_its_place(words: str, hint: str) -> None:
+def test_global_option_after_the_command_is_refused_with_hint(words: str, hint: str) -> None:
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code == 2
     assert f"Global options stand before the command: {hint} …" in result.stderr
 
 
-def test_an_option_nobody_has_gets_no_such_hint() -> None:
+def test_unknown_option_gets_no_hint_on_global_options() -> None:
     result = CliRunner().invoke(app, ["metrics", "monday", "--nosuch"])
     assert result.exit_code == 2
     assert "Global options" not in result.stderr

@@ -28,7 +28,7 @@ def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]
         (0.5, 0.25, 0.75, 2, "0.50 ± 0.25 (n = 2)"),
     ],
 )
-def test_a_mean_has_the_digits_its_interval_supports(
+def test_mean_has_the_digits_that_its_interval_supports(
     value: float | None, low: float | None, high: float | None, n: int, text: str | None
 ) -> None:
     assert told(record("gossip", value, low=low, high=high, n=n, runs=3)) == text
@@ -42,7 +42,7 @@ def test_a_mean_has_the_digits_its_interval_supports(
         ((-2, 9), "0.5 [-2.0, 9.0]"),
     ],
 )
-def test_a_contrast_has_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
+def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
     of = record("a / b", 0.5, low=bounds[0], high=bounds[1], estimate="ratio")
     assert told(of) == text
 
@@ -56,12 +56,12 @@ def test_groups_stand_beside_one_another() -> None:
     assert list(rows.values) == [("diameter", "6", "3", "2", "hops", "mean of intervals")]
 
 
-def test_more_groups_than_fit_stand_below_one_another() -> None:
+def test_groups_beyond_the_columns_stand_below_one_another() -> None:
     rows, _ = for_people([record(f"g{i}", float(i)) for i in range(5)])
     assert [row[1:3] for row in rows.values] == [(f"g{i}", str(i)) for i in range(5)]
 
 
-def test_each_setting_has_its_row() -> None:
+def test_setting_has_a_row_despite_missing_run_or_group() -> None:
     """One of the settings lacks a run, and one a group."""
     every = [
         record("a", 1.0, setting="0", n=2, runs=2),
@@ -77,7 +77,7 @@ def test_each_setting_has_its_row() -> None:
     ]
 
 
-def test_a_number_is_shown_whole_or_not_at_all() -> None:
+def test_estimates_are_never_cut_to_the_width() -> None:
     groups = [record(name, 3.14159, low=3.0, high=3.28318, n=2, runs=2) for name in ("a", "b")]
     every = [*groups, record("a / b", 1.0, low=0.9, high=1.1, estimate="ratio")]
     whole, nothing = for_people(every)

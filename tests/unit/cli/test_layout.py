@@ -20,7 +20,7 @@ def lines(grid: Grid) -> list[str]:
     return list(grid.lines())
 
 
-def test_text_stands_left_and_numbers_stand_right() -> None:
+def test_grid_aligns_text_left_and_numbers_right() -> None:
     grid = Grid.of(("peer", "degree"), [("a", 5), ("bcdef", 12), ("c", None)])
     assert lines(grid) == [
         "peer   degree",
@@ -36,7 +36,7 @@ def test_wide_characters_take_two_cells() -> None:
     assert {cell_len(line) for line in lines(grid)} == {8}
 
 
-def test_ids_that_begin_alike_stay_apart_when_shortened() -> None:
+def test_shortened_ids_with_a_common_prefix_stay_distinct() -> None:
     grid = Grid.of(("src", "dst", "hops"), [(p, q, 1) for p in PEERS for q in PEERS])
     fitted = grid.fitted(60)
     assert fitted.width <= 60
@@ -45,7 +45,7 @@ def test_ids_that_begin_alike_stay_apart_when_shortened() -> None:
     assert lines(grid.fitted(None))[2].split()[0] == PEERS[0]
 
 
-def test_columns_that_find_no_room_go_from_the_right() -> None:
+def test_columns_without_room_are_dropped_from_the_right() -> None:
     columns = tuple(f"column_{i}" for i in range(9))
     fitted = Grid.of(columns, [range(9)]).fitted(40)
     assert fitted.header == columns[: len(fitted.header)]
@@ -53,12 +53,12 @@ def test_columns_that_find_no_room_go_from_the_right() -> None:
     assert fitted.width <= 40
 
 
-def test_one_column_stays_whatever_the_width() -> None:
+def test_single_column_stays_at_any_width() -> None:
     assert Grid.of(("a_rather_long_name",), [(123,)]).fitted(5).header != ()
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=6), st.integers(1, 200))
-def test_a_fitted_table_is_no_wider_than_asked(
+def test_fitted_grid_is_no_wider_than_the_width(
     values: list[tuple[object, ...]], width: int
 ) -> None:
     fitted = Grid.of(("a", "b", "c"), values).fitted(width)
@@ -69,7 +69,7 @@ def test_a_fitted_table_is_no_wider_than_asked(
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Mn", "Me"])), st.integers(3, 40))
-def test_shortened_text_fits_and_keeps_its_ends(text: str, width: int) -> None:
+def test_shortened_text_fits_the_width_and_marks_the_cut(text: str, width: int) -> None:
     short = shortened(text, width)
     assert cell_len(short) <= width
     if cell_len(text) <= width:
@@ -83,7 +83,7 @@ def test_shortened_text_fits_and_keeps_its_ends(text: str, width: int) -> None:
         assert text.endswith(tail.lstrip())
 
 
-def test_a_tree_keeps_its_branches_and_shortens_the_names() -> None:
+def test_fitted_tree_keeps_its_branches_and_shortens_the_names() -> None:
     receptions = [Reception(i + 1, 10, PEERS[i], PEERS[i + 1], True, True) for i in range(4)]
     grid = Grid.of(("peer", "hop", "time", "duplicates", "subscribed"), list(drawn(receptions)))
     fitted = grid.fitted(60)
@@ -94,16 +94,16 @@ def test_a_tree_keeps_its_branches_and_shortens_the_names() -> None:
         assert cell.endswith(PEERS[depth][-8:])
 
 
-def test_a_branch_too_deep_for_the_width_is_shortened_too() -> None:
+def test_branch_too_deep_for_the_width_is_shortened() -> None:
     assert cell_len(shortened("   " * 30 + "└─ " + PEERS[0], 20)) == 20
 
 
-def test_no_rows_no_columns() -> None:
+def test_grid_without_rows_or_columns_is_drawn() -> None:
     assert lines(Grid.of((), [])) == []
     assert lines(Grid.of(("a",), [])) == ["a", "─"]
 
 
-def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_width_comes_from_columns_or_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "123")
     assert terminal_width(io.StringIO()) == 123
     monkeypatch.setenv("COLUMNS", "many")

@@ -40,14 +40,14 @@ def data(result: Result) -> list[dict[str, object]]:
     return found
 
 
-def test_runs_are_listed_complete_or_not(vizpub: Call) -> None:
+def test_runs_list_shows_complete_and_unfinished_runs(vizpub: Call) -> None:
     half, monday = data(vizpub("runs", "list", "--format", "json"))
     assert (half["run"], half["state"], half["peers"]) == ("half", "ingesting", None)
     assert (monday["run"], monday["intervals"], monday["links"]) == ("monday", 4, 5)
     assert monday["interval_us"] == 1_000_000
 
 
-def test_runs_are_listed_when_neo4j_cannot_be_asked(
+def test_runs_list_works_without_neo4j_and_says_why(
     vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = vizpub("runs", "list", "--format", "json")
@@ -65,14 +65,14 @@ def test_runs_are_listed_when_neo4j_cannot_be_asked(
         assert why in listed.stderr
 
 
-def test_an_empty_workspace_says_how_to_go_on(tmp_path: Path) -> None:
+def test_empty_workspace_lists_no_run_and_suggests_ingest(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path / "none"), "runs", "list"])
     assert result.exit_code == 0
     assert "vizpub ingest PATH --run NAME" in result.stderr
     assert not (tmp_path / "none").exists()
 
 
-def test_the_workspace_may_come_from_the_environment(
+def test_workspace_comes_from_the_environment(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIZPUB_WORKSPACE", str(workspace))
@@ -80,7 +80,7 @@ def test_the_workspace_may_come_from_the_environment(
     assert len(result.stdout.splitlines()) == 2
 
 
-def test_a_run_is_shown_with_what_was_left_out(vizpub: Call) -> None:
+def test_runs_show_tells_facts_and_damage_in_each_format(vizpub: Call) -> None:
     shown = vizpub("runs", "show", "monday").stdout
     for line in ("intervals 0 to 3 (1 s each)", "a.json: cut short", "1 files, 1,234 bytes"):
         assert line in shown
@@ -95,7 +95,7 @@ def test_a_run_is_shown_with_what_was_left_out(vizpub: Call) -> None:
     assert (facts["fact"], facts["run"], facts["rows of links"]) == ("value", "monday", "5")
 
 
-def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
+def test_quarantined_records_are_shown_with_control_characters_escaped(vizpub: Call) -> None:
     assert "\\x1b[31mred" in vizpub("runs", "show", "monday", "quarantine").stdout
     (record,) = data(vizpub("runs", "show", "monday", "quarantine", "--format", "json"))
     assert record == {"file": "a.json", "line": 7, "reason": "not JSON", "text": "\x1b[31mred"}
@@ -105,7 +105,7 @@ def test_what_was_refused_is_shown_and_harmless(vizpub: Call) -> None:
     assert vizpub("runs", "show", "monday", "linsk").exit_code == 2
 
 
-def test_what_was_refused_is_in_the_order_of_its_lines(vizpub: Call, workspace: Path) -> None:
+def test_quarantined_records_are_ordered_by_file_and_line(vizpub: Call, workspace: Path) -> None:
     places = [("b.json", 2), ("a.json", 30), ("b.json", 1), ("a.json", 4)]
     rows = [{"file": f, "line": n, "reason": "not JSON", "text": None} for f, n in places]
     table = pa.Table.from_pylist(rows, QUARANTINE.arrow)
@@ -114,7 +114,7 @@ def test_what_was_refused_is_in_the_order_of_its_lines(vizpub: Call, workspace: 
     assert [(row["file"], row["line"]) for row in shown] == sorted(places)
 
 
-def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
+def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
     words = "metrics monday --from 1 --to 2.5s --columns diameter --format json"
     assert data(vizpub(*words.split())) == [
         {"interval": 1, "diameter": 2}, {"interval": 2, "diameter": 1},
@@ -164,7 +164,7 @@ def test_metrics_are_chosen_and_printed(vizpub: Call) -> None:
         ("ingest nosuch --run x --interval soon", "not a duration"),
     ],
 )
-def test_what_cannot_be_had_is_said_in_a_line(vizpub: Call, words: str, why: str) -> None:
+def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str, why: str) -> None:
     result = vizpub(*words.split())
     assert result.exit_code == (1 if "half" in words else 2)
     assert result.stdout == ""
@@ -172,7 +172,7 @@ def test_what_cannot_be_had_is_said_in_a_line(vizpub: Call, words: str, why: str
     assert "Traceback" not in result.stderr
 
 
-def test_without_a_server_there_is_no_answer(vizpub: Call) -> None:
+def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
     for words in ("query runs", "cypher x", "path monday a b", "topic monday news",
                   "tree monday m", "verify monday", "export gexf monday"):  # fmt: skip
         result = vizpub(*words.split())
@@ -180,7 +180,7 @@ def test_without_a_server_there_is_no_answer(vizpub: Call) -> None:
         assert "vizpub neo4j start" in result.stderr
 
 
-def test_a_run_is_removed_when_asked_twice(vizpub: Call, workspace: Path) -> None:
+def test_run_is_removed_only_after_confirmation(vizpub: Call, workspace: Path) -> None:
     assert vizpub("runs", "remove", "monday").exit_code == 1  # nobody answers the question
     assert (workspace / "runs" / "monday").exists()
     (workspace / "browser" / "monday").mkdir(parents=True)  # the guide of Neo4j Browser
@@ -188,7 +188,7 @@ def test_a_run_is_removed_when_asked_twice(vizpub: Call, workspace: Path) -> Non
     assert not list(workspace.glob("*/monday"))
 
 
-def test_tables_explain_every_column(vizpub: Call) -> None:
+def test_tables_command_explains_tables_and_columns(vizpub: Call) -> None:
     assert {"links", "metrics/overlay"} <= {
         row["table"] for row in data(vizpub("tables", "--format", "json"))
     }
@@ -201,7 +201,7 @@ def test_tables_explain_every_column(vizpub: Call) -> None:
     assert {row["table"] for row in every} > {"peers", "metrics/messages"}
 
 
-def test_every_table_becomes_a_file(vizpub: Call, tmp_path: Path) -> None:
+def test_csv_export_writes_a_file_for_each_known_table(vizpub: Call, tmp_path: Path) -> None:
     assert vizpub("export", "csv", "monday", "-o", str(tmp_path / "out")).exit_code == 0
     with (tmp_path / "out" / "links.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 5
@@ -209,7 +209,7 @@ def test_every_table_becomes_a_file(vizpub: Call, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "traffic.csv").exists()  # unknown, not empty
 
 
-def test_one_table_goes_where_it_is_sent(vizpub: Call, tmp_path: Path) -> None:
+def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) -> None:
     links = vizpub("export", "csv", "monday", "links").stdout
     assert links.splitlines()[:2] == ["src,dst,layer,topic,vf,vt", f"0,1,mesh,0,0,{2**63 - 1}"]
     assert vizpub("export", "csv", "monday", "traffic").stdout.startswith("peer,interval")
@@ -239,7 +239,9 @@ def test_one_table_goes_where_it_is_sent(vizpub: Call, tmp_path: Path) -> None:
         "--kind overlay --topic news --at 1",
     ],
 )
-def test_a_figure_has_its_numbers_beside_it(vizpub: Call, tmp_path: Path, words: str) -> None:
+def test_plot_writes_the_figure_and_its_numbers_as_csv(
+    vizpub: Call, tmp_path: Path, words: str
+) -> None:
     file = tmp_path / "figure.svg"
     result = vizpub("plot", "monday", *words.split(), "-o", str(file))
     assert result.exit_code == 0, result.stderr
@@ -248,7 +250,7 @@ def test_a_figure_has_its_numbers_beside_it(vizpub: Call, tmp_path: Path, words:
         assert list(csv.DictReader(numbers))
 
 
-def test_a_trees_numbers_are_its_copies_and_whom_it_missed(vizpub: Call, tmp_path: Path) -> None:
+def test_tree_plot_numbers_are_its_copies_and_missed_peers(vizpub: Call, tmp_path: Path) -> None:
     def numbers(message: str) -> list[tuple[str, str, str]]:
         words = ["plot", "monday", message, "--kind", "tree", "-o", str(tmp_path / "t.png")]
         assert vizpub(*words).exit_code == 0
@@ -265,7 +267,7 @@ def test_a_trees_numbers_are_its_copies_and_whom_it_missed(vizpub: Call, tmp_pat
     assert numbers("m1") == [("", "", "bob"), ("", "", "carol")]
 
 
-def test_neo4j_that_is_not_there(vizpub: Call) -> None:
+def test_absent_neo4j_can_be_asked_stopped_and_removed(vizpub: Call) -> None:
     (status,) = data(vizpub("neo4j", "status", "--format", "json"))
     assert status["state"] == "absent"
     assert vizpub("neo4j", "stop").exit_code == 0
@@ -273,7 +275,7 @@ def test_neo4j_that_is_not_there(vizpub: Call) -> None:
 
 
 @pytest.mark.parametrize("words", ["neo4j status", "neo4j stop", "neo4j remove --yes"])
-def test_the_local_server_is_named_where_another_is_given(
+def test_neo4j_command_names_the_local_server_despite_neo4j_uri(
     vizpub: Call, workspace: Path, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "NEO4J_URI" not in vizpub(*words.split()).stderr
@@ -309,7 +311,7 @@ finally:
         "--help", "doctor",
     ],
 )  # fmt: skip
-def test_a_command_that_reads_imports_nothing_heavy(
+def test_reading_command_imports_no_heavy_package(
     workspace: Path, tmp_path: Path, words: str
 ) -> None:
     result = python("--workspace", str(workspace), *words.format(tmp_path / "out").split())
@@ -317,18 +319,18 @@ def test_a_command_that_reads_imports_nothing_heavy(
     assert result.stderr.splitlines()[-1] == "imported: []"
 
 
-def test_a_figure_needs_matplotlib_and_no_spark(workspace: Path, tmp_path: Path) -> None:
+def test_plot_imports_matplotlib_and_no_spark(workspace: Path, tmp_path: Path) -> None:
     words = ["plot", "monday", "links", "-o", str(tmp_path / "x.png")]
     result = python("--workspace", str(workspace), *words)
     assert result.stderr.splitlines()[-1] == "imported: ['matplotlib']"
 
 
-def test_no_colour_where_nobody_looks(workspace: Path) -> None:
+def test_output_without_a_terminal_has_no_colour(workspace: Path) -> None:
     result = python("--workspace", str(workspace), "metrics", "monday", FORCE_COLOR="")
     assert "\x1b" not in result.stdout + result.stderr
 
 
-def test_what_a_terminal_cannot_show_is_escaped(workspace: Path) -> None:
+def test_characters_outside_the_output_encoding_are_escaped(workspace: Path) -> None:
     words = ["--workspace", str(workspace), "metrics", "monday", "topics", "--format", "csv"]
     result = python(*words, "--columns", "subscribers", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
@@ -336,5 +338,5 @@ def test_what_a_terminal_cannot_show_is_escaped(workspace: Path) -> None:
     assert "\\u2500" in result.stdout
 
 
-def test_the_version_is_told() -> None:
+def test_version_option_prints_the_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("vizpub ")

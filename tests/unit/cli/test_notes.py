@@ -27,14 +27,14 @@ def noted(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_what_matters_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warning_is_shown_once_and_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert noted(Settings(), capsys) == ["it is not used: it is ending\\x1b[2J"]
 
 
-def test_debug_says_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_option_shows_info_messages_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert noted(Settings(debug=True), capsys)[1:] == ["it would not be used"]
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_option_shows_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert noted(Settings(quiet=True), capsys) == []

@@ -25,7 +25,7 @@ class Size:
     name: Annotated[str | None, typer.Option("--called")] = None
 
 
-def test_a_dataclass_becomes_options() -> None:
+def test_dataclass_fields_become_options_of_a_command() -> None:
     seen: list[object] = []
 
     def draw(settings: Settings, what: Annotated[str, typer.Argument()], size: Size) -> None:
@@ -46,14 +46,14 @@ def context(ctx: typer.Context) -> None:
     ctx.obj = Settings(Path("here"))
 
 
-def test_lists_of_names() -> None:
+def test_comma_list_splits_names_and_refuses_empty_ones() -> None:
     assert comma_list(None) is None
     assert comma_list("mesh, overlay") == ("mesh", "overlay")
     with pytest.raises(UseError, match="write for example"):
         comma_list("mesh,,overlay")
 
 
-def test_parameters_of_a_question() -> None:
+def test_query_parameters_are_key_value_pairs_or_refused() -> None:
     assert parameter_values(["at=3", "name=a=b", "empty="]) == {
         "at": "3", "name": "a=b", "empty": "",
     }  # fmt: skip
@@ -62,7 +62,7 @@ def test_parameters_of_a_question() -> None:
             parameter_values(wrong)
 
 
-def test_a_window_of_intervals() -> None:
+def test_window_becomes_intervals_and_is_refused_outside_the_run() -> None:
     clock = Clock(1_000_000, 1, 0, 9)
     assert Window().intervals(clock) == (None, None)
     assert Window("2", "4.5s").intervals(clock) == (2, 4)

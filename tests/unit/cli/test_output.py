@@ -38,7 +38,7 @@ def written(form: str, tmp_path: Path, of: Rows | None = None) -> str:
     return path.read_text("utf-8")
 
 
-def test_json_is_one_array_with_null_for_what_is_unknown(tmp_path: Path) -> None:
+def test_json_is_one_array_with_null_for_unknown_values(tmp_path: Path) -> None:
     found = json.loads(written("json", tmp_path))
     assert found[0] == {
         "peer": "alice", "topics": ["a", "b"], "vt": OPEN, "share": 0.5, "note": None,
@@ -48,7 +48,7 @@ def test_json_is_one_array_with_null_for_what_is_unknown(tmp_path: Path) -> None
     assert json.loads(written("json", tmp_path, Rows(COLUMNS, []))) == []
 
 
-def test_json_lines_are_the_same_objects(tmp_path: Path) -> None:
+def test_json_lines_are_the_same_objects_as_json(tmp_path: Path) -> None:
     objects = [json.loads(line) for line in written("jsonl", tmp_path).splitlines()]
     assert objects == json.loads(written("json", tmp_path))
     assert written("jsonl", tmp_path, Rows(COLUMNS, [])) == ""
@@ -61,7 +61,7 @@ def test_csv_reads_back_in_full(tmp_path: Path) -> None:
     assert found[2] == [VALUES[1][0], "[]", "7", "", 'say "hi", all']
 
 
-def test_markdown_keeps_its_columns_whatever_is_in_them(tmp_path: Path) -> None:
+def test_markdown_escapes_text_that_would_break_its_columns(tmp_path: Path) -> None:
     lines = written("md", tmp_path).splitlines()
     assert lines[0] == "| peer | topics | vt | share | note |"
     assert lines[1] == "| --- | --- | --- | --- | --- |"
@@ -69,13 +69,13 @@ def test_markdown_keeps_its_columns_whatever_is_in_them(tmp_path: Path) -> None:
     assert len(lines) == 4
 
 
-def test_a_table_is_for_people(tmp_path: Path) -> None:
+def test_table_format_escapes_control_characters_and_shows_open_ends(tmp_path: Path) -> None:
     text = written("table", tmp_path)
     assert "\x1b" not in text
     assert "open" in text
 
 
-def test_data_goes_to_stdout_and_words_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     show(rows(), Output("csv"), SETTINGS)
     show(Rows(("a",), []), Output(), SETTINGS)
     out, err = capsys.readouterr()
@@ -84,7 +84,9 @@ def test_data_goes_to_stdout_and_words_to_stderr(capsys: pytest.CaptureFixture[s
     assert err == "(no rows)\n"
 
 
-def test_a_quiet_call_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_output_to_a_file_prints_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     show(rows(), Output(None, tmp_path / "x.json"), Settings(quiet=True))
     assert capsys.readouterr() == ("", "")
 
@@ -108,13 +110,13 @@ def test_columns_without_room_are_counted_on_stderr(
         ("a.ndjson", "jsonl"), ("a.csv", "csv"), ("a.md", "md"), ("a.txt", "table"),
     ],
 )  # fmt: skip
-def test_the_suffix_says_the_format(file: str | None, form: str) -> None:
+def test_file_suffix_sets_the_format(file: str | None, form: str) -> None:
     path = None if file is None else Path(file)
     assert output_format(Output(None, path)) == form
     assert output_format(Output("md", path)) == "md"
 
 
-def test_a_format_that_is_not_known() -> None:
+def test_unknown_format_is_refused_with_a_hint() -> None:
     with pytest.raises(UseError, match=r"give --format"):
         output_format(Output(None, Path("a.xlsx")))
     with pytest.raises(UnknownName, match="did you mean json") as error:
@@ -122,19 +124,19 @@ def test_a_format_that_is_not_known() -> None:
     assert error.value.known == FORMATS
 
 
-def test_arrow_is_read_batch_by_batch(tmp_path: Path) -> None:
+def test_arrow_batches_are_written_as_csv(tmp_path: Path) -> None:
     table = pa.table({"a": [1, None, 3], "b": ["x", "y", None]})
     of = Rows.of_arrow(table.column_names, table.to_batches(2))
     assert written("csv", tmp_path, of) == "a,b\n1,x\n,y\n3,\n"
 
 
-def test_one_row_stands_upright_for_people_only() -> None:
+def test_single_row_is_upright_only_in_the_table_format() -> None:
     one = Rows.of_records([{"a": 1, "b": 2}])
     assert list(one.upright(Output()).values) == [("a", 1), ("b", 2)]
     assert one.upright(Output("json")) is one
 
 
-def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
+def test_file_is_replaced_only_when_the_output_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("before")
     with pytest.raises(ZeroDivisionError):
@@ -145,14 +147,14 @@ def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_symbolic_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     show(Rows(("a",), [(1,)]), Output(None, tmp_path / "link.csv"), SETTINGS)
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text() == "a\n1\n"
 
 
-def test_what_is_no_file_is_written_as_it_is(tmp_path: Path) -> None:
+def test_named_pipe_is_written_in_place(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     assert output_format(Output(None, pipe)) == "table"
     with ThreadPoolExecutor() as pool:
@@ -166,6 +168,6 @@ def test_what_is_no_file_is_written_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["no/such/folder/x.csv", "."])
-def test_a_place_that_cannot_be_written_is_wrong_use(tmp_path: Path, file: str) -> None:
+def test_unwritable_output_path_is_refused(tmp_path: Path, file: str) -> None:
     with pytest.raises(UseError, match="cannot write"):
         show(rows(), Output("csv", tmp_path / file), SETTINGS)

@@ -32,20 +32,24 @@ def elsewhere(vizpub: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     "words",
     ["load monday --bulk", "rebuild monday --bulk", "neo4j dump", "neo4j restore it --yes"],
 )
-def test_one_that_cannot_be_stopped(elsewhere: Call, words: str) -> None:
+def test_server_that_cannot_be_stopped_is_refused_without_container(
+    elsewhere: Call, words: str
+) -> None:
     refused = elsewhere(*words.split())
     assert refused.exit_code == 2
     assert "cannot be stopped from here; name its container with --container NAME" in refused.stderr
 
 
 @pytest.mark.parametrize("words", ["load monday", "neo4j dump", "neo4j restore it --yes"])
-def test_a_container_without_an_address(vizpub: Call, words: str) -> None:
+def test_container_option_without_neo4j_uri_is_refused(vizpub: Call, words: str) -> None:
     refused = vizpub(*words.split(), "--container", "box")
     assert refused.exit_code == 2
     assert "container box is that of the Neo4j which NEO4J_URI names" in refused.stderr
 
 
-def test_no_docker(elsewhere: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_container_without_a_docker_command_is_refused(
+    elsewhere: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("VIZPUB_NEO4J_CONTAINER", "box")
     refused = elsewhere("load", "monday", "--bulk")

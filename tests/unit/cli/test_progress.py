@@ -15,17 +15,19 @@ def work(settings: Settings) -> None:
         progress("write", 0, 0)
 
 
-def test_a_log_gets_a_line_per_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_without_a_terminal_prints_a_line_per_step(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     work(Settings())
     assert capsys.readouterr() == ("", "read \\x1b[2J\nwrite\n")
 
 
-def test_a_quiet_call_gets_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_with_the_quiet_option(capsys: pytest.CaptureFixture[str]) -> None:
     work(Settings(quiet=True))
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_bar_is_on_stderr_and_gone_in_the_end(
+def test_progress_bar_is_drawn_on_stderr_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -48,7 +50,7 @@ def left_on_screen(err: str) -> str:
     return left.strip()
 
 
-def test_work_that_fails_takes_its_bar_along(
+def test_error_during_progress_is_passed_on(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -36,7 +36,7 @@ def interval_of(folder: Path) -> int:
     return max(getattr(line.record, "interval", -1) for line in lines)
 
 
-def test_a_run_says_what_it_sent(vizpub: Call) -> None:
+def test_simulation_prints_its_size_and_messages_and_writes_reports(vizpub: Call) -> None:
     result = vizpub("simulate flood.py:Flood --peers 30 --intervals 10 --publications every:5")
     assert result.exit_code == 0, result.output
     assert "flood-1: 30 peers, 10 intervals, " in result.stderr
@@ -44,7 +44,7 @@ def test_a_run_says_what_it_sent(vizpub: Call) -> None:
     assert interval_of(Path("vizpub-data/simulations/flood-1/reports")) == 9
 
 
-def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
+def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> None:
     Path("study.toml").write_text('peers = 12\nintervals = 5\nlatency = "constant:5ms"\n', "utf-8")
     result = vizpub("simulate flood.py:Flood --config study.toml --intervals 7 --out here")
     assert result.exit_code == 0, result.output
@@ -71,7 +71,7 @@ def test_a_file_gives_what_the_command_line_does_not(vizpub: Call) -> None:
         ("poldercats", "did you mean poldercast"),
     ],
 )
-def test_wrong_use_is_explained(vizpub: Call, line: str, told: str) -> None:
+def test_simulate_arguments_are_refused_with_the_reason(vizpub: Call, line: str, told: str) -> None:
     Path("typo.toml").write_text("degre = 12\n", "utf-8")
     result = vizpub(f"simulate {line}")
     assert result.exit_code == 2, result.output
@@ -86,7 +86,9 @@ def test_wrong_use_is_explained(vizpub: Call, line: str, told: str) -> None:
         ("--ingest study --layers ring", "no layer 'ring'"),
     ],
 )
-def test_what_ingest_would_refuse_is_not_simulated(vizpub: Call, line: str, told: str) -> None:
+def test_ingest_options_are_refused_before_the_simulation(
+    vizpub: Call, line: str, told: str
+) -> None:
     result = vizpub(f"simulate flood.py:Flood --peers 5 --intervals 3 {line}")
     assert result.exit_code == 2, result.output
     assert told in result.output
@@ -103,14 +105,14 @@ def test_what_ingest_would_refuse_is_not_simulated(vizpub: Call, line: str, told
         ('workload = ["zipf"]', "workload is one value"),
     ],
 )
-def test_values_of_a_file_have_their_types(vizpub: Call, text: str, told: str) -> None:
+def test_config_values_of_a_wrong_type_are_refused(vizpub: Call, text: str, told: str) -> None:
     Path("study.toml").write_text(f"{text}\n", "utf-8")
     result = vizpub("simulate flood.py:Flood --config study.toml")
     assert result.exit_code == 2, result.output
     assert f"study.toml: {told}" in result.output
 
 
-def test_what_is_in_the_way_is_kept(vizpub: Call) -> None:
+def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> None:
     line = "simulate flood.py:Flood --peers 5 --intervals 3 --out here"
     assert vizpub(line).exit_code == 0
     refused = vizpub(f"{line} --seed 2")
@@ -120,7 +122,7 @@ def test_what_is_in_the_way_is_kept(vizpub: Call) -> None:
     assert vizpub(f"{line} --seed 2 --replace").exit_code == 0
 
 
-def test_models_are_shown(vizpub: Call) -> None:
+def test_simulate_models_lists_churn_models_and_options(vizpub: Call) -> None:
     from simulators.churn import CHURNS
 
     shown = vizpub("simulate models").stdout
@@ -128,12 +130,12 @@ def test_models_are_shown(vizpub: Call) -> None:
     assert all(f"--{option}" in shown for option in ("workload", "publications", "latency"))
 
 
-def test_all_systems_are_listed(vizpub: Call) -> None:
+def test_simulate_help_lists_all_systems(vizpub: Call) -> None:
     shown = vizpub("simulate --help").stdout
     assert all(name in shown for name in SYSTEMS)
 
 
-def test_an_interrupt_leaves_full_intervals(vizpub: Call, tmp_path: Path) -> None:
+def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path: Path) -> None:
     words = "simulate flood.py:Flood --peers 20 --intervals 100000 --out here"
     running = subprocess.Popen(
         [sys.executable, "-c", "from cli.main import app; app()", *shlex.split(words)],

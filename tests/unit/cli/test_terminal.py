@@ -42,19 +42,19 @@ def _read(master: int) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl", "md"])
-def test_no_foreign_text_reaches_the_terminal_as_it_is(workspace: Path, form: str) -> None:
+def test_control_characters_of_records_never_reach_the_terminal(workspace: Path, form: str) -> None:
     shown = seen(workspace, "runs", "show", "monday", "quarantine", "--format", form)
     assert "[31mred" in shown
     assert "\x1b" not in BOLD.sub("", shown)
 
 
-def test_a_header_is_bold_where_colour_is_wanted(workspace: Path) -> None:
+def test_header_is_bold_unless_colour_is_off(workspace: Path) -> None:
     assert "\x1b[1m" in seen(workspace, "runs", "list")
     assert "\x1b" not in seen(workspace, "runs", "list", NO_COLOR="1")
     assert "\x1b" not in seen(workspace, "--no-color", "runs", "list")
 
 
-def test_a_table_fits_the_terminal(workspace: Path) -> None:
+def test_table_fits_the_terminal_width(workspace: Path) -> None:
     lines = seen(workspace, "--no-color", "metrics", "monday", COLUMNS="60").splitlines()
     assert max(map(len, lines)) <= 60
     assert lines[0].startswith("interval")

@@ -18,7 +18,7 @@ def again(to: str, source: str) -> Reception:
     return Reception(2, 20, source, to, False, True)
 
 
-def test_a_tree_is_drawn_from_the_publisher_down() -> None:
+def test_tree_is_drawn_from_the_publisher_down() -> None:
     rows = list(drawn([first("b", "a"), first("c", "a"), first("d", "b", 2), again("b", "c")]))
     assert rows == [
         ("a", 0, None, 0, None),
@@ -28,20 +28,20 @@ def test_a_tree_is_drawn_from_the_publisher_down() -> None:
     ]
 
 
-def test_a_message_nobody_received() -> None:
+def test_tree_of_a_message_without_receptions_is_empty() -> None:
     assert list(drawn([])) == []
 
 
-def test_an_unknown_previous_hop_stands_at_the_left() -> None:
+def test_peer_with_unknown_previous_hop_stands_at_the_left() -> None:
     assert [row[0] for row in drawn([first("b", None, None), first("c", "b")])] == ["b", "└─ c"]
 
 
-def test_a_circle_ends() -> None:
+def test_cycle_of_receptions_draws_each_peer_once() -> None:
     rows = [row[0] for row in drawn([first("a", "b"), first("b", "a"), first("c", "a")])]
     assert sorted(row.removeprefix("├─ ").removeprefix("└─ ") for row in rows) == ["a", "b", "c"]
 
 
-def test_a_long_chain_needs_no_deep_stack() -> None:
+def test_chain_of_3000_hops_is_drawn() -> None:
     chain = [first(str(i + 1), str(i), i + 1) for i in range(3000)]
     rows = list(drawn(chain))
     assert len(rows) == 3001
@@ -49,7 +49,7 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_peer_stands_below_the_one_it_had_it_from(seed: int) -> None:
+def test_parents_in_a_random_drawn_tree_equal_networkx(seed: int) -> None:
     print(f"seed {seed}")
     generator = random.Random(seed)
     tree = nx.random_labeled_rooted_tree(generator.randint(2, 60), seed=seed)

@@ -22,7 +22,7 @@ def rows(section: str, heading: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", cypher.names("queries"))
-def test_a_querys_section_is_its_header(name: str) -> None:
+def test_queries_page_section_equals_the_query_header(name: str) -> None:
     query = cypher.statement("queries", name)
     section = PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
     assert query.purpose in section
@@ -37,5 +37,5 @@ def test_a_querys_section_is_its_header(name: str) -> None:
     assert f"vizpub query {name}" in section
 
 
-def test_no_query_on_the_page_that_is_not_there() -> None:
+def test_queries_page_has_exactly_the_existing_queries() -> None:
     assert sorted(re.findall(r"^## (.+)$", PAGE, re.M)) == cypher.names("queries")

@@ -24,7 +24,7 @@ def body(statement: cypher.Statement) -> str:
 
 
 @pytest.mark.parametrize(("folder", "name"), EVERY)
-def test_the_header_is_the_statements(folder: str, name: str) -> None:
+def test_header_matches_the_parameters_and_columns_of_the_statement(folder: str, name: str) -> None:
     statement = cypher.statement(folder, name)
     assert statement.purpose.endswith(".")
     assert set(re.findall(r"\$(\w+)", body(statement))) <= {p.name for p in statement.parameters}
@@ -37,7 +37,7 @@ def test_the_header_is_the_statements(folder: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("folder", "name"), EVERY)
-def test_one_statement_of_lines_that_fit(folder: str, name: str) -> None:
+def test_statement_file_holds_one_statement_in_short_lines(folder: str, name: str) -> None:
     text = cypher.statement(folder, name).text
     assert ";" not in re.sub(r"//.*", "", text)
     assert text.endswith("\n")
@@ -45,7 +45,7 @@ def test_one_statement_of_lines_that_fit(folder: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("folder", "name"), [e for e in EVERY if e[0] in ("queries", "read")])
-def test_columns_are_returned_in_their_order(folder: str, name: str) -> None:
+def test_columns_are_returned_in_the_order_of_the_header(folder: str, name: str) -> None:
     statement = cypher.statement(folder, name)
     returned = body(statement).rpartition("RETURN ")[2].split("ORDER BY")[0].split("LIMIT")[0]
     level, items = 0, [""]
@@ -58,7 +58,7 @@ def test_columns_are_returned_in_their_order(folder: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("folder", "name"), ASKED)
-def test_every_query_of_links_takes_layers(folder: str, name: str) -> None:
+def test_query_of_links_takes_optional_layers(folder: str, name: str) -> None:
     statement = cypher.statement(folder, name)
     layers = [p for p in statement.parameters if p.type == "layers"]
     assert len(layers) == (":LINK" in body(statement))
@@ -66,7 +66,7 @@ def test_every_query_of_links_takes_layers(folder: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("queries")} - {"peer-history", "runs"}))
-def test_a_query_needs_what_it_reads(name: str) -> None:
+def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
     """A peer's history is what is known of it, as are lives of any kind: they need nothing."""
     statement = cypher.statement("queries", name)
     if any(p.type == "kinds" for p in statement.parameters):
@@ -82,7 +82,7 @@ def test_a_query_needs_what_it_reads(name: str) -> None:
     assert statement.needs == tuple(table for table, read in reads.items() if read)
 
 
-def test_a_times_parameter_is_one_of_the_query() -> None:
+def test_parameter_time_is_another_tick_of_the_query() -> None:
     for name in cypher.names("queries"):
         parameters = cypher.statement("queries", name).parameters
         ticks = {p.name for p in parameters if p.type == "tick"}
@@ -91,7 +91,7 @@ def test_a_times_parameter_is_one_of_the_query() -> None:
         assert all(p.at != p.name for p in parameters)
 
 
-def test_epochs_are_of_times_and_messages_of_the_query() -> None:
+def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
     for name in cypher.names("queries"):
         query = cypher.statement("queries", name)
         points = {p.name for p in query.parameters if p.type in ("tick", "message")}
@@ -108,11 +108,13 @@ def test_epochs_are_of_times_and_messages_of_the_query() -> None:
         ("hubs", ()),
     ],
 )
-def test_epochs_are_stretches(name: str, times: tuple[tuple[str, str], ...]) -> None:
+def test_epochs_of_a_header_are_read_as_stretches(
+    name: str, times: tuple[tuple[str, str], ...]
+) -> None:
     assert cypher.statement("queries", name).times == times
 
 
-def test_a_header_taken_apart() -> None:
+def test_header_of_hubs_is_parsed() -> None:
     hubs = cypher.statement("queries", "hubs")
     assert hubs.purpose == "The peers with the most neighbours at a time."
     assert hubs.parameters[1] == cypher.Parameter("at", "tick", "the time", unit="ticks")
@@ -124,6 +126,6 @@ def test_a_header_taken_apart() -> None:
     assert hubs.columns[0] == cypher.Column("peer", "the peer")
 
 
-def test_no_statement_of_that_name() -> None:
+def test_unknown_statement_is_a_key_error_with_its_path() -> None:
     with pytest.raises(KeyError, match="queries/nothing"):
         cypher.statement("queries", "nothing")

@@ -63,40 +63,42 @@ class TestValues:
             ({"value": 10}, 99.0, "shown"),
         ],
     )
-    def test_bounds(self, bounds: dict[str, Any], ours: float, expected: str) -> None:
+    def test_bounds_decide_the_outcome(
+        self, bounds: dict[str, Any], ours: float, expected: str
+    ) -> None:
         assert outcome({"a": [ours]}, kind="value", of="a", **bounds) == expected
 
-    def test_it_is_the_mean_that_is_judged(self) -> None:
+    def test_mean_of_the_runs_is_judged(self) -> None:
         values = {"a": [8.0, 12.0]}
         assert outcome(values, kind="value", of="a", value=10, relative=0) == "met"
 
-    def test_two_groups_make_a_ratio(self) -> None:
+    def test_term_of_two_groups_is_their_ratio(self) -> None:
         values = {"a": [30.0], "b": [3.0]}
         assert outcome(values, kind="value", of="a / b", value=10, relative=0) == "met"
 
-    def test_what_was_not_run_is_not_known(self) -> None:
+    def test_group_without_runs_makes_the_outcome_not_known(self) -> None:
         assert outcome({}, kind="value", of="a", above=1) == "not known"
         assert outcome({"a": [1.0]}, kind="order", order=["a", "b"]) == "not known"
 
-    def test_how_far_off_it_is(self) -> None:
+    def test_deviation_is_told_in_percent_or_times(self) -> None:
         found = claim(kind="value", of="a", value=10, relative=0.01)
         assert found.verdict(Told([], values={"a": [12.0]})).deviation == "+20%"
         assert found.verdict(Told([], values={"a": [50.0]})).deviation == "5 times"
 
-    def test_change_is_a_share_of_what_was_before(self) -> None:
+    def test_change_is_a_share_of_the_value_before(self) -> None:
         values = {("a", (0.0, 0.1)): [10.0], ("a", (0.5, 0.6)): [9.0]}
         spans = {"before": [0.0, 0.1], "after": [0.5, 0.6]}
         assert outcome(values, kind="change", of="a", range=[-0.11, 0], **spans) == "met"
         assert outcome(values, kind="change", of="a", above=0, **spans) == "not met"
 
-    def test_correlations_are_of_metrics_of_peers(self) -> None:
+    def test_correlation_of_two_peer_metrics_is_judged(self) -> None:
         found = claim(kind="correlation", metric="degree", to="subscriptions", of="a", above=0.7)
         found.check()
         assert found.verdict(Told([], values={("degree", "subscriptions"): [0.8]})).outcome == "met"
 
 
 class TestOrders:
-    def test_each_is_less_than_the_next(self) -> None:
+    def test_order_needs_each_value_below_the_next(self) -> None:
         values = {"a": [1.0], "b": [2.0], "c": [3.0]}
         assert outcome(values, kind="order", order=["a", "b", "c"]) == "met"
         assert outcome(values, kind="order", order=["a", "c", "b"]) == "not met"
@@ -106,7 +108,7 @@ class TestOrders:
         values = {"a": [1.0], "b": [2.0], "c": [3.0]}
         assert outcome(values, kind="order", order=["a / b", "c / b"]) == "met"
 
-    def test_in_words(self) -> None:
+    def test_published_text_states_order_value_and_range(self) -> None:
         assert claim(kind="order", order=["a", "b / c"]).published == "a < (b / c)"
         told = claim(kind="value", of="a", value=21.1, range=[8, 30]).published
         assert told == "21.1 (8 to 30)"
@@ -132,11 +134,11 @@ class TestChecks:
             ),
         ],
     )
-    def test_what_cannot_be_judged(self, given: dict[str, Any], told: str) -> None:
+    def test_claim_that_cannot_be_judged_is_refused(self, given: dict[str, Any], told: str) -> None:
         with pytest.raises(UseError, match=told):
             claim(**given).check()
 
-    def test_metrics_are_checked_by_name(self) -> None:
+    def test_unknown_metric_is_refused(self) -> None:
         claim(kind="value", metric="union/degree / links", of="a", above=0).check()
         with pytest.raises(UnknownName, match="did you mean"):
             claim(kind="value", metric="union/degre", of="a", above=0).check()

@@ -66,28 +66,28 @@ def own(tmp_path: Path) -> Experiment:
 
 
 class TestReading:
-    def test_every_system_meets_every_setting(self, own: Experiment) -> None:
+    def test_groups_are_all_pairs_of_systems_and_settings(self, own: Experiment) -> None:
         names = ["one, calm", "two, calm", "one, rough", "two, rough"]
         assert [group.name for group in own.groups] == names
         assert [group.slug for group in own.groups][2] == "one-rough"
         assert own.name == "own-1.5"
 
-    def test_small_replaces_what_it_names_and_merges_tables(self, tmp_path: Path) -> None:
+    def test_small_scale_replaces_values_and_merges_tables(self, tmp_path: Path) -> None:
         small = read(written(tmp_path), "small").content
         assert (small.seeds, small.world) == ((1,), {"peers": 4, "intervals": 5})
 
-    def test_more_seeds_than_are_written_follow_the_largest(self, own: Experiment) -> None:
+    def test_seeds_beyond_the_written_ones_follow_the_largest(self, own: Experiment) -> None:
         assert own.seeds() == (3, 8)
         assert own.seeds(1) == (3,)
         assert own.seeds(4) == (3, 8, 9, 10)
 
-    def test_a_plan_has_the_parameters_of_world_setting_and_system(self, own: Experiment) -> None:
+    def test_plan_has_the_parameters_of_world_setting_and_system(self, own: Experiment) -> None:
         plan = own.plan(own.group("one, rough"), 8)
         described = plan.described()
         assert (plan.seed, described["view"], described["loss"]) == (8, 6, 0.5)
         assert described["peers"] == 10
 
-    def test_merging_keeps_both_as_they_were(self) -> None:
+    def test_merged_tables_leave_the_original_unchanged(self) -> None:
         whole = {"a": {"b": 1, "c": [1]}, "d": 1}
         assert merged(whole, {"a": {"c": []}}) == {"a": {"b": 1, "c": []}, "d": 1}
         assert whole == {"a": {"b": 1, "c": [1]}, "d": 1}
@@ -108,7 +108,7 @@ class TestErrors:
             (("title = ", "title "), "is not TOML"),
         ],
     )
-    def test_it_names_file_and_place(
+    def test_error_in_a_definition_names_file_and_place(
         self, tmp_path: Path, change: tuple[str, str], told: str
     ) -> None:
         with pytest.raises(InputError) as caught:
@@ -116,12 +116,12 @@ class TestErrors:
         assert "own-1.5.toml" in str(caught.value)
         assert told in str(caught.value)
 
-    def test_a_parameter_that_is_not_there_is_named_with_its_group(self, tmp_path: Path) -> None:
+    def test_unknown_parameter_is_refused_with_its_group(self, tmp_path: Path) -> None:
         own = read(written(tmp_path, ("view = 6", "vew = 6")))
         with pytest.raises(InputError, match=r"'own-1\.5', one, calm: there is no parameter 'vew'"):
             own.plan(own.groups[0], 1)
 
-    def test_names_and_scales_that_are_not_there(self) -> None:
+    def test_unknown_experiment_scale_or_file_is_refused(self) -> None:
         with pytest.raises(UnknownName, match="did you mean dissemination"):
             read("disemination")
         with pytest.raises(UnknownName, match="no scale 'huge'"):
@@ -129,7 +129,7 @@ class TestErrors:
         with pytest.raises(InputError, match=r"none\.toml cannot be read"):
             read("none.toml")
 
-    def test_every_file_that_is_missing_is_named_with_its_source(
+    def test_missing_data_files_are_named_with_their_source(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "there.gz").touch()
@@ -147,20 +147,20 @@ class TestErrors:
 
 
 class TestShipped:
-    def test_there_are_those_of_the_thesis(self) -> None:
+    def test_experiments_are_those_of_the_thesis(self) -> None:
         names = ["chapter-5", "dissemination", "dissemination-under-churn", "table-4.3"]
         assert shipped() == names
 
     @pytest.mark.parametrize("name", shipped())
     @pytest.mark.parametrize("scale", ["small", "full"])
-    def test_each_can_be_read(self, name: str, scale: str) -> None:
+    def test_experiment_is_readable_at_each_scale(self, name: str, scale: str) -> None:
         experiment = read(name, scale)
         figures = [figure.name for figure in experiment.content.figures]
         assert len({*figures}) == len(figures)
         assert experiment.content.published
 
     @pytest.mark.parametrize("name", ["dissemination", "dissemination-under-churn"])
-    def test_these_need_no_data_when_small(
+    def test_dissemination_needs_no_data_at_small_scale(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("VIZPUB_DATA", raising=False)
@@ -169,7 +169,7 @@ class TestShipped:
         for group in experiment.groups:
             experiment.plan(group, 1)
 
-    def test_whatever_file_the_full_ones_read_is_named_as_data(self) -> None:
+    def test_files_of_the_full_scale_are_declared_as_data(self) -> None:
         for name in shipped():
             content = read(name).content
             tables = [content.world, *(s.parameters for s in content.settings)]

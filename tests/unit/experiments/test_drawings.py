@@ -36,26 +36,26 @@ def drawn(measures: Measures, **given: Any) -> list[Drawn]:
     return list(drawing(**given).drawn(measures, GROUPS))
 
 
-def test_series_have_a_line_for_each_group_that_was_run(measures: Measures) -> None:
+def test_series_has_a_line_for_each_group_with_runs(measures: Measures) -> None:
     (found,) = drawn(measures, kind="series", metrics=["network_size"])
     values = found.numbers.select(["group", "interval", "value"]).to_pylist()
     assert [row["value"] for row in values] == [4, 4, 3, 3] * 3
     assert {row["group"] for row in values} == {group.name for group in GROUPS[:3]}
 
 
-def test_means_are_of_the_groups_that_are_named(measures: Measures) -> None:
+def test_means_are_of_the_named_groups(measures: Measures) -> None:
     (found,) = drawn(measures, kind="means", metrics=["links"], groups=["A, calm"])
     assert found.numbers.to_pylist()[0]["value"] == 2.75
     assert found.numbers.num_rows == 1
 
 
-def test_an_axis_leaves_out_what_was_not_run(measures: Measures) -> None:
+def test_axis_leaves_out_groups_without_runs(measures: Measures) -> None:
     (found,) = drawn(measures, kind="axis", metrics=["links"], label="rate")
     rows = [(row["system"], row["x"]) for row in found.numbers.to_pylist()]
     assert rows == [("A", 0.0), ("B", 0.0), ("A", 1.0)]
 
 
-def test_a_distribution_is_of_the_peers_at_a_moment(measures: Measures) -> None:
+def test_distribution_is_of_the_peers_at_a_moment(measures: Measures) -> None:
     given = {"kind": "distribution", "metric": "degree", "groups": ["A, calm"]}
     (found,) = drawn(measures, **given, at=0.5)
     assert found.numbers["interval"].to_pylist() == [2, 2, 2]
@@ -64,18 +64,18 @@ def test_a_distribution_is_of_the_peers_at_a_moment(measures: Measures) -> None:
         drawing(kind="distribution", metric="density")
 
 
-def test_a_tree_is_drawn_hop_by_hop_and_whole(measures: Measures) -> None:
+def test_tree_is_drawn_per_hop_and_whole(measures: Measures) -> None:
     found = drawn(measures, kind="tree", hops=[1], groups=["A, rough"])
     assert [one.name for one in found] == ["f-a-rough-hop-1", "f-a-rough"]
     assert [one.message is not None for one in found] == [False, True]
     assert found[1].numbers.num_rows == 4
 
 
-def test_an_overlay_is_that_of_its_moment(measures: Measures) -> None:
+def test_overlay_is_drawn_at_its_moment(measures: Measures) -> None:
     (found,) = drawn(measures, kind="overlay", at=1.0, groups=["A, calm"])
     assert "interval 3: 3 peers, 1 links" in found.caption
 
 
-def test_what_has_no_value_per_interval_is_no_series() -> None:
+def test_metric_of_a_whole_run_is_refused_as_series() -> None:
     with pytest.raises(UseError, match="figure of a whole run"):
         drawing(kind="series", metrics=["distinct_peers"])

@@ -18,41 +18,41 @@ def measures(workspace: Path) -> Measures:
     return Measures([Replica("a", 1, run), Replica("a", 2, run), Replica("b", 1, run)])
 
 
-def test_metrics_are_read_over_the_part_of_the_run_that_is_asked_for(measures: Measures) -> None:
+def test_metrics_are_read_over_the_requested_share(measures: Measures) -> None:
     assert measures.of("network_size", "a") == {1: 3.5, 2: 3.5}
     assert measures.of("network_size", "b", (0.0, 0.5)) == {1: 4.0}
     assert measures.of("network_size", "c") == {}
     assert measures.of("diameter", "b", (0.75, 1.0)) == {}  # unknown there
 
 
-def test_figures_of_messages_and_of_all_that_was_there(measures: Measures) -> None:
+def test_metrics_of_messages_and_of_the_union_are_read(measures: Measures) -> None:
     assert measures.of("hit_ratio", "b") == {1: 0.5}
     assert measures.of("publisher_copies", "b") == {1: 2.0}
     assert measures.of("union/links", "b") == {1: 4.0}
     assert measures.of("union/degree / distinct_links_per_peer", "b") == {1: 1.0}
 
 
-def test_estimates_and_ratios(measures: Measures) -> None:
+def test_estimates_ratios_and_changes_are_of_the_groups(measures: Measures) -> None:
     assert measures.estimate("links", "a").n == 2
     assert measures.estimate("links", "a / b").value == 1.0
     assert measures.estimate("links", "c").value is None
     assert measures.change("network_size", "b", ((0.0, 0.5), (0.5, 1.0))).value == -0.25
 
 
-def test_series_are_of_the_groups_asked_for(measures: Measures) -> None:
+def test_series_are_of_the_requested_groups(measures: Measures) -> None:
     (found,) = measures.series(["network_size"], ["b"])
     assert (found.group, found.series) == ("b", {"network_size": [4, 4, 3, 3]})
     assert measures.series(["network_size"], ["c"]) == []
 
 
-def test_every_metric_of_its_own_is_known() -> None:
+def test_metrics_of_experiments_are_known_by_name() -> None:
     for name in OWN:
         check_metric(name)
         assert metric_of(name).name == name
     assert metric_of("links / degree_max").over == "quotient"
 
 
-def test_rank_correlation_is_spearmans() -> None:
+def test_rank_correlation_equals_spearmans_of_scipy() -> None:
     random = Random(5)
     x = np.array([random.randrange(10) for _ in range(200)])
     y = x**2 + np.array([random.randrange(30) for _ in range(200)])

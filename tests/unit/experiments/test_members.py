@@ -25,7 +25,7 @@ def links_by_layer(folder: Folder) -> dict[str, set[tuple[int, int, int, str]]]:
     return found
 
 
-def test_members_are_the_links_of_the_tree_between_two_subscribers(tmp_path: Path) -> None:
+def test_members_layer_equals_tree_links_between_two_subscribers(tmp_path: Path) -> None:
     chosen = {
         "peers": 40,
         "intervals": 12,

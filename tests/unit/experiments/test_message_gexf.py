@@ -10,7 +10,7 @@ from ingest.run import Run
 GEXF = "{http://gexf.net/1.3}"
 
 
-def test_a_message_is_written_without_neo4j(workspace: Path, tmp_path: Path) -> None:
+def test_message_gexf_is_written_without_neo4j(workspace: Path, tmp_path: Path) -> None:
     """Message m0 of `monday`: from alice to bob and dave, from dave to carol, carol to bob."""
     path = tmp_path / "m0.gexf"
     write_message(Run.open(workspace, "monday"), "m0", path)

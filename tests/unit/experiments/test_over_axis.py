@@ -17,7 +17,7 @@ def groups() -> list[Group]:
     return [Group(System(name, "cyclon"), setting) for setting in settings for name in ("A", "B")]
 
 
-def test_a_row_for_each_metric_and_group(workspace: Path, groups: list[Group]) -> None:
+def test_table_has_a_row_for_each_metric_and_group(workspace: Path, groups: list[Group]) -> None:
     run = Run.open(workspace, "monday")
     replicas = [Replica(group.name, seed, run) for group in groups for seed in (1, 2)]
     table = table_over_axis(Measures(replicas), groups, ["links", "hit_ratio"], WHOLE)
@@ -30,7 +30,7 @@ def test_a_row_for_each_metric_and_group(workspace: Path, groups: list[Group]) -
     ]  # fmt: skip
 
 
-def test_a_line_for_each_system(workspace: Path, groups: list[Group]) -> None:
+def test_figure_has_a_line_for_each_system(workspace: Path, groups: list[Group]) -> None:
     run = Run.open(workspace, "monday")
     measures = Measures([Replica(group.name, 1, run) for group in groups])
     figure = over_axis(table_over_axis(measures, groups, ["links", "hit_ratio"], WHOLE), "rate")

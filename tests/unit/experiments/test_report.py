@@ -47,12 +47,12 @@ def found(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> F
     return findings(experiment, runs)
 
 
-def test_claims_are_judged(found: Findings) -> None:
+def test_claims_are_judged_and_counted_in_the_summary(found: Findings) -> None:
     assert [one.verdict.outcome for one in found.judged] == ["met", "not met", "shown", "not met"]
     assert found.summary == "1 of 3 claims met, 1 shown"
 
 
-def test_the_report_tells_of_every_claim_and_metric(found: Findings, tmp_path: Path) -> None:
+def test_report_lists_claims_reasons_and_metrics(found: Findings, tmp_path: Path) -> None:
     text = write_report(found, tmp_path / "out").read_text("utf-8")
     assert "| 1 | W | S | 2.75 exactly | 2.75 | met |" in text
     assert "| 3 | W | S | 9 exactly | 2.75 | shown (judged at scale full) |" in text
@@ -62,7 +62,7 @@ def test_the_report_tells_of_every_claim_and_metric(found: Findings, tmp_path: P
     assert "| messages/hops_mean (hops) | mean of messages | 1.333 | 1.333 |" in text
 
 
-def test_what_was_not_run_is_not_known(found: Findings) -> None:
+def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
     measures = Measures([replica for replica in found.measures.replicas if replica.group == "b"])
     claims: tuple[Claim, ...] = found.experiment.content.published
     outcomes = [claim.verdict(measures).outcome for claim in claims]

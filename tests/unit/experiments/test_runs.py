@@ -36,7 +36,7 @@ def experiment() -> Experiment:
         (1, ("rough",), ["one-rough-5", "two-rough-5"]),
     ],
 )
-def test_every_chosen_group_is_run_with_every_seed(
+def test_planned_runs_are_the_chosen_groups_with_their_seeds(
     experiment: Experiment,
     tmp_path: Path,
     runs: int | None,
@@ -49,7 +49,7 @@ def test_every_chosen_group_is_run_with_every_seed(
     assert {one.plan.world.loss for one in found if "rough" in one.name} <= {0.1}
 
 
-def test_reports_are_there_from_the_end_of_the_simulation_until_they_are_let_go(
+def test_reports_exist_from_simulation_until_they_are_let_go(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     one: Planned = planned_runs(experiment, Place(tmp_path), 1, ("one, calm",))[0]

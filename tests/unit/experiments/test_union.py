@@ -26,7 +26,7 @@ def graph_of(links: list[tuple[int, int]], peers: int) -> nx.DiGraph:
         ((0.75, 1.0), [(0, 1)]),
     ],
 )
-def test_it_is_what_networkx_says_of_all_that_was_there(
+def test_union_graph_measures_equal_networkx(
     workspace: Path, during: Share, links: list[tuple[int, int]]
 ) -> None:
     """The run `monday` of conftest.py; `dave`, the peer 3, is gone after half of it."""

@@ -17,7 +17,7 @@ from experiments.words import duration, number, size, told
         (0.0, "0"),
     ],
 )
-def test_numbers(value: float | None, text: str) -> None:
+def test_numbers_are_rounded_for_people(value: float | None, text: str) -> None:
     assert number(value) == text
 
 
@@ -29,7 +29,7 @@ def test_estimates_have_as_many_digits_as_their_interval_supports() -> None:
     assert told(Estimate(None)) == "–"
 
 
-def test_sizes_and_durations() -> None:
+def test_sizes_and_durations_have_units() -> None:
     assert [size(n) for n in (12, 2_220_000, 5_000_000_000_000)] == ["12 B", "2.22 MB", "5e+03 GB"]
     assert [duration(s) for s in (12.34, 210, 7560)] == ["12.3 s", "3.5 min", "2.1 h"]
     assert size(None) == duration(None) == "–"

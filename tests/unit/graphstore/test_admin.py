@@ -38,12 +38,12 @@ OLD = {f"{kind}/neo4j": "old" for kind in KINDS}
 NEW = {f"{kind}/neo4j": "new" for kind in KINDS}
 
 
-def test_what_was_not_finished_is_forgotten(home: ServerHome) -> None:
+def test_unfinished_database_is_discarded(home: ServerHome) -> None:
     settle(home)
     assert there(home) == OLD
 
 
-def test_the_new_one_takes_the_place(home: ServerHome) -> None:
+def test_remade_database_replaces_the_old_one(home: ServerHome) -> None:
     with LocalTool(home, Path("java"), "").remaking("neo4j") as name:
         assert name == SCRATCH
     assert there(home) == NEW
@@ -51,7 +51,7 @@ def test_the_new_one_takes_the_place(home: ServerHome) -> None:
     assert there(home) == NEW
 
 
-def test_the_old_one_stays_where_the_making_fails(home: ServerHome) -> None:
+def test_old_database_stays_if_the_remaking_fails(home: ServerHome) -> None:
     with pytest.raises(ZeroDivisionError), LocalTool(home, Path("java"), "").remaking("neo4j"):
         raise ZeroDivisionError
     settle(home)
@@ -59,7 +59,7 @@ def test_the_old_one_stays_where_the_making_fails(home: ServerHome) -> None:
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_goes_on_wherever_it_was_killed(home: ServerHome, steps: int) -> None:
+def test_replacement_killed_at_any_step_is_completed(home: ServerHome, steps: int) -> None:
     home.remade_file.write_text("neo4j")
     databases, transactions = (home.path / "data" / kind for kind in KINDS)
     done: list[Callable[[], object]] = [
@@ -74,6 +74,6 @@ def test_goes_on_wherever_it_was_killed(home: ServerHome, steps: int) -> None:
     assert there(home) == NEW
 
 
-def test_a_home_without_databases(tmp_path: Path) -> None:
+def test_home_without_databases_stays_empty(tmp_path: Path) -> None:
     settle(ServerHome(tmp_path))
     assert list(tmp_path.iterdir()) == []

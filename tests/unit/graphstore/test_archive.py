@@ -31,7 +31,7 @@ class Busy:
         yield
 
 
-def test_a_file_is_not_written_over(tmp_path: Path) -> None:
+def test_dump_onto_an_existing_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "there"
     file.write_text("dear")
     with pytest.raises(UseError, match="there already"):
@@ -39,24 +39,24 @@ def test_a_file_is_not_written_over(tmp_path: Path) -> None:
     assert file.read_text() == "dear"
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_dump_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UseError, match="cannot be written: No such file"):
         dump(Busy(), "neo4j", tmp_path / "nowhere" / "file")
 
 
-def test_a_dump_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_failed_dump_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         dump(Busy(), "neo4j", tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"DZ", b"hello, this is no dump"])
-def test_what_is_no_dump(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_dump_is_refused_by_restore(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(InputError, match="no dump of a Neo4j database"):
         restore(Busy(), "neo4j", tmp_path / "file")
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_missing_file_is_refused_by_restore(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         restore(Busy(), "neo4j", tmp_path / "nowhere")

@@ -42,7 +42,7 @@ def test_level_is_the_power_of_two_below_the_length(vf: int, beyond: int) -> Non
 
 
 @given(st.lists(SPANS, max_size=12), st.integers(0, 120))
-def test_the_level_index_finds_what_is_alive_once(spans: list[tuple[int, int]], at: int) -> None:
+def test_level_ranges_find_each_alive_span_once(spans: list[tuple[int, int]], at: int) -> None:
     levels = tuple(sorted({level(vf, vt) for vf, vt in spans if vt != OPEN}))
     found = [
         (vf, vt)
@@ -53,7 +53,7 @@ def test_the_level_index_finds_what_is_alive_once(spans: list[tuple[int, int]], 
     assert sorted(found) == sorted((vf, vt) for vf, vt in spans if vf <= at < vt)
 
 
-def test_long_spans_are_found_where_doubles_err() -> None:
+def test_level_ranges_find_long_spans_beyond_double_precision() -> None:
     for exponent in (48, 49, 53, 61, 62):
         for length in (2**exponent - 1, 2**exponent, 2**exponent + 1):
             ((of, after), _) = level_ranges((level(5, 5 + length),), 5 + length - 1)
@@ -62,13 +62,13 @@ def test_long_spans_are_found_where_doubles_err() -> None:
 
 
 @given(st.lists(SPANS, min_size=1), CLOCKS)
-def test_sampled_spans_are_the_clocks(spans: list[tuple[int, int]], clock: Clock) -> None:
+def test_sampled_spans_equal_those_of_the_clock(spans: list[tuple[int, int]], clock: Clock) -> None:
     vf, vt = (np.array(side, np.int64) for side in zip(*spans, strict=True))
     for span, first, last in zip(spans, *sampled_spans(vf, vt, clock), strict=True):
         assert list(range(first, last + 1)) == list(clock.sampled(*span))
 
 
-def test_rows_of_links_name_keys_topic_and_level() -> None:
+def test_link_rows_have_keys_topic_and_level() -> None:
     columns: dict[str, list[Any]] = {
         "src": [1, 2], "dst": [2, 1], "layer": ["mesh", "tree"], "topic": [1, None],
         "vf": [3, 4], "vt": [8, OPEN],
@@ -79,7 +79,7 @@ def test_rows_of_links_name_keys_topic_and_level() -> None:
     ]
 
 
-def test_receptions_are_told_apart_by_their_previous_hop() -> None:
+def test_receptions_without_previous_hop_have_their_own_statement() -> None:
     columns: dict[str, list[Any]] = {
         "message": [7, 7], "peer": [1, 2], "previous_hop": [0, None], "time_us": [5, None],
         "first": [True, False], "hop": [1, None], "interested": [None, True],
@@ -88,7 +88,7 @@ def test_receptions_are_told_apart_by_their_previous_hop() -> None:
     assert rows_of("reached", columns) == [["r/7", "r/2", 7, None, None, False, True]]
 
 
-def test_roles_are_played_for_a_topic_or_in_the_run() -> None:
+def test_roles_belong_to_a_topic_or_to_the_run() -> None:
     columns: dict[str, list[Any]] = {
         "peer": [1, 2], "topic": [1, None], "role": ["a", "b"], "vf": [3, 4], "vt": [8, OPEN],
     }  # fmt: skip
@@ -96,13 +96,15 @@ def test_roles_are_played_for_a_topic_or_in_the_run() -> None:
     assert rows_of("presence", columns) == [["r/1", 3, 8, 2], ["r/2", 4, OPEN, 63]]
 
 
-def test_a_peer_that_was_never_sampled_has_no_first_and_last() -> None:
+def test_peer_never_sampled_has_no_first_and_last_interval() -> None:
     rows = rows_of("peers", {"peer": [0, 1], "key": ["a", "b"], "reports": [True, False]})
     assert [(r["name"], r["first"], r["last"]) for r in rows] == [("a", 2, 5), ("b", None, None)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), SPANS), max_size=10), CLOCKS)
-def test_lives_of_peers(stays: list[tuple[int, tuple[int, int]]], clock: Clock) -> None:
+def test_lives_of_peers_span_their_sampled_intervals(
+    stays: list[tuple[int, tuple[int, int]]], clock: Clock
+) -> None:
     rows = [{"peer": p, "vf": vf, "vt": vt} for p, (vf, vt) in stays]
     batch = pa.RecordBatch.from_pylist(rows, table("presence").arrow)
     lives = run_rows("r", clock, lambda name: [("x", batch)] if name == "presence" else []).lives
@@ -111,7 +113,7 @@ def test_lives_of_peers(stays: list[tuple[int, tuple[int, int]]], clock: Clock) 
         assert lives.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
 
 
-def test_parts_have_labels_of_their_own_and_all_rows() -> None:
+def test_parts_have_unique_labels_and_keep_all_rows() -> None:
     sizes = [0, 1, ROWS_PER_BATCH, 2 * ROWS_PER_BATCH + 5]
     batches = [(f"f#{i}", pa.record_batch({"x": list(range(n))})) for i, n in enumerate(sizes)]
     found = list(parts(lambda _: batches, "links"))

@@ -25,7 +25,7 @@ def bookmark(number: bytes, tail: bytes = b"\x90", head: bytes = b"\x91\xcc\x10"
         (b"\xcb" + (2**40).to_bytes(8, "big"), 2**40),
     ],
 )
-def test_numbers(packed: bytes, number: int) -> None:
+def test_bookmark_numbers_of_every_width_are_read(packed: bytes, number: int) -> None:
     assert transaction_of(bookmark(packed)) == number
 
 
@@ -43,5 +43,5 @@ def test_numbers(packed: bytes, number: int) -> None:
         bookmark(b"\x05", head=b"\x92\xcc\x10"),
     ],
 )
-def test_what_is_not_known_is_null(text: str) -> None:
+def test_bookmark_of_unknown_form_has_no_transaction(text: str) -> None:
     assert transaction_of(text) is None

@@ -31,14 +31,14 @@ def read_by_browser(link: str) -> str:
     return found[1]
 
 
-def test_a_link_names_server_database_and_user() -> None:
+def test_link_names_server_database_and_user() -> None:
     asked = parse_qs(urlsplit(ADDRESS.link()).query)
     assert asked == {"dbms": ["bolt://neo4j@127.0.0.1:7687"], "db": ["neo4j"]}
     odd = BrowserAddress(ADDRESS.page, "neo4j+s://host:1", "a@b:c", "runs")
     assert parse_qs(urlsplit(odd.link()).query)["dbms"] == ["neo4j+s://a%40b%3Ac@host:1"]
 
 
-def test_a_certificate_is_the_web_browsers_to_trust() -> None:
+def test_link_to_a_self_signed_server_has_secure_scheme() -> None:
     own = BrowserAddress(ADDRESS.page, "bolt+ssc://host:1", "neo4j")
     assert parse_qs(urlsplit(own.link()).query)["dbms"] == ["bolt+s://neo4j@host:1"]
 
@@ -52,39 +52,41 @@ def test_a_certificate_is_the_web_browsers_to_trust() -> None:
         ("bolt://localhost", "http://h:1/neo4j/browser/?dbms=x#y", "http://h:1/neo4j/browser/"),
     ],
 )
-def test_where_browser_is_served(uri: str, page: str | None, expected: str) -> None:
+def test_browser_page_follows_from_uri_or_given_page(
+    uri: str, page: str | None, expected: str
+) -> None:
     assert browser_page(uri, page) == expected
 
 
 @pytest.mark.parametrize("page", ["", "localhost:7474", "//h/browser", "javascript:alert(1)"])
-def test_what_is_no_page_is_refused(page: str) -> None:
+def test_address_that_is_no_page_is_refused(page: str) -> None:
     with pytest.raises(UseError, match="no address of a page"):
         browser_page("bolt://localhost", page)
 
 
 @given(st.text(st.characters(exclude_characters="&#", exclude_categories=["Cs"]), min_size=1))
-def test_browser_reads_the_text_of_a_link(text: str) -> None:
+def test_link_text_is_read_back_by_browser(text: str) -> None:
     assert read_by_browser(ADDRESS.link(text)) == text
 
 
 @pytest.mark.parametrize("text", ["RETURN 1 & 2", "#"])
-def test_what_browser_would_cut_off_is_no_link(text: str) -> None:
+def test_link_text_that_browser_would_cut_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no & or #"):
         ADDRESS.link(text)
 
 
 @pytest.mark.parametrize("folder", ["queries", "browser"])
-def test_every_query_fits_into_a_link(folder: str) -> None:
+def test_queries_are_read_back_from_a_link(folder: str) -> None:
     for name in cypher.names(folder):
         text = cypher.statement(folder, name).text
         assert read_by_browser(ADDRESS.link(text)) == text
 
 
-def test_every_picture_has_its_place_in_the_guide() -> None:
+def test_pictures_of_the_guide_equal_the_browser_statements() -> None:
     assert sorted(PICTURES) == cypher.names("browser")
 
 
-def test_a_parameter_means_the_same_in_every_picture() -> None:
+def test_parameter_means_the_same_in_every_picture() -> None:
     """One `:param` line sets it for all."""
     told = {(p.name, p.type, p.default) for n in PICTURES for p in picture(n).parameters}
     assert len({name for name, _, _ in told}) == len(told)
@@ -106,14 +108,14 @@ def rules() -> dict[str, dict[str, str]]:
     return found
 
 
-def test_every_label_and_type_has_a_style() -> None:
+def test_style_sheet_covers_every_label_and_type() -> None:
     """Copies of links for an epoch are never drawn by the kit."""
     own = {name for name in TYPES if not re.search(r"_E\d+$", name)}
     expected = {f"node.{label}" for label in LABELS} | {f"relationship.{type}" for type in own}
     assert {selector for selector in rules() if "." in selector} == expected
 
 
-def test_later_rules_win_so_a_role_colours_and_a_class_sizes() -> None:
+def test_style_colours_by_role_and_sizes_by_degree_class() -> None:
     """Browser applies all rules that match a node in the order of the sheet."""
     order, sheet = list(rules()), rules()
     node: dict[str, str] = {}
@@ -127,7 +129,7 @@ def test_later_rules_win_so_a_role_colours_and_a_class_sizes() -> None:
     assert sizes == sorted(set(sizes))
 
 
-def test_the_style_as_a_command() -> None:
+def test_style_command_equals_the_style_sheet() -> None:
     """JSON without a `#` or a `;`: neither the link nor the editor cuts it."""
     command = style_command()
     assert not re.search("[#;&\n]", command)
@@ -142,7 +144,7 @@ def _rgb(colour: re.Match[str]) -> str:
     return f"rgb({red}, {green}, {blue})"
 
 
-def test_the_settings_as_a_command() -> None:
+def test_settings_command_turns_autocomplete_off() -> None:
     assert json.loads(settings_command().removeprefix(":config "))["autoComplete"] is False
 
 
@@ -158,5 +160,5 @@ def test_the_settings_as_a_command() -> None:
         ("é😀", r"'\u00e9\ud83d\ude00'"),
     ],
 )
-def test_values_as_cypher(value: object, text: str) -> None:
+def test_literals_are_cypher_with_escapes(value: object, text: str) -> None:
     assert literal(value) == text

@@ -23,7 +23,7 @@ from model.run import RunFacts
     ("rows", "paying"),
     [({}, False), ({"links": 99}, False), ({"links": 60, "receptions": 40}, True)],
 )
-def test_rows_of_all_tables_count(
+def test_import_pays_by_the_row_count_of_all_tables(
     rows: dict[str, int], paying: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "PAYING_ROWS", 100)
@@ -49,7 +49,7 @@ class Full:
         return nullcontext(Path("/full"))
 
 
-def test_a_full_disk_is_told_before_the_server_stops() -> None:
+def test_full_disk_is_an_error_before_the_server_stops() -> None:
     def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -34,23 +34,23 @@ def _set(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
         monkeypatch.setenv(f"NEO4J_{name}", value)
 
 
-def test_environment_without_uri_names_none() -> None:
+def test_environment_without_uri_gives_no_connection() -> None:
     assert from_environment() is None
 
 
-def test_environment_has_the_usual_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_defaults_to_user_and_database_neo4j(monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, URI="neo4j://db", PASSWORD="s3cret")
     assert from_environment() == Connection("neo4j://db", "neo4j", "s3cret", "neo4j")
 
 
-def test_environment_is_taken_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_make_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, URI="bolt://db", USER="me", PASSWORD="", DATABASE="overlays")
     assert from_environment() == Connection("bolt://db", "me", "", "overlays")
     _set(monkeypatch, USERNAME="you")
     assert from_environment() == Connection("bolt://db", "you", "", "overlays")
 
 
-def test_password_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_password_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("from a file\n")
     _set(monkeypatch, URI="bolt://db", PASSWORD_FILE=str(tmp_path / "secret"))
     assert from_environment() == Connection("bolt://db", "neo4j", "from a file")
@@ -59,13 +59,13 @@ def test_password_may_be_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         from_environment()
 
 
-def test_uri_without_password_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uri_without_password_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, URI="bolt://db")
     with pytest.raises(UseError, match="NEO4J_PASSWORD is not"):
         from_environment()
 
 
-def test_password_is_not_shown() -> None:
+def test_password_is_hidden_in_the_repr() -> None:
     assert "s3cret" not in repr(Connection("bolt://db", "neo4j", "s3cret"))
 
 
@@ -79,19 +79,19 @@ def test_home_of_a_server_gives_its_connection(tmp_path: Path) -> None:
     assert find_connection(tmp_path) == from_home(tmp_path)
 
 
-def test_home_without_a_server_says_how_to_start_one(tmp_path: Path) -> None:
+def test_home_without_a_server_is_refused_naming_neo4j_start(tmp_path: Path) -> None:
     with pytest.raises(Neo4jUnavailable, match="vizpub neo4j start"):
         find_connection(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"bolt_port": 1}', '{"another": 1}'])
-def test_state_that_cannot_be_read_is_none(text: str, tmp_path: Path) -> None:
+def test_unreadable_server_state_is_none(text: str, tmp_path: Path) -> None:
     home = ServerHome(tmp_path)
     home.state_file.write_text(text)
     assert home.read_state() is None
 
 
-def test_state_reads_back(tmp_path: Path) -> None:
+def test_server_state_reads_back(tmp_path: Path) -> None:
     home, state = ServerHome(tmp_path), ServerState(7001, 7002, "5.26.30", 1, 2.5)
     home.write_state(state)
     assert home.read_state() == state
@@ -99,7 +99,7 @@ def test_state_reads_back(tmp_path: Path) -> None:
     assert state.browser.startswith("http://127.0.0.1:7002/browser/")
 
 
-def test_password_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+def test_password_is_made_once_and_readable_by_owner_only(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         first = ServerHome(tmp_path).make_password()
@@ -111,7 +111,7 @@ def test_password_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     assert ServerHome(tmp_path / "other").make_password() != first
 
 
-def test_nobody_there_is_said() -> None:
+def test_closed_port_is_an_error_that_says_no_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Neo4jUnavailable, match="does not answer"):
@@ -122,7 +122,9 @@ def test_nobody_there_is_said() -> None:
     "localhost", "localhost:7687", "ftp://db:21", "http://db:7474", "bolt://a:b",
     "bolt://db:99999", "bolt://db:0", "bolt://[::1", "", " bolt://db",
 ])  # fmt: skip
-def test_another_scheme_is_wrong_use(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uri_of_another_scheme_or_form_is_refused(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UseError, match="like bolt://localhost:7687"):
         connect(Connection(uri, "neo4j", "x"))
     _set(monkeypatch, URI=uri or " ", PASSWORD="x")
@@ -133,7 +135,7 @@ def test_another_scheme_is_wrong_use(uri: str, monkeypatch: pytest.MonkeyPatch) 
     assert ("http is for Neo4j Browser" in str(error.value)) == uri.startswith("http")
 
 
-def test_a_secret_in_the_address_is_refused_and_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password_in_the_uri_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     for uri in ("bolt://neo4j:s3cret@db", "bolt://neo4j:s3/cret@db:7687", "neo4j:s3cret@db"):
         _set(monkeypatch, URI=uri, PASSWORD="x")
         with pytest.raises(UseError, match="set NEO4J_USERNAME and NEO4J_PASSWORD") as error:
@@ -141,7 +143,7 @@ def test_a_secret_in_the_address_is_refused_and_not_told(monkeypatch: pytest.Mon
         assert "s3" not in str(error.value)
 
 
-def test_a_machine_that_nobody_knows_is_said() -> None:
+def test_unknown_host_is_an_error_that_names_the_cause() -> None:
     with pytest.raises(Neo4jUnavailable, match="no machine of that name"):
         connect(Connection("neo4j://no.such.machine.invalid", "neo4j", "x"))
 
@@ -161,7 +163,7 @@ def test_a_machine_that_nobody_knows_is_said() -> None:
         ("", False),
     ],
 )
-def test_a_server_of_another_version_is_refused(agent: str, fits: bool) -> None:
+def test_server_of_an_unsupported_version_is_refused(agent: str, fits: bool) -> None:
     if fits:
         check_agent("bolt://db", agent)
         return
@@ -169,7 +171,7 @@ def test_a_server_of_another_version_is_refused(agent: str, fits: bool) -> None:
         check_agent("bolt://db", agent)
 
 
-def test_a_lost_connection_is_named_by_its_address() -> None:
+def test_lost_connection_error_has_the_uri() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         uri = f"bolt://127.0.0.1:{listener.getsockname()[1]}"
     with GraphDatabase.driver(uri, auth=("neo4j", "x")) as driver:
@@ -180,12 +182,12 @@ def test_a_lost_connection_is_named_by_its_address() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j", "bolt+s", "neo4j+ssc", "BOLT"])
-def test_the_schemes_of_neo4j_are_taken(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schemes_of_neo4j_are_accepted(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _set(monkeypatch, URI=f"{scheme}://db", PASSWORD="x")
     assert from_environment() == Connection(f"{scheme}://db", "neo4j", "x")
 
 
-def test_a_connection_needs_nothing_heavy() -> None:
+def test_connection_module_imports_no_heavy_package() -> None:
     """A query from the command line starts at once."""
     heavy = {"pandas", "pyspark", "numba", "matplotlib", "jgo", "psutil", "filelock"}
     listed = f"import graphstore.connection, sys; print(*({heavy} & sys.modules.keys()))"

@@ -56,7 +56,7 @@ def peers(count: int) -> list[dict[str, Any]]:
 
 
 @given(LINKS, st.integers(1, 4), st.integers(0, 12))
-def test_hubs_and_classes_follow_the_degrees(
+def test_hubs_and_degree_classes_equal_a_naive_reference(
     links: list[dict[str, Any]], ticks: int, last: int
 ) -> None:
     clock = Clock(ticks, None, 0, last)
@@ -83,7 +83,7 @@ def test_hubs_and_classes_follow_the_degrees(
     [(0, "Degree0"), (1, "Degree1"), (3, "Degree2"), (4, "Degree4"), (63, "Degree32"),
      (64, "Degree64"), (90, "Degree64")],
 )  # fmt: skip
-def test_the_classes_are_powers_of_two(neighbours: int, label: str) -> None:
+def test_degree_classes_are_powers_of_two(neighbours: int, label: str) -> None:
     links = [
         {"src": 0, "dst": n + 1, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}
         for n in range(neighbours)
@@ -93,12 +93,12 @@ def test_the_classes_are_powers_of_two(neighbours: int, label: str) -> None:
     assert [name for name in DEGREE_CLASSES.values() if 0 in labels.get(name, [])] == [label]
 
 
-def test_without_links_nobody_has_a_class() -> None:
+def test_run_without_links_has_no_degree_class() -> None:
     assert peer_labels(Tables(peers=peers(3)), Clock(1, None, 0, 6)) == {}
 
 
 @given(LINKS)
-def test_the_summary_has_every_layer_and_level(links: list[dict[str, Any]]) -> None:
+def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]) -> None:
     stay = {"peer": 0, "vf": 0, "vt": 2**40}
     summary = run_summary(Tables(links=links, peers=peers(3), presence=[stay]))
     assert summary["link_layers"] == sorted({r["layer"] for r in links})
@@ -108,13 +108,13 @@ def test_the_summary_has_every_layer_and_level(links: list[dict[str, Any]]) -> N
 
 
 @pytest.mark.parametrize("exponent", [0, 1, 31, 48, 49, 53, 62])
-def test_levels_at_the_powers_of_two(exponent: int) -> None:
+def test_run_summary_levels_are_exact_around_powers_of_two(exponent: int) -> None:
     for length in {max(1, 2**exponent - 1), 2**exponent, 2**exponent + 1}:
         stay = {"peer": 0, "vf": 3, "vt": 3 + length}
         assert run_summary(Tables(presence=[stay]))["levels"] == [length.bit_length() - 1]
 
 
-def test_a_rendezvous_is_the_root_of_a_topics_tree() -> None:
+def test_rendezvous_is_reported_or_root_of_a_topic_tree() -> None:
     links = [
         {"src": a, "dst": b, "layer": layer, "topic": topic, "vf": 0, "vt": 5}
         for a, b, layer, topic in [

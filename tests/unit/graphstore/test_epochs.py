@@ -29,13 +29,13 @@ def spans(*rows: tuple[int, int]) -> pa.RecordBatch:
 @pytest.mark.parametrize(
     ("intervals", "count"), [(1, 0), (7, 0), (8, 2), (9, 3), (12, 3), (13, 4), (400, 100)]
 )
-def test_a_run_below_two_epochs_has_none(intervals: int, count: int) -> None:
+def test_run_shorter_than_two_epochs_has_none(intervals: int, count: int) -> None:
     assert epochs_of(Clock(1, None, 5, 4 + intervals), 4).count == count
 
 
 @pytest.mark.parametrize("ticks", [1, 3])
 @pytest.mark.parametrize("first", [0, 5])
-def test_a_row_is_copied_into_every_epoch_it_is_alive_in(first: int, ticks: int) -> None:
+def test_row_is_copied_into_every_epoch_of_its_life(first: int, ticks: int) -> None:
     clock = Clock(ticks, None, first, first + 9)
     epochs = epochs_of(clock, 3)
     begin, end = first * ticks, (first + 10) * ticks
@@ -54,7 +54,7 @@ def test_a_row_is_copied_into_every_epoch_it_is_alive_in(first: int, ticks: int)
     ]
 
 
-def test_what_lies_outside_the_run_is_in_its_first_or_last_epoch() -> None:
+def test_times_outside_the_run_belong_to_outer_epochs() -> None:
     epochs = Epochs(Clock(5, None, 2, 4), 1)
     found = copies(spans((0, 3), (40, 50), (24, 99)), epochs)
     assert list(zip(found["id"].to_pylist(), found["epoch"].to_pylist(), strict=True)) == [
@@ -63,13 +63,13 @@ def test_what_lies_outside_the_run_is_in_its_first_or_last_epoch() -> None:
     assert [epochs.at(t) for t in (0, 9, 10, 24, 25, 99)] == [0, 0, 0, 2, 2, 2]
 
 
-def test_no_epochs_no_copies() -> None:
+def test_run_without_epochs_has_no_copies() -> None:
     found = copies(spans((0, 3)), epochs_of(Clock(1, None, 0, 3)))
     assert found.num_rows == 0
     assert found.schema.names == ["id", "vf", "vt", "epoch"]
 
 
-def test_a_very_long_run_has_longer_epochs() -> None:
+def test_epochs_of_a_very_long_run_are_longer() -> None:
     assert epochs_of(Clock(1, None, 0, 4 * MOST_EPOCHS - 1), 4) == Epochs(
         Clock(1, None, 0, 4 * MOST_EPOCHS - 1), 4
     )
@@ -78,7 +78,7 @@ def test_a_very_long_run_has_longer_epochs() -> None:
     assert longer.count == MOST_EPOCHS // 2 + 1
 
 
-def test_types_are_of_the_closed_list() -> None:
+def test_copy_types_are_of_the_closed_list() -> None:
     types = copy_types("LINK", pa.array([0, 7, MOST_EPOCHS - 1])).to_pylist()
     assert types == ["LINK_E0", "LINK_E7", f"LINK_E{MOST_EPOCHS - 1}"]
     assert {*types, "SUBSCRIBES_E0"} <= set(COPY_TYPES)
@@ -100,7 +100,7 @@ EPOCHS = Epochs(Clock(1, None, 0, 9), 2)
         ([(0, 2), (3, 3)], "LINK_E0|LINK_E1", "SUBSCRIBES_E0|SUBSCRIBES_E1"),
     ],
 )
-def test_a_text_reads_the_copies_of_its_times(
+def test_query_text_is_narrowed_to_epochs_of_its_times(
     stretches: list[tuple[int, int]], links: str, subscriptions: str
 ) -> None:
     found = narrowed(TEXT, EPOCHS, stretches)
@@ -108,23 +108,23 @@ def test_a_text_reads_the_copies_of_its_times(
     assert found == expected.replace(":LINK and", f":{links} and")
 
 
-def test_a_text_without_times_or_in_a_run_without_epochs_stays() -> None:
+def test_query_text_without_times_or_epochs_is_unchanged() -> None:
     assert narrowed(TEXT, EPOCHS, []) == TEXT
     assert narrowed(TEXT, Epochs(EPOCHS.clock), [(3, 3)]) == TEXT
 
 
-def test_a_text_that_looks_at_many_epochs_stays() -> None:
+def test_query_text_over_too_many_epochs_is_unchanged() -> None:
     epochs = Epochs(Clock(1, None, 0, 2 * MOST_READ), 2)
     assert narrowed(TEXT, epochs, [(0, 2 * MOST_READ)]) == TEXT
     assert narrowed(TEXT, epochs, [(0, 2 * MOST_READ - 1)]) != TEXT
 
 
-def test_what_is_found_by_an_index_stays() -> None:
+def test_link_pattern_with_an_index_hint_is_not_narrowed() -> None:
     text = "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, vf) MATCH (a)-[:SUBSCRIBES]->(t)"
     assert narrowed(text, EPOCHS, [(3, 3)]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")
 
 
-def test_the_page_tells_what_copies_come_to() -> None:
+def test_history_page_states_the_counted_relationships_and_copies() -> None:
     """Of the run that docs/history.md measures: its relationships, and those with copies."""
     run = LongRun(1_000)
     epochs = epochs_of(run.facts.clock)

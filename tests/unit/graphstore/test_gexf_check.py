@@ -47,7 +47,7 @@ def spells(*bounds: tuple[float, float]) -> str:
     return f"<spells>{lives}</spells>"
 
 
-def test_a_good_file(path):
+def test_valid_files_have_no_finding(path):
     assert rules(path, gexf()) == []
     assert rules(path, gexf(node(spells((0, 1), (1, 2), (4, 4.999))))) == []
     assert rules(path, gexf(edges=edge('kind="x"') + edge('kind="y"'))) == []
@@ -91,22 +91,22 @@ def test_a_good_file(path):
         (gexf(edges='<edge source="b" target="a"/>'), "edge-outside-node"),
     ],
 )
-def test_each_rule(path, text, rule):
+def test_file_that_breaks_one_rule_has_that_finding(path, text, rule):
     assert rules(path, text) == [rule]
 
 
-def test_a_finding_names_the_element_and_the_bounds(path):
+def test_finding_names_the_element_and_its_bounds(path):
     path.write_text(gexf(edges='<edge source="a" target="b" kind="k" start="1" end="3"/>'), "utf-8")
     (finding,) = check_gexf(path)
     assert str(finding) == "edge a → b (k): lives [1, 3], node b not [edge-outside-node]"
 
 
-def test_a_file_that_is_no_xml(path):
+def test_malformed_xml_is_refused(path):
     path.write_text("<gexf><graph>", "utf-8")
     with pytest.raises(InputError, match="no XML"):
         list(check_gexf(path))
 
 
-def test_no_file(path):
+def test_missing_file_is_refused(path):
     with pytest.raises(InputError, match="No such file"):
         list(check_gexf(path))

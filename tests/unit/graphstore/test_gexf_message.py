@@ -26,7 +26,7 @@ def path(tmp_path):
     return tmp_path / "message.gexf"
 
 
-def test_a_message_spreads_hop_by_hop(path):
+def test_message_graph_shows_receptions_from_their_hop_on(path):
     rows = MessageRows(
         NAMES,
         publisher=0,
@@ -86,7 +86,7 @@ def test_a_message_spreads_hop_by_hop(path):
     assert shown["2", "3"] < shown["1", "3"]  # what was first is darker
 
 
-def test_copies_between_one_pair_are_one_edge(path):
+def test_copies_between_one_pair_of_peers_are_one_edge(path):
     rows = MessageRows(
         NAMES,
         0,
@@ -99,7 +99,7 @@ def test_copies_between_one_pair_are_one_edge(path):
     assert graph.edges["0", "1"]["first"] is True
 
 
-def test_a_short_duplicate_waits_for_its_receiver(path):
+def test_duplicate_over_fewer_hops_appears_with_its_receiver(path):
     """The first copy came over four hops, a later one over one."""
     rows = MessageRows(
         NAMES,
@@ -117,7 +117,7 @@ def test_a_short_duplicate_waits_for_its_receiver(path):
     assert graph.edges["0", "3"]["spells"] == [(3, 3.999)]
 
 
-def test_unknown_hops_come_last(path):
+def test_receptions_with_unknown_hops_come_last(path):
     rows = MessageRows(
         NAMES,
         publisher=None,
@@ -136,7 +136,7 @@ def test_unknown_hops_come_last(path):
     assert "hop" not in graph.nodes["3"]
 
 
-def test_nobody_received_it(path):
+def test_message_without_receptions_has_publisher_and_missed_peers(path):
     graph = exported(MessageRows(NAMES, 5, 7, [], missed=[1, 2]), path)
     assert dict(graph.nodes(data="role")) == {"5": "publisher", "1": "missed", "2": "missed"}
     assert graph.number_of_edges() == 0

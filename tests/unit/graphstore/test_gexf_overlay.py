@@ -112,7 +112,7 @@ def value_at(interval: int, runs) -> list:
 
 @settings(max_examples=40)
 @given(histories)
-def test_every_interval_has_the_peers_and_the_distinct_links(history):
+def test_gexf_has_peers_and_distinct_links_of_each_interval(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
     for i in range(history.clock.first, history.clock.last + 1):
         peers = {row.peer for row in history.alive(history.presence, i)}
@@ -123,7 +123,7 @@ def test_every_interval_has_the_peers_and_the_distinct_links(history):
 
 @settings(max_examples=40)
 @given(histories)
-def test_parallel_edges_are_the_links_of_each_layer_and_topic(history):
+def test_parallel_edges_are_links_of_each_layer_and_topic(history):
     graph = nx.MultiDiGraph(
         read(exported(OverlayGraph(history.rows(), history.clock, parallel=True)))
     )
@@ -134,7 +134,7 @@ def test_parallel_edges_are_the_links_of_each_layer_and_topic(history):
 
 @settings(max_examples=40)
 @given(histories, st.sampled_from([(2, 11), (4, 6), (5, 5), (11, 11)]), st.booleans())
-def test_no_file_breaks_a_rule(tmp_path_factory, history, window, parallel):
+def test_gexf_of_random_histories_passes_check_gexf(tmp_path_factory, history, window, parallel):
     path = tmp_path_factory.mktemp("gexf") / "overlay.gexf"
     for topic in (None, 1):
         graph = OverlayGraph(
@@ -146,7 +146,7 @@ def test_no_file_breaks_a_rule(tmp_path_factory, history, window, parallel):
 
 @settings(max_examples=40)
 @given(histories)
-def test_a_topic_has_its_subscribers_and_the_links_between_them(history):
+def test_topic_graph_has_its_subscribers_and_links_between_them(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock, topic=1)))
     for i in range(history.clock.first, history.clock.last + 1):
         subscribers = {r.peer for r in history.alive(history.subscriptions, i) if r.topic == 1}
@@ -157,7 +157,7 @@ def test_a_topic_has_its_subscribers_and_the_links_between_them(history):
 
 @settings(max_examples=40)
 @given(histories)
-def test_topics_shared_and_subscribed_at_every_interval(history):
+def test_topic_attributes_equal_the_subscriptions_of_each_interval(history):
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
     for i in range(history.clock.first, history.clock.last + 1):
         topics = {p: set() for p in range(PEERS)}
@@ -174,14 +174,14 @@ def test_topics_shared_and_subscribed_at_every_interval(history):
             assert value_at(i, data["shared_topics"]) == [shared]
 
 
-def test_the_weight_is_never_zero():
+def test_edge_weight_is_never_zero():
     text = exported(OverlayGraph(History(7, 1).rows(), History(7, 1).clock))
     weights = [part.split('"')[1] for part in text.split('for="weight" value=')[1:]]
     assert weights
     assert min(map(float, weights)) == 1
 
 
-def test_a_link_names_its_layers_and_topics():
+def test_edge_names_the_layers_and_topics_of_its_links():
     history = History(7, 1)
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
     for source, target, data in graph.edges(data=True):
@@ -216,7 +216,7 @@ def test_metrics_become_dynamic_attributes_inside_the_window():
     assert set(read_back.nodes) == {"0", "2"}
 
 
-def test_without_subscriptions_nothing_is_said_about_topics():
+def test_overlay_without_subscriptions_has_no_topic_attributes():
     rows = OverlayRows(
         [(0, "a"), (1, "b")],
         [PresenceRow(0, 0, OPEN), PresenceRow(1, 0, OPEN)],
@@ -228,7 +228,7 @@ def test_without_subscriptions_nothing_is_said_about_topics():
     assert "weight" not in text
 
 
-def test_rendezvous_publishers_and_relays_stand_out():
+def test_roles_set_the_colour_and_size_of_peers():
     history = History(3, 1)
     graph = read(exported(OverlayGraph(history.rows(), history.clock)))
     roles = {peer: data["role"] for peer, data in graph.nodes(data=True)}
@@ -259,7 +259,7 @@ def test_peers_stand_on_a_circle_by_id():
     assert math.dist(places[0], places[1]) > 8
 
 
-def test_the_schema_accepts_random_histories():
+def test_gexf_schema_accepts_random_histories():
     etree = pytest.importorskip("lxml.etree")
     if "VIZPUB_DATA" not in os.environ:
         pytest.skip("VIZPUB_DATA does not name the folder of the outside data")

@@ -28,14 +28,14 @@ def test_merged_spans_are_maximal_and_cover_the_same_steps(given_spans):
 
 
 @given(spans, spans)
-def test_common_steps(a, b):
+def test_common_spans_are_the_intersection(a, b):
     result = common(merged(a), merged(b))
     assert steps(result) == steps(a) & steps(b)
     assert all(x[1] < y[0] for x, y in itertools.pairwise(result))
 
 
 @given(st.dictionaries(st.integers(0, 3), spans), spans.filter(bool))
-def test_sets_over_lives(alive, lives):
+def test_sets_over_lives_are_maximal_and_complete(alive, lives):
     lives = merged(lives)
     result = sets_over({key: merged(of) for key, of in alive.items()}, lives)
     for step in steps(lives):
@@ -52,7 +52,7 @@ def test_sets_over_lives(alive, lives):
     st.dictionaries(st.integers(0, 3), spans),
     spans.filter(bool),
 )
-def test_shared_counts(a, b, lives):
+def test_shared_counts_equal_the_keys_alive_in_both(a, b, lives):
     lives = merged(lives)
     result = shared_counts(
         {key: merged(of) for key, of in a.items()},
@@ -102,11 +102,11 @@ def test_run_lengths_give_back_every_known_value(cells, random):
         assert a[:2] != b[:2] or a[3] + 1 < b[2] or a[4] != b[4]
 
 
-def test_run_lengths_of_nothing():
+def test_run_lengths_of_no_batch_are_empty():
     assert list(run_lengths([], ["degree"])) == []
 
 
-def test_run_lengths_of_an_unknown_column():
+def test_run_lengths_of_an_unknown_column_are_refused():
     batch = pa.record_batch({"peer": [1], "interval": [1], "degree": [2]})
     with pytest.raises(UnknownName, match="did you mean degree"):
         list(run_lengths([batch], ["degre"]))

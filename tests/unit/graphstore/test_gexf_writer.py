@@ -73,7 +73,7 @@ def schema():
     return check
 
 
-def test_networkx_reads_what_was_written():
+def test_written_gexf_is_read_back_by_networkx():
     graph = nx.read_gexf(io.BytesIO(written().encode()))
     assert set(graph.edges) == {("0", "1"), ("1", "0")}
     assert graph.nodes["0"]["label"] == "zero"
@@ -90,7 +90,7 @@ def test_networkx_reads_what_was_written():
     assert graph.edges["1", "0"]["label"] == "7"
 
 
-def test_the_schema_accepts_it(schema):
+def test_schema_accepts_the_written_gexf(schema):
     schema(written())
     schema(written(Head(""), (), ()))
     schema(
@@ -102,7 +102,7 @@ def test_the_schema_accepts_it(schema):
     )
 
 
-def test_the_schema_refuses_a_file_that_is_none(schema):
+def test_schema_refuses_an_invalid_gexf(schema):
     from lxml.etree import DocumentInvalid
 
     with pytest.raises(DocumentInvalid):
@@ -113,7 +113,7 @@ def test_the_schema_refuses_a_file_that_is_none(schema):
 @example("".join(map(chr, range(0x80))))
 @example('"><node id="7"/><!-- & ]]> \ud800\ufffe\uffff')
 @example("\r\n\t trailing ")
-def test_hostile_names_come_back(name):
+def test_hostile_names_are_read_back_without_illegal_characters(name):
     text = written(
         Head(name, (Attribute("name", "string"),)),
         [Node(0, name, [(0, 0)], (0, 0), "#000000", values=[("name", name)])],
@@ -136,7 +136,7 @@ def test_hostile_names_come_back(name):
                 )
 
 
-def test_numbers_are_written_as_xml_schema_has_them():
+def test_special_numbers_are_written_as_in_xml_schema():
     head = Head("", (Attribute("x", "double"),))
     for number, text in (
         (math.inf, "INF"),
@@ -154,7 +154,7 @@ def test_dynamic_attributes_are_declared_before_static_ones():
     assert blocks == [("node", "dynamic"), ("node", "static")]
 
 
-def test_elements_are_written_while_they_come():
+def test_elements_are_written_as_they_arrive():
     out = io.StringIO()
     seen = []
 

@@ -50,7 +50,7 @@ def page(protocol: str = "none") -> Page:
     return Page(guide_page(guide))
 
 
-def test_names_stay_text() -> None:
+def test_hostile_names_stay_text_in_the_guide() -> None:
     found = page(HOSTILE)
     assert len(found.all("script")) == 1
     assert not any(name.startswith("on") for _, attrs in found.elements for name in attrs)
@@ -58,14 +58,14 @@ def test_names_stay_text() -> None:
     assert found.texts["h3"].count(HOSTILE) == 2
 
 
-def test_nothing_is_loaded() -> None:
+def test_guide_page_loads_no_external_resource() -> None:
     found = page()
     assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.elements}
     assert not any("src" in attrs for _, attrs in found.elements)
     assert "url(" not in found.texts["style"].replace("url(#tip)", "")
 
 
-def test_only_its_own_script_may_run() -> None:
+def test_policy_of_the_guide_allows_only_its_own_script() -> None:
     found = page()
     digest = base64.b64encode(hashlib.sha256(found.texts["script"].encode()).digest()).decode()
     policy = next(m["content"] for m in found.all("meta") if "http-equiv" in m)

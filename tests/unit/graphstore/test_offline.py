@@ -16,13 +16,13 @@ def python(text: str) -> Command:
     return Command([sys.executable, "-c", text], "a server")
 
 
-def test_gives_what_was_printed_and_each_line_at_once() -> None:
+def test_command_returns_its_output_and_passes_on_each_line() -> None:
     lines: list[str] = []
     assert python("print('one'); print('two')").run(lines.append) == "one\ntwo\n"
     assert lines == ["one\n", "two\n"]
 
 
-def test_streams_go_through_files(tmp_path: Path) -> None:
+def test_command_streams_go_through_files(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"to be copied")
     copy = python("import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())")
     with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
@@ -30,7 +30,7 @@ def test_streams_go_through_files(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == b"to be copied"
 
 
-def test_a_failure_tells_the_gist_of_both_streams() -> None:
+def test_failed_command_error_quotes_both_streams() -> None:
     text = (
         "import sys; print('Error: of one'); print('Error: of two', file=sys.stderr); sys.exit(3)"
     )
@@ -40,11 +40,11 @@ def test_a_failure_tells_the_gist_of_both_streams() -> None:
     assert "Error: of two" in str(raised.value)
 
 
-def test_a_full_disk_is_called_that() -> None:
+def test_full_disk_error_names_the_disk() -> None:
     assert "its disk is full" in str(failed("a server", "java.io: No space left on device"))
 
 
-def test_is_ended_and_closed_with_whoever_listens() -> None:
+def test_command_ends_when_its_listener_is_interrupted() -> None:
     def stop(line: str) -> None:
         raise KeyboardInterrupt
 
@@ -63,5 +63,5 @@ def test_is_ended_and_closed_with_whoever_listens() -> None:
         ("2026 ERROR one\nCaused by: two\nmore", "2026 ERROR one\n  Caused by: two"),
     ],
 )
-def test_gist(log: str, told: str) -> None:
+def test_gist_quotes_the_errors_of_a_log(log: str, told: str) -> None:
     assert gist(log) == told

@@ -26,7 +26,7 @@ from model.errors import UseError
         ("flag", "yes", "yes"),
     ],
 )
-def test_converted(type: str, given: object, value: Any) -> None:
+def test_parameter_values_are_converted_to_their_type(type: str, given: object, value: Any) -> None:
     assert converted(type, given) == value
 
 
@@ -34,34 +34,34 @@ def test_converted(type: str, given: object, value: Any) -> None:
     ("type", "given"),
     [("int", "seven"), ("int", "7.5"), ("list<int>", "1,x"), ("list<string>", "[1, ")],
 )
-def test_what_cannot_be_converted(type: str, given: str) -> None:
+def test_value_of_a_wrong_type_is_refused(type: str, given: str) -> None:
     with pytest.raises(UseError, match="is not a"):
         converted(type, given)
 
 
 @pytest.mark.parametrize("given", ["0", "-3", 0])
-def test_a_count_is_at_least_one(given: object) -> None:
+def test_count_below_one_is_refused(given: object) -> None:
     with pytest.raises(UseError, match="is less than 1"):
         converted("count", given)
 
 
-def test_a_count_ends_at_some_time() -> None:
+def test_count_above_the_limit_is_refused() -> None:
     assert converted("count", "1000000") == 1_000_000
     with pytest.raises(UseError, match="1000001 is more than 1,000,000"):
         converted("count", "1000001")
 
 
-def test_a_word_that_is_none_of_those_there_are() -> None:
+def test_unknown_direction_is_refused_with_the_choices() -> None:
     with pytest.raises(UseError, match="'up' is none of out, in, both"):
         converted("direction", "up")
 
 
-def test_the_user_is_not_asked_for_what_is_ours() -> None:
+def test_parameters_set_by_vizpub_are_not_asked_for() -> None:
     names = [p.name for p in asked_of_user(cypher.statement("queries", "hubs"))]
     assert names == ["at", "k", "layers"]
 
 
-def test_all_that_is_wrong_with_the_names_is_said_at_once() -> None:
+def test_parameter_name_errors_are_all_reported_at_once() -> None:
     query = cypher.statement("queries", "shortest-path")
     check_names(query, {"at": 1, "from": "a", "to": "b"})
     with pytest.raises(UseError) as error:

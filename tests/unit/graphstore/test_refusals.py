@@ -67,7 +67,7 @@ def of_version(version: bytes, agent: str) -> Callable[[socket.socket], None]:
         (bytes(4), "Neo4j/3.3.9", "no Neo4j that vizpub can talk to"),
     ],
 )
-def test_a_server_of_another_version_is_told(
+def test_server_of_an_unsupported_version_is_refused(
     listen: Listen, version: bytes, agent: str, why: str
 ) -> None:
     with pytest.raises(Neo4jUnavailable, match=why) as error:
@@ -76,14 +76,14 @@ def test_a_server_of_another_version_is_told(
     assert "s3cret" not in str(error.value)
 
 
-def test_a_web_server_is_told(listen: Listen) -> None:
+def test_web_server_at_the_bolt_address_is_refused(listen: Listen) -> None:
     uri = listen(lambda peer: peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     with pytest.raises(Neo4jUnavailable, match="a web server answers there"):
         connect(Connection(uri, "neo4j", "x"), timeout_s=5)
 
 
 @pytest.mark.parametrize("code", ["TransactionLogError", "TransactionStartFailed"])
-def test_a_database_that_has_stopped_is_told(code: str) -> None:
+def test_stopped_database_error_names_a_full_disk_as_cause(code: str) -> None:
     told = has_stopped("bolt://db", f"Neo.DatabaseError.Transaction.{code}")
     assert told
     assert "mostly its disk is full" in told.why

@@ -24,14 +24,14 @@ FULL = RunFacts(
 
 
 @pytest.mark.parametrize("facts", [FULL, RunFacts("r", "edges", Clock())])
-def test_facts_survive_the_run_node(facts: RunFacts) -> None:
+def test_facts_read_back_from_the_run_node(facts: RunFacts) -> None:
     properties = {k: v for k, v in properties_of(facts).items() if v is not None}
     # What Neo4j can keep: numbers, strings, and lists of one type.
     assert all(isinstance(v, str | int | list) for v in properties.values())
     assert facts_of(properties) == facts
 
 
-def test_a_copy_is_known_by_the_tables_it_was_made_from() -> None:
+def test_copy_in_neo4j_is_known_by_its_tables() -> None:
     assert not is_of_other_tables(properties_of(FULL), FULL)
     assert is_of_other_tables(properties_of(FULL), replace(FULL, tables="4567"))
     assert is_of_other_tables(properties_of(replace(FULL, tables="")), FULL)

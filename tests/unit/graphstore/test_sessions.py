@@ -38,25 +38,25 @@ def calls(name: str) -> Iterator[tuple[str, str]]:
                         yield file.relative_to(ROOT).as_posix(), ast.unparse(function)
 
 
-def test_sessions_that_write_are_the_loaders_alone() -> None:
+def test_writing_sessions_occur_only_in_load_remove_and_schema() -> None:
     writing = {file for file, called in calls("writing") if called == "sessions.writing"}
     assert writing == WRITERS
     assert {file for file, _ in calls("execute_write")} <= WRITERS
 
 
 @pytest.mark.parametrize("name", ["driver", "session", "execute_query", "begin_transaction"])
-def test_nobody_opens_a_session_of_their_own(name: str) -> None:
+def test_drivers_and_sessions_are_opened_only_in_their_modules(name: str) -> None:
     assert {file for file, _ in calls(name)} <= {*OPENERS, BRIDGE}
 
 
 @pytest.mark.parametrize(
     ("folder", "name"), [(folder, name) for folder in READING for name in cypher.names(folder)]
 )
-def test_what_is_read_with_writes_nothing(folder: str, name: str) -> None:
+def test_reading_statements_contain_no_write_clause(folder: str, name: str) -> None:
     assert not WRITES.search(code(cypher.statement(folder, name).text))
 
 
-def test_labels_and_types_are_written_in_the_statements() -> None:
+def test_dynamic_labels_and_types_occur_only_in_known_statements() -> None:
     dynamic = {
         name
         for folder in (*READING, "load", "remove", "schema")

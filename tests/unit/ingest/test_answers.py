@@ -83,9 +83,7 @@ def edges(graph: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("topic", [None, 0, 1])
-def test_networkx_gets_what_a_plain_loop_over_all_versions_finds(
-    random_run: Run, topic: int | None
-) -> None:
+def test_overlay_and_topic_graphs_equal_a_plain_loop(random_run: Run, topic: int | None) -> None:
     for interval in range(12):
         truth = by_a_plain_loop(random_run, random_run.clock.sampling_tick(interval), topic)
         if topic is None:
@@ -107,7 +105,7 @@ def test_networkx_gets_what_a_plain_loop_over_all_versions_finds(
             assert data["topics"] == sorted({d["topic"] for d in between} - {None})
 
 
-def test_an_overlay_at_a_time_in_every_way_to_say_it(run: Run) -> None:
+def test_overlay_time_is_an_interval_duration_first_or_last(run: Run) -> None:
     (last, first), seconds = (run.overlay(at) for at in ("last", "first")), run.overlay("2.5s")
     assert repr(last).startswith("<monday, overlay in interval 3 (4 s): 2 rows of src, src_name, ")
     assert first["dst_name"].to_pylist() == ["bob", "bob", "dave", "bob", "carol"]
@@ -125,7 +123,7 @@ def test_layers_are_chosen_by_name(run: Run) -> None:
         run.overlay(0, ["mush"])
 
 
-def test_a_topic_is_its_subscribers_and_their_links(run: Run) -> None:
+def test_topic_has_its_subscribers_and_their_links(run: Run) -> None:
     news = run.topic("news", "1s")
     assert news.peers["peer_name"].to_pylist() == ["bob", "carol"]
     assert set(news.to_networkx().edges) == {("carol", "bob")}
@@ -133,7 +131,7 @@ def test_a_topic_is_its_subscribers_and_their_links(run: Run) -> None:
     assert len(run.topic("sport/日本", 0)) == 0
 
 
-def test_what_cannot_be_answered_is_said(run: Run) -> None:
+def test_unknown_times_topics_and_messages_are_refused(run: Run) -> None:
     with pytest.raises(OutOfRange):
         run.overlay(4)
     with pytest.raises(UseError, match="is not a time"):
@@ -152,7 +150,7 @@ def test_what_cannot_be_answered_is_said(run: Run) -> None:
         ("receptions", lambda run: run.tree("m0")),
     ],
 )
-def test_what_the_source_does_not_tell_is_no_answer(
+def test_table_unknown_to_the_source_is_refused(
     run: Run, untold: str, ask: Callable[[Run], object]
 ) -> None:
     manifest = run.stored.manifest
@@ -161,7 +159,7 @@ def test_what_the_source_does_not_tell_is_no_answer(
         ask(Run(replace(run.stored, manifest=replace(manifest, tables=told))))
 
 
-def test_a_tree_has_every_copy_and_whom_it_missed(run: Run) -> None:
+def test_tree_has_every_copy_and_the_missed_peers(run: Run) -> None:
     tree = run.tree("m0")
     way = zip(tree["previous_hop_name"].to_pylist(), tree["peer_name"].to_pylist(), strict=True)
     assert list(way) == [("alice", "bob"), ("alice", "dave"), ("dave", "carol"), ("carol", "bob")]
@@ -172,7 +170,7 @@ def test_a_tree_has_every_copy_and_whom_it_missed(run: Run) -> None:
     assert missed["role"].to_pylist() == ["publisher", "missed", "missed"]
 
 
-def test_without_networkx_one_is_told_how_to_get_it(
+def test_missing_networkx_error_tells_how_to_install_it(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = builtins.__import__

@@ -11,14 +11,14 @@ SEEN_BY_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may write ever
 
 
 @pytest.mark.parametrize("master", [None, "local", "local[4]", "local[*]", "local[2,3]"])
-def test_what_runs_in_this_process(master: str | None) -> None:
+def test_local_master_is_local(master: str | None) -> None:
     assert is_local(master)
 
 
 @pytest.mark.parametrize(
     "master", ["spark://localhost:7077", "local-cluster[2,1,1024]", "yarn", "k8s://https://local"]
 )
-def test_what_runs_elsewhere(master: str) -> None:
+def test_cluster_master_is_not_local(master: str) -> None:
     assert not is_local(master)
 
 
@@ -26,18 +26,18 @@ def faults(probe: Path, answers: list[tuple[str, str]]) -> list[str]:
     return [fault.partition(": ")[2] for fault in _faults(probe, answers)]
 
 
-def test_a_folder_that_both_sides_see_has_no_fault(tmp_path: Path) -> None:
+def test_folder_seen_by_driver_and_executor_has_no_fault(tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     probe.touch()
     assert faults(probe, [_answer(str(probe), task) for task in range(3)]) == []
 
 
-def test_a_folder_that_an_executor_lacks_is_a_fault(tmp_path: Path) -> None:
+def test_folder_missing_on_an_executor_is_a_fault(tmp_path: Path) -> None:
     probe = tmp_path / "elsewhere" / "probe"
     assert faults(probe, [_answer(str(probe), 0)]) == ["No such file or directory"]
 
 
-def test_a_folder_of_that_name_on_another_disk_is_a_fault(tmp_path: Path) -> None:
+def test_folder_of_equal_name_on_another_disk_is_faulty(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
@@ -47,7 +47,7 @@ def test_a_folder_of_that_name_on_another_disk_is_a_fault(tmp_path: Path) -> Non
 
 
 @SEEN_BY_ROOT
-def test_a_folder_that_an_executor_may_not_write_is_a_fault(tmp_path: Path) -> None:
+def test_folder_that_an_executor_cannot_write_is_a_fault(tmp_path: Path) -> None:
     probe = tmp_path / "probe"
     probe.touch()
     tmp_path.chmod(0o500)

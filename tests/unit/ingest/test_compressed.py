@@ -36,12 +36,12 @@ def read(data: bytes) -> tuple[bytes, str | None]:
     ],
     ids=["empty", "plain", "gzip", "members", "padded", "padding between", "zstd", "frames"],
 )
-def test_sound_content(data: bytes, expected: bytes) -> None:
+def test_sound_content_is_read_in_full(data: bytes, expected: bytes) -> None:
     assert read(data) == (expected, None)
 
 
 @pytest.mark.parametrize("cut", [2, 9, 10, 1000, len(GZIP) // 2, len(GZIP) - 8, len(GZIP) - 1])
-def test_truncated_gzip(cut: int) -> None:
+def test_truncated_gzip_gives_a_prefix_and_reports_damage(cut: int) -> None:
     content, damage = read(GZIP[:cut])
     assert RAW.startswith(content)
     assert damage == "truncated gzip"
@@ -49,7 +49,7 @@ def test_truncated_gzip(cut: int) -> None:
     assert cut < len(GZIP) - 8 or content == RAW
 
 
-def test_a_wrong_checksum_keeps_all_content() -> None:
+def test_wrong_checksum_keeps_all_content_and_reports_damage() -> None:
     damaged = bytearray(GZIP)
     damaged[-6] ^= 0xFF
     content, damage = read(bytes(damaged))
@@ -58,20 +58,20 @@ def test_a_wrong_checksum_keeps_all_content() -> None:
     assert damage.startswith("damaged gzip")
 
 
-def test_what_follows_a_gzip_is_damage() -> None:
+def test_garbage_after_gzip_keeps_the_content_and_reports_damage() -> None:
     content, damage = read(GZIP + b"garbage")
     assert content == RAW
     assert damage is not None
 
 
-def test_truncated_zstandard() -> None:
+def test_truncated_zstandard_gives_a_prefix_and_reports_damage() -> None:
     content, damage = read(ZSTD[: len(ZSTD) // 2])
     assert RAW.startswith(content)
     assert damage is not None
     assert damage.startswith("damaged zstandard")
 
 
-def test_lines_over_chunks() -> None:
+def test_lines_are_joined_over_chunks() -> None:
     chunks = [b"a\nb", b"c", b"\n\n", b"d\r\n", b"e"]
     assert list(lines(chunks)) == [
         (b"a", True),

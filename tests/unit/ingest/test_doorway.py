@@ -70,13 +70,13 @@ def echo(end: socket.socket) -> None:
     doorway.send(end, {"heard": doorway.receive(end)})
 
 
-def test_a_question_is_answered(folder: Path) -> None:
+def test_question_is_answered(folder: Path) -> None:
     thread = answering(folder, echo)
     assert asked(folder) == {"heard": {"ask": "this"}}
     thread.join()
 
 
-def test_a_path_too_long_for_an_address_will_do(tmp_path: Path) -> None:
+def test_folder_path_too_long_for_a_socket_address_works(tmp_path: Path) -> None:
     folder = tmp_path / ("a" * 150) / "session"
     doorway.make_private(folder)
     thread = answering(folder, echo)
@@ -84,12 +84,12 @@ def test_a_path_too_long_for_an_address_will_do(tmp_path: Path) -> None:
     thread.join()
 
 
-def test_nobody_listens_where_there_is_nothing(tmp_path: Path, folder: Path) -> None:
+def test_doorway_without_a_listener_gives_no_connection(tmp_path: Path, folder: Path) -> None:
     assert doorway.connect(folder) is None
     assert doorway.connect(tmp_path / "nowhere") is None
 
 
-def test_nobody_listens_where_the_process_was_killed_and_another_may(folder: Path) -> None:
+def test_doorway_of_a_killed_listener_is_free_for_another(folder: Path) -> None:
     with listener(folder) as child:
         end = doorway.connect(folder)
         assert end
@@ -103,7 +103,9 @@ def test_nobody_listens_where_the_process_was_killed_and_another_may(folder: Pat
     thread.join()
 
 
-def test_who_hangs_is_told_from_who_is_gone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_listener_raises_no_answer_with_its_pid(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(doorway, "ANSWER_S", 0.2)
     with listener(folder) as child, pytest.raises(doorway.NoAnswer) as told:
         asked(folder)
@@ -111,7 +113,7 @@ def test_who_hangs_is_told_from_who_is_gone(folder: Path, monkeypatch: pytest.Mo
         assert told.value.pid == child.pid
 
 
-def test_what_is_no_message_is_no_answer(folder: Path) -> None:
+def test_malformed_message_raises_no_answer(folder: Path) -> None:
     def say(end: socket.socket) -> None:
         end.recv(100)
         end.sendall(b"[1]\n")
@@ -122,7 +124,7 @@ def test_what_is_no_message_is_no_answer(folder: Path) -> None:
     thread.join()
 
 
-def test_an_end_is_told(folder: Path) -> None:
+def test_closed_connection_raises_eof_error(folder: Path) -> None:
     thread = answering(folder, lambda end: None)
     with pytest.raises(EOFError):
         asked(folder)
@@ -130,17 +132,17 @@ def test_an_end_is_told(folder: Path) -> None:
 
 
 class TestOnlyItsOwners:
-    def test_the_folder_is_closed_to_others(self, folder: Path) -> None:
+    def test_folder_is_closed_to_others(self, folder: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
 
     @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o770])
-    def test_an_open_folder_is_refused(self, folder: Path, mode: int) -> None:
+    def test_open_folder_is_refused(self, folder: Path, mode: int) -> None:
         folder.chmod(mode)
         for use in (doorway.make_private, doorway.connect):
             with pytest.raises(UseError, match=r"open to other users; close it: chmod 700"):
                 use(folder)
 
-    def test_a_link_is_refused(self, folder: Path) -> None:
+    def test_symbolic_link_is_refused(self, folder: Path) -> None:
         link = folder.with_name("link")
         link.symlink_to(folder)
         with pytest.raises(UseError, match="is not a folder"):
@@ -148,7 +150,7 @@ class TestOnlyItsOwners:
         with pytest.raises(UseError, match="is not a folder"):
             doorway.connect(link)
 
-    def test_that_of_another_is_refused(
+    def test_folder_of_another_user_is_refused(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         other = os.geteuid() + 1
@@ -157,7 +159,7 @@ class TestOnlyItsOwners:
             doorway.connect(folder)
 
     @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell")
-    def test_another_at_the_other_end_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_peer_of_another_user_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         one, other = socket.socketpair(socket.AF_UNIX)
         with one, other:
             doorway.check_peer(one)

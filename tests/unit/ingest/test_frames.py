@@ -48,14 +48,14 @@ def frame() -> Frame:
     return Frame("monday, links", pa.table(columns))
 
 
-def test_a_frame_says_on_one_line_what_it_is(frame: Frame) -> None:
+def test_frame_repr_names_content_rows_and_columns(frame: Frame) -> None:
     assert repr(frame) == "<monday, links: 3 rows of vt, share, name>"
     assert len(frame) == 3
     assert frame.columns == frame._ipython_key_completions_() == ["vt", "share", "name"]
     assert frame["share"].to_pylist()[:2] == [0.5, None]
 
 
-def test_what_reads_arrow_takes_it_as_it_is(frame: Frame) -> None:
+def test_frame_is_taken_as_an_arrow_table(frame: Frame) -> None:
     assert pa.table(frame).equals(frame.to_arrow())
     wanted = pa.schema([("vt", pa.int64()), ("share", pa.float64()), ("name", pa.large_string())])
     cast = pa.table(frame, schema=wanted)
@@ -63,7 +63,7 @@ def test_what_reads_arrow_takes_it_as_it_is(frame: Frame) -> None:
     assert cast["name"].to_pylist() == HOSTILE[:3]
 
 
-def test_pandas_gets_whole_numbers_whole_and_null_as_null(frame: Frame) -> None:
+def test_pandas_frame_keeps_integers_and_nulls(frame: Frame) -> None:
     found = frame.to_pandas()
     assert found["vt"].dtype == pd.Int64Dtype()
     assert found["vt"][2] == OPEN
@@ -72,7 +72,7 @@ def test_pandas_gets_whole_numbers_whole_and_null_as_null(frame: Frame) -> None:
     assert found["name"].tolist() == HOSTILE[:3]
 
 
-def test_a_page_shows_the_first_rows_and_how_many_there_are() -> None:
+def test_html_shows_the_first_rows_and_the_row_count() -> None:
     rows = pa.table({f"c{i}": range(1234) for i in range(25)})
     page = Table(Frame("run", rows)._repr_html_())
     assert page.cells["caption"] == [
@@ -82,12 +82,12 @@ def test_a_page_shows_the_first_rows_and_how_many_there_are() -> None:
     assert page.cells["td"] == [str(row) for row in range(10) for _ in range(20)]
 
 
-def test_an_empty_frame_has_a_page(frame: Frame) -> None:
+def test_empty_frame_has_html_with_its_header(frame: Frame) -> None:
     page = Table(Frame("none", frame.rows.slice(0, 0))._repr_html_())
     assert page.cells == {"caption": ["none: 0 rows of 3 columns"], "th": frame.columns, "td": []}
 
 
-def test_nothing_in_a_page_is_more_than_text() -> None:
+def test_hostile_text_in_html_stays_text() -> None:
     rows = pa.table(dict.fromkeys(HOSTILE, HOSTILE))
     page = Table(Frame(HOSTILE[0], rows)._repr_html_())
     assert page.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
@@ -98,11 +98,11 @@ def test_nothing_in_a_page_is_more_than_text() -> None:
     assert page.cells["caption"][0].startswith(HOSTILE[0])
 
 
-def test_a_dash_is_unknown_and_an_open_end_is_no_number() -> None:
+def test_html_cells_show_dash_for_unknown_and_open_ends() -> None:
     page = Table(html_table("", ["a"], [[None], [0], [1 / 3], [True], [[None, 2]], [OPEN]]))
     assert page.cells["td"] == ["–", "0", "0.333333", "True", "[None, 2]", "open"]
 
 
-def test_texts_may_be_shown_longer() -> None:
+def test_html_cells_are_cut_at_the_given_length() -> None:
     page = Table(html_table("", ["x" * 99], [["y" * 200]], longest=100))
     assert page.cells["th"] + page.cells["td"] == ["x" * 99, "y" * 99 + "…"]

@@ -55,7 +55,7 @@ def put(path: str, content: bytes = b"red text\n") -> Path:
     return file
 
 
-def test_a_folder_is_read_recursively_and_what_is_foreign_is_listed(look) -> None:  # type: ignore[no-untyped-def]
+def test_folder_is_read_recursively_and_foreign_files_are_skipped(look) -> None:  # type: ignore[no-untyped-def]
     sound = put("in/a b.txt")
     deep = put("in/deep/er/b.gz", gzip.compress(b"red text\n" + os.urandom(300_000)))
     broken = put("in/c.gz", gzip.compress(b"red text\n" + os.urandom(300_000))[:-50_000])
@@ -87,7 +87,7 @@ def test_a_folder_is_read_recursively_and_what_is_foreign_is_listed(look) -> Non
     }
 
 
-def test_files_globs_and_uris_name_a_file_once(look) -> None:  # type: ignore[no-untyped-def]
+def test_file_named_by_path_glob_and_uri_counts_once(look) -> None:  # type: ignore[no-untyped-def]
     first, second, odd = put("in/a.txt"), put("in/b.txt"), put("in/[x].txt")
     put("in/c.log", b"blue text\n")
     found = look("in/*.txt", "in/[x].txt", str(second), first.as_uri())
@@ -95,7 +95,7 @@ def test_files_globs_and_uris_name_a_file_once(look) -> None:  # type: ignore[no
     assert found.skipped == []
 
 
-def test_a_named_source_leaves_out_the_others(look) -> None:  # type: ignore[no-untyped-def]
+def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.txt")
     blue = put("in/b.txt", b"blue text\n")
     found = look("in", source="blue")
@@ -103,7 +103,7 @@ def test_a_named_source_leaves_out_the_others(look) -> None:  # type: ignore[no-
     assert [why for _, why in found.skipped] == ["not recognised as blue"]
 
 
-def test_one_encoding_a_folder_but_any_when_named(look) -> None:  # type: ignore[no-untyped-def]
+def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.txt")
     put("in/a.bin", b"red binary\n")
     with pytest.raises(
@@ -114,7 +114,7 @@ def test_one_encoding_a_folder_but_any_when_named(look) -> None:  # type: ignore
     assert len(look("in/a.txt", "in/a.bin").files) == 2
 
 
-def test_a_folder_of_one_encoding_is_suggested(look) -> None:  # type: ignore[no-untyped-def]
+def test_refusal_of_mixed_encodings_suggests_a_folder_of_one(look) -> None:  # type: ignore[no-untyped-def]
     for peer in "abc":
         put(f"in/plain/{peer}.txt")
         put(f"in/packed/deep/{peer}.bin", b"red binary\n")
@@ -129,7 +129,7 @@ def test_a_folder_of_one_encoding_is_suggested(look) -> None:  # type: ignore[no
     assert told.value.hint.endswith(f"{EXAMPLE} in/packed/deep/a.bin")
 
 
-def test_tables_of_more_and_of_fewer_columns_are_of_one_kind(look) -> None:  # type: ignore[no-untyped-def]
+def test_csv_files_of_differing_columns_are_of_one_encoding(look) -> None:  # type: ignore[no-untyped-def]
     put("in/a.csv", b"red csv(src,dst)\n")
     put("in/b.csv", b"red csv(src,dst,layer)\n")
     assert len(look("in").files) == 2
@@ -148,7 +148,7 @@ def test_tables_of_more_and_of_fewer_columns_are_of_one_kind(look) -> None:  # t
         (SourceOptions(reporters_only=True), ["deliveries", "edges"]),
     ],
 )
-def test_an_option_that_means_nothing_is_refused(
+def test_option_without_meaning_for_the_source_is_refused(
     options: SourceOptions, refused_by: list[str]
 ) -> None:
     refused = []
@@ -160,7 +160,7 @@ def test_an_option_that_means_nothing_is_refused(
     assert refused == refused_by
 
 
-def test_the_option_is_named_as_it_is_given() -> None:
+def test_refused_option_is_named_as_on_the_command_line() -> None:
     with pytest.raises(UseError, match="--gap-tolerance means nothing for source 'edges'"):
         check_options(Edges(), SourceOptions(gap_tolerance=2))
 
@@ -178,7 +178,7 @@ def test_the_option_is_named_as_it_is_given() -> None:
         ("in", b"both text\n", "auto", "several sources recognise the input: blue, as .*/x; red"),
     ],
 )
-def test_what_cannot_be_taken(  # type: ignore[no-untyped-def]
+def test_input_without_a_matching_source_is_refused_with_hint(  # type: ignore[no-untyped-def]
     look, path: str, content: bytes | None, source: str, message: str
 ) -> None:
     Path("in").mkdir()
@@ -190,7 +190,7 @@ def test_what_cannot_be_taken(  # type: ignore[no-untyped-def]
     assert told.value.exit_code == 2
 
 
-def test_an_unreadable_file_is_named(look) -> None:  # type: ignore[no-untyped-def]
+def test_unreadable_file_is_skipped_with_the_reason(look) -> None:  # type: ignore[no-untyped-def]
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
     put("in/a.txt")
@@ -200,7 +200,7 @@ def test_an_unreadable_file_is_named(look) -> None:  # type: ignore[no-untyped-d
     ]
 
 
-def test_an_unknown_source_is_refused(look) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
         look(".", source="rde")
 
@@ -215,7 +215,7 @@ def test_an_unknown_source_is_refused(look) -> None:  # type: ignore[no-untyped-
         (None, b"# about this folder\n"),
     ],
 )
-def test_no_two_sources_recognise_one_file(name: str | None, head: bytes) -> None:
+def test_sources_never_recognise_the_same_file(name: str | None, head: bytes) -> None:
     assert [source.name for source in ALL if source.recognises("x", head)] == [name][: bool(name)]
 
 
@@ -229,17 +229,17 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_what_lies_in_a_store_goes_by_its_uri_without_secrets() -> None:
+def test_store_uri_is_kept_without_secrets() -> None:
     found = expand("s3://name:secret@bucket/some%20reports?region=here")
     assert found == {"s3://bucket/some%20reports/a.csv?region=here": 5}
 
 
-def test_a_local_uri_is_a_path(tmp_path: Path) -> None:
+def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
     (tmp_path / "a b.csv").write_text("red 1")
     assert expand((tmp_path / "a b.csv").as_uri()) == {str(tmp_path / "a b.csv"): 5}
 
 
 @pytest.mark.parametrize("uri", ["gopher://host/reports", "hdfs://no host/reports"])
-def test_a_uri_that_no_file_system_knows_is_refused(uri: str) -> None:
+def test_uri_of_an_unknown_file_system_is_refused(uri: str) -> None:
     with pytest.raises(InputError, match=f"no such path: {uri}"):
         expand(uri)

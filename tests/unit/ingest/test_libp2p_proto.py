@@ -103,7 +103,7 @@ def event(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("number", PAYLOADS)
-def test_every_type_is_read(number: int) -> None:
+def test_events_of_every_type_are_parsed(number: int) -> None:
     _, name, _, told = PAYLOADS[number]
     found = parse_event(event(number))
     assert (found.type, found.peerID) == (number, b"me")
@@ -113,7 +113,7 @@ def test_every_type_is_read(number: int) -> None:
     assert unknown_fields(found, len(event(number))) == []
 
 
-def test_what_an_rpc_carries() -> None:
+def test_rpc_messages_subscriptions_and_control_are_parsed() -> None:
     meta = parse_event(event(7)).sendRPC.meta
     assert [m.messageID for m in meta.messages] == [b"m", b"m"]
     assert [s.subscribe for s in meta.subscription] == [False]
@@ -128,20 +128,20 @@ def test_unknown_fields_are_named() -> None:
     assert unknown_fields(parse_event(record), len(record)) == ["Join.9", "TraceEvent.99"]
 
 
-def test_garbage_is_no_event() -> None:
+def test_garbage_is_a_decode_error() -> None:
     with pytest.raises(DecodeError):
         parse_event(b"\xff\xff\xff")
 
 
 @given(st.lists(st.binary(max_size=300)), st.integers(1, 50))
-def test_records_come_whole_from_parts_of_any_size(found: list[bytes], size: int) -> None:
+def test_records_are_read_whole_from_parts_of_any_size(found: list[bytes], size: int) -> None:
     stream = delimited(*found)
     parts = [stream[i : i + size] for i in range(0, len(stream), size)]
     assert list(records(parts)) == found
 
 
 @pytest.mark.parametrize("cut", range(1, len(delimited(event(9), event(9)))))
-def test_a_stream_cut_anywhere_gives_what_is_whole(cut: int) -> None:
+def test_stream_cut_anywhere_gives_its_whole_records(cut: int) -> None:
     size = len(delimited(event(9)))
     stream = records([delimited(event(9), event(9))[:cut]])
     assert [next(stream) for _ in range(cut // size)] == [event(9)] * (cut // size)
@@ -153,7 +153,7 @@ def test_a_stream_cut_anywhere_gives_what_is_whole(cut: int) -> None:
 
 
 @pytest.mark.parametrize("length", [b"\xff\xff\xff\xff\xff\x01", b"\xff\xff\xff\xff\x7f"])
-def test_an_impossible_length_ends_the_stream(length: bytes) -> None:
+def test_impossible_record_length_breaks_the_stream(length: bytes) -> None:
     stream = records([delimited(event(9)) + length + delimited(event(9))])
     assert next(stream) == event(9)
     with pytest.raises(StreamBroken, match="impossible length"):
@@ -190,11 +190,11 @@ def head(path: Path) -> bytes:
         "# über alles\n".encode(),
     ],
 )
-def test_other_content_is_not(text: bytes) -> None:
+def test_other_content_is_not_recognised_as_libp2p(text: bytes) -> None:
     assert Libp2p().recognises("trace.json", text) is None
 
 
-def test_garbage_at_the_front_does_not_hide_a_trace() -> None:
+def test_trace_behind_leading_garbage_is_recognised() -> None:
     line = json.dumps({"type": 9, "peerID": "bWU=", "timestamp": 1, "join": {"topic": "t"}})
     assert Libp2p().recognises("any", b"garbage\n" + line.encode()) == "json"
     assert Libp2p().recognises("any", delimited(b"\xff\xff", event(9))) == "protobuf"

@@ -58,20 +58,20 @@ GROWN = replace(
 
 
 @pytest.mark.parametrize("manifest", [FULL, SMALL, GROWN])
-def test_what_is_written_is_read_back(manifest: Manifest, tmp_path: Path) -> None:
+def test_manifest_survives_write_and_read(manifest: Manifest, tmp_path: Path) -> None:
     write_manifest(tmp_path, manifest)
     assert read_manifest(tmp_path) == manifest
     assert os.listdir(tmp_path) == [FILE]
 
 
-def test_people_can_read_it(tmp_path: Path) -> None:
+def test_manifest_file_is_json_with_unescaped_text(tmp_path: Path) -> None:
     write_manifest(tmp_path, FULL)
     text = (tmp_path / FILE).read_text(encoding="utf-8")
     assert "/a/ä.json" in text
     assert json.loads(text)["format"] == FORMAT
 
 
-def test_a_writer_that_dies_leaves_the_old_one_whole(
+def test_failed_write_leaves_the_old_manifest_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_manifest(tmp_path, SMALL)
@@ -89,7 +89,7 @@ def test_a_writer_that_dies_leaves_the_old_one_whole(
     assert os.listdir(tmp_path) == [FILE]
 
 
-def test_every_truncation_is_refused(tmp_path: Path) -> None:
+def test_truncated_manifest_is_refused_at_every_length(tmp_path: Path) -> None:
     write_manifest(tmp_path, FULL)
     whole = (tmp_path / FILE).read_bytes().rstrip()
     for length in range(len(whole)):
@@ -123,20 +123,20 @@ def _without(key: str) -> dict[str, Any]:
         json.dumps({**_without("clock"), "clock": {"ticks": 1}}),
     ],
 )
-def test_what_is_no_manifest_is_refused_with_its_path(content: str, tmp_path: Path) -> None:
+def test_invalid_manifest_is_refused_with_its_path(content: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(content, encoding="utf-8")
     with pytest.raises(StoreBroken) as caught:
         read_manifest(tmp_path)
     assert caught.value.path == str(tmp_path / FILE)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_undecodable_manifest_is_refused(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StoreBroken):
         read_manifest(tmp_path)
 
 
-def test_facts_need_the_clock() -> None:
+def test_facts_of_a_manifest_without_clock_are_refused() -> None:
     assert FULL.facts.clock == FULL.clock
     assert FULL.facts.layers == ("mesh", "overlay")
     assert FULL.facts.unknown == ("bytes",)
@@ -144,7 +144,7 @@ def test_facts_need_the_clock() -> None:
         _ = SMALL.facts
 
 
-def test_a_stage_adds_its_tables_and_changes_nothing_else() -> None:
+def test_stage_adds_its_tables_and_changes_nothing_else() -> None:
     entry = TableEntry("peers/1", 3)
     after = FULL.with_stage("index", {"peers": entry}, state="ingesting")
     assert after.stages == ("parse", "describe", "index")
@@ -153,7 +153,7 @@ def test_a_stage_adds_its_tables_and_changes_nothing_else() -> None:
     assert "peers" not in FULL.tables
 
 
-def test_other_directories_are_other_tables() -> None:
+def test_table_digest_follows_directories_but_not_staged_ones() -> None:
     again = replace(FULL, tables={"links": TableEntry("links/4567", 5)})
     staged = replace(FULL, tables={**FULL.tables, "staged/a": TableEntry("staged/a/1", 5)})
     assert FULL.facts.tables != again.facts.tables
@@ -161,7 +161,7 @@ def test_other_directories_are_other_tables() -> None:
     assert FULL.facts.known == staged.facts.known == ("links",)
 
 
-def test_a_table_is_all_that_ingests_wrote() -> None:
+def test_table_entry_lists_the_parts_of_all_ingests() -> None:
     (entry,) = GROWN.tables.values()
     assert [(part.directory, part.rows) for part in entry.parts] == [
         ("links/0", 1),
@@ -172,14 +172,14 @@ def test_a_table_is_all_that_ingests_wrote() -> None:
     assert TableEntry("links/0123", 5).parts == (Part("links/0123", 5),)
 
 
-def test_of_two_cuts_the_lower_one_counts() -> None:
+def test_part_keeps_the_lower_of_two_cuts() -> None:
     four, six = Cut("vt", 4), Cut("vt", 6)
     assert Part("a", 1).up_to(None) is None
     assert Part("a", 1).up_to(four) == Part("a", 1, four).up_to(None) == four
     assert Part("a", 1, six).up_to(four) == Part("a", 1, four).up_to(six) == four
 
 
-def test_a_manifest_of_before_there_were_parts_is_read(tmp_path: Path) -> None:
+def test_older_manifest_without_parts_is_read(tmp_path: Path) -> None:
     raw = _without("tables") | {"tables": {"links": {"directory": "links/0", "rows": 5}}}
     (tmp_path / FILE).write_text(json.dumps(raw), encoding="utf-8")
     assert read_manifest(tmp_path).tables == {"links": TableEntry("links/0", 5)}

@@ -203,7 +203,7 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("window", [(None, None), (1, 4)])
 @pytest.mark.parametrize("seed", range(5))
-def test_every_figure_is_that_of_the_rows(
+def test_metric_values_equal_plain_loops_over_the_rows(
     tmp_path: Path, seed: int, window: tuple[int | None, int | None]
 ) -> None:
     print(f"seed {seed}")
@@ -218,7 +218,7 @@ def test_every_figure_is_that_of_the_rows(
         assert value == (truth[name] if truth[name] is None else pytest.approx(truth[name])), name
 
 
-def test_a_series_has_every_interval_of_the_window(tmp_path: Path) -> None:
+def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
     made = Made("a", 3)
     question = Question(("diameter", "degree", "hops_mean"), window=(1, 4), per_interval=True)
     (found,) = measured([made.store(tmp_path)], question).runs
@@ -234,7 +234,7 @@ def test_a_series_has_every_interval_of_the_window(tmp_path: Path) -> None:
     assert found.values == {}
 
 
-def test_what_a_run_does_not_know_is_unknown_and_said(tmp_path: Path) -> None:
+def test_metric_unknown_to_one_run_is_null_and_noted(tmp_path: Path) -> None:
     blind = ("metrics/messages", "publications", "receptions", "presence", "links")
     runs = [Made("a", 1).store(tmp_path), Made("b", 2, without=blind).store(tmp_path)]
     names = ("hit_ratio", "hops_mean", "messages/hops_mean", "distinct_links", "diameter")
@@ -245,7 +245,7 @@ def test_what_a_run_does_not_know_is_unknown_and_said(tmp_path: Path) -> None:
     assert f"unknown in b, which is left out there: {', '.join(names[:-1])}" in answer.notes
 
 
-def test_what_nobody_knows_is_left_out_unless_it_was_asked_for(tmp_path: Path) -> None:
+def test_metric_unknown_to_every_run_is_omitted_unless_named(tmp_path: Path) -> None:
     run = Made("a", 1, without=("metrics/messages", "receptions")).store(tmp_path)
     usual = measured([run])
     assert "diameter" in {of.name for of in usual.metrics}
@@ -255,7 +255,7 @@ def test_what_nobody_knows_is_left_out_unless_it_was_asked_for(tmp_path: Path) -
     assert asked.name == "hit_ratio"
 
 
-def test_runs_of_other_lengths_are_compared_where_all_are(tmp_path: Path) -> None:
+def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Path) -> None:
     short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
     answer = measured([Made("a", 1).store(tmp_path), short.store(tmp_path)])
     assert (answer.first, answer.last) == (2, 4)
@@ -266,13 +266,13 @@ def test_runs_of_other_lengths_are_compared_where_all_are(tmp_path: Path) -> Non
     assert alone.runs[0].values == answer.runs[0].values
 
 
-def test_runs_without_a_common_interval_cannot_be_compared(tmp_path: Path) -> None:
+def test_runs_without_a_common_interval_are_refused(tmp_path: Path) -> None:
     late = Made("b", 2, clock=Clock(1, None, 7, 9))
     with pytest.raises(UseError, match="no interval in common"):
         measured([Made("a", 1).store(tmp_path), late.store(tmp_path)])
 
 
-def test_intervals_of_other_lengths_have_no_time_in_common(tmp_path: Path) -> None:
+def test_common_clock_of_different_interval_lengths_refuses_times(tmp_path: Path) -> None:
     slow = Made("b", 2, clock=Clock(1, 10_000_000, 0, INTERVALS - 1)).store(tmp_path)
     runs = [Made("a", 1).store(tmp_path), slow]
     clock = common_clock(runs)
@@ -283,14 +283,14 @@ def test_intervals_of_other_lengths_have_no_time_in_common(tmp_path: Path) -> No
     assert note.startswith("an interval is not equally long in all runs (a: 1 s; b: 10 s)")
 
 
-def test_the_same_interval_may_have_other_ticks(tmp_path: Path) -> None:
+def test_common_clock_of_different_ticks_parses_times(tmp_path: Path) -> None:
     """A trace of events and a simulation, both in intervals of a second."""
     events = Made("b", 2, clock=Clock(1_000_000, 1, 0, 3)).store(tmp_path)
     clock = common_clock([Made("a", 1).store(tmp_path), events])
     assert clock.interval_of(clock.parse_at("2.5s")) == 2
 
 
-def test_layers_and_refusals_that_differ_are_said(tmp_path: Path) -> None:
+def test_notes_name_different_layers_and_rejections(tmp_path: Path) -> None:
     runs = [Made("a", 1, layers=["rings"]).store(tmp_path), Made("b", 2).store(tmp_path)]
     notes = measured(runs, Question(("hit_ratio",))).notes
     assert "the metrics count links of different layers (a: rings; b: all)" in notes
@@ -303,12 +303,12 @@ def test_layers_and_refusals_that_differ_are_said(tmp_path: Path) -> None:
     assert not any("refused" in note for note in measured(runs, Question(("diameter",))).notes)
 
 
-def test_a_metric_is_compared_once(tmp_path: Path) -> None:
+def test_metric_named_twice_is_compared_once(tmp_path: Path) -> None:
     asked = Question(("diameter", "overlay/diameter"))
     assert len(measured([Made("a", 1).store(tmp_path)], asked).metrics) == 1
 
 
-def test_what_there_is_not_is_named_with_what_is_like_it(tmp_path: Path) -> None:
+def test_unknown_metric_or_parameter_is_refused_with_nearest_name(tmp_path: Path) -> None:
     run = Made("a", 1, parameters={"fanout": 2}).store(tmp_path)
     with pytest.raises(UnknownName, match="did you mean diameter"):
         measured([run], Question(("diametr",)))
@@ -317,7 +317,7 @@ def test_what_there_is_not_is_named_with_what_is_like_it(tmp_path: Path) -> None
     assert measured([run], Question(by=("fanout",))).runs[0].group == "fanout=2"
 
 
-def test_runs_tell_the_setting_they_are_compared_at(tmp_path: Path) -> None:
+def test_run_tells_the_setting_it_is_compared_at(tmp_path: Path) -> None:
     runs = [
         Made(f"a{fanout}", fanout, parameters={"fanout": fanout}).store(tmp_path)
         for fanout in (2, 3)

@@ -8,7 +8,7 @@ from ingest.pooled import Pooled, pooled, reporting
 from ingest.store import open_run
 
 
-def test_figures_of_a_run_known_by_heart(workspace: Path) -> None:
+def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
     """Of two messages to two subscribers the first reached both, the second nobody."""
     assert pooled(open_run(workspace, "monday")) == Pooled(
         messages=2,
@@ -22,9 +22,9 @@ def test_figures_of_a_run_known_by_heart(workspace: Path) -> None:
     )
 
 
-def test_nothing_is_said_where_nothing_is_known(workspace: Path) -> None:
+def test_pooled_figures_are_none_without_message_metrics(workspace: Path) -> None:
     assert pooled(open_run(workspace, "half", complete=False)) is None
 
 
-def test_peers_that_only_others_name_do_not_report(workspace: Path) -> None:
+def test_reporting_peers_exclude_those_that_only_others_name(workspace: Path) -> None:
     assert reporting(open_run(workspace, "monday")) == 3

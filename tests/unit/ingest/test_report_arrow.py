@@ -51,7 +51,7 @@ def random_row(rng: random.Random) -> Row:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_rows_are_judged_as_one_by_one(plain: bool) -> None:
+def test_arrow_rows_are_judged_like_single_reports(plain: bool) -> None:
     print("seed", SEED)
     rng = random.Random(SEED)
     rows = [random_row(rng) for _ in range(600)]
@@ -70,7 +70,7 @@ def test_rows_are_judged_as_one_by_one(plain: bool) -> None:
     assert found.field("topics").to_pylist() == [row["topics"] for row in rows]
 
 
-def test_what_arrow_has_several_types_for() -> None:
+def test_arrow_types_are_shaped_to_the_report_types() -> None:
     lists = [["a", "b"], None, []]
     wanted = pa.array(lists, pa.list_(pa.string()))
     names = pa.list_(pa.dictionary(pa.int8(), pa.string()))
@@ -85,7 +85,7 @@ def test_what_arrow_has_several_types_for() -> None:
     assert shaped(pa.nulls(2), REPORT).type == STRUCTURED
 
 
-def test_numbers_and_names_that_cannot_be() -> None:
+def test_unfit_arrow_values_are_refused() -> None:
     either = KeyOr(Object({"peer": Key()}, required=("peer",)))
     with pytest.raises(UnfitType):
         shaped(pa.array([1.5]), either)
@@ -96,7 +96,7 @@ def test_numbers_and_names_that_cannot_be() -> None:
         shaped(broken, Key())
 
 
-def test_columns_are_told_by_name() -> None:
+def test_unfit_and_unknown_columns_are_named() -> None:
     copy = pa.struct([("message", pa.string()), ("size", pa.int64())])
     schema = pa.schema(
         [

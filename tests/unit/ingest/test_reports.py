@@ -135,14 +135,14 @@ records = reports | headers | st.builds(RunEnd, st.integers(0, LAST_INTERVAL), m
 
 
 @given(records)
-def test_a_record_survives_json(record: Report | RunHeader | RunEnd) -> None:
+def test_record_survives_json(record: Report | RunHeader | RunEnd) -> None:
     value, wrong = parse(json.dumps(record.to_json()))
     assert wrong == []
     assert unknown_fields(value) == []
     assert from_json(value) == record
 
 
-def test_the_contracts_example() -> None:
+def test_contract_example_is_read_and_written_back() -> None:
     report = from_json(FULL)
     assert isinstance(report, Report)
     assert report.neighbors == (Neighbor("3"), Neighbor("99", "rings", "7"))
@@ -155,7 +155,7 @@ def test_the_contracts_example() -> None:
     assert report.to_json() == FULL
 
 
-def test_absent_is_unknown_and_empty_is_none() -> None:
+def test_absent_field_stays_unknown_and_empty_field_stays_empty() -> None:
     least = {"format": "vizpub.report/1", "peer": "17", "interval": 0}
     report = Report(peer="17", interval=0)
     assert report.to_json() == least
@@ -219,7 +219,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("path", "value", "reason"), WRONG)
-def test_what_is_refused(path: str, value: object, reason: str) -> None:
+def test_invalid_report_field_is_refused_with_the_reason(
+    path: str, value: object, reason: str
+) -> None:
     record = changed(path, value)
     assert problems(record) == [reason]
     assert not PLAIN.fullmatch(json.dumps(record)) or value is ...
@@ -227,7 +229,7 @@ def test_what_is_refused(path: str, value: object, reason: str) -> None:
         from_json(record)
 
 
-def test_the_last_interval_has_one_after_it() -> None:
+def test_last_interval_is_accepted_and_the_next_one_refused() -> None:
     last = 2**31 - 2
     assert problems({"format": "vizpub.report/1", "peer": "a", "interval": last}) == []
     assert problems({"format": "vizpub.end/1", "last_interval": last}) == []
@@ -246,7 +248,9 @@ def test_the_last_interval_has_one_after_it() -> None:
         ("seed", "1", "'seed' is not an integer"),
     ],
 )
-def test_what_is_refused_in_a_run_header(path: str, value: object, reason: str) -> None:
+def test_invalid_run_header_field_is_told_as_a_problem(
+    path: str, value: object, reason: str
+) -> None:
     assert problems({"format": "vizpub.run/1", path: value}) == [reason]
 
 
@@ -263,11 +267,11 @@ def test_what_is_refused_in_a_run_header(path: str, value: object, reason: str) 
         (b'{"peer": "\xff"}', "not UTF-8"),
     ],
 )
-def test_what_is_no_record(line: str | bytes, reason: str) -> None:
+def test_line_without_a_json_object_has_a_problem(line: str | bytes, reason: str) -> None:
     assert parse(line)[1] == [reason]
 
 
-def test_a_problem_of_many_entries_is_said_once() -> None:
+def test_problem_of_many_entries_is_told_once() -> None:
     assert problems(changed("topics", [1, 2, 3])) == ["'topics[]' is not a string"]
 
 
@@ -280,13 +284,13 @@ def test_unknown_fields_are_named_by_their_path() -> None:
 
 
 @given(reports)
-def test_plain_passes_what_has_no_escapes(report: Report) -> None:
+def test_plain_pattern_matches_reports_without_escapes(report: Report) -> None:
     text = json.dumps(report.to_json(), ensure_ascii=False)
     large = [n for n in map(int, re.findall(r": (\d{9,})", text)) if n >= 10**9]
     assert PLAIN.fullmatch(text) or "\\" in text or large
 
 
-def test_plain_stays_flat_on_a_long_report() -> None:
+def test_plain_pattern_matches_a_very_long_report() -> None:
     record = {**FULL, "received": FULL["received"] * 20_000, "topics": ["t"] * 20_000}
     assert PLAIN.fullmatch(json.dumps(record) + " \r")
 
@@ -315,7 +319,7 @@ mutations = st.sampled_from(
 
 
 @given(reports, st.data())
-def test_plain_never_passes_what_has_problems(report: Report, data: st.DataObject) -> None:
+def test_plain_pattern_matches_no_report_with_problems(report: Report, data: st.DataObject) -> None:
     """Any text that is plain, and has the three required fields, is a sound report."""
     text = json.dumps(report.to_json(), ensure_ascii=False)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -350,13 +354,13 @@ def test_written_reports_are_read_back(tmp_path: Path, name: str) -> None:
     assert reader.damage is None
 
 
-def test_the_same_records_make_the_same_bytes(tmp_path: Path) -> None:
+def test_report_file_of_the_same_records_is_identical(tmp_path: Path) -> None:
     first = write(tmp_path / "a.ndjson.gz", *range(500))
     assert write(tmp_path / "other.ndjson.gz", *range(500)) == first
     assert gzip.decompress(first) == write(tmp_path / "a.ndjson", *range(500))
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_report_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     with ReportWriter(path) as writer:
         writer.write(Report(peer="1", interval=0))
@@ -376,7 +380,7 @@ def _umask() -> int:
     return mask
 
 
-def test_the_writer_refuses_what_ingest_would(tmp_path: Path) -> None:
+def test_writer_refuses_an_invalid_report(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     with (
         pytest.raises(InputError, match="a Report cannot be written: 'interval' is negative"),
@@ -386,7 +390,7 @@ def test_the_writer_refuses_what_ingest_would(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_truncated_gzip_gives_its_readable_part(tmp_path: Path) -> None:
+def test_truncated_gzip_gives_its_readable_part(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson.gz"
     path.write_bytes(write(path, *range(2000))[:-3000])
     reader = ReportReader(path)
@@ -399,7 +403,7 @@ def test_a_truncated_gzip_gives_its_readable_part(tmp_path: Path) -> None:
     assert (last.record, last.problems) == (None, ("not JSON",))
 
 
-def test_bad_lines_have_their_numbers_and_blank_ones_count(tmp_path: Path) -> None:
+def test_line_number_of_a_bad_line_counts_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     good = json.dumps({"format": "vizpub.report/1", "peer": "1", "interval": 0})
     path.write_text(f"{good}\n\nnonsense\n  \n{good}\r\n")
@@ -407,7 +411,7 @@ def test_bad_lines_have_their_numbers_and_blank_ones_count(tmp_path: Path) -> No
     assert found == [(1, True, ()), (3, False, ("not JSON",)), (5, True, ())]
 
 
-def test_every_field_of_the_grammar_is_a_field_of_the_records() -> None:
+def test_record_fields_equal_the_grammar_fields() -> None:
     spelled = {"from_peer": "from"}
     for kind, grammar in [
         (Report, report_fields.REPORT),
@@ -418,7 +422,7 @@ def test_every_field_of_the_grammar_is_a_field_of_the_records() -> None:
         assert names == set(grammar.fields)
 
 
-def test_what_is_exported_is_there() -> None:
+def test_exported_names_exist_in_the_module() -> None:
     assert all(hasattr(ingest.reports, name) for name in ingest.reports.__all__)
 
 
@@ -429,7 +433,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_records_of_the_page_are_sound() -> None:
+def test_page_records_are_valid_and_name_every_field() -> None:
     report, header, end = (json.loads(block) for block in blocks("json"))
     assert report == FULL
     assert set(header) == set(report_fields.RUN.fields)
@@ -437,7 +441,7 @@ def test_the_records_of_the_page_are_sound() -> None:
     assert problems(header) == problems(end) == []
 
 
-def test_the_pages_example_writes_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_example_writes_valid_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (example,) = blocks("python")
     exec(example, {})

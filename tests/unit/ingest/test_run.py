@@ -15,7 +15,7 @@ def run(workspace: Path) -> Run:
     return Run.open(workspace, "monday")
 
 
-def test_a_run_knows_its_names_and_its_clock(run: Run) -> None:
+def test_run_knows_its_names_and_its_clock(run: Run) -> None:
     assert run.peers == ["alice", "bob", "carol", "dave"]
     assert run.topics == ["news", "sport/日本"]
     assert run.clock.intervals == 4
@@ -23,14 +23,14 @@ def test_a_run_knows_its_names_and_its_clock(run: Run) -> None:
     assert (run.peer_index("carol"), run.topic_index("news")) == (2, 0)
 
 
-def test_only_a_complete_run_opens(workspace: Path) -> None:
+def test_unknown_or_incomplete_run_is_refused(workspace: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean monday"):
         Run.open(workspace, "mondy")
     with pytest.raises(RunNotComplete, match="half"):
         Run.open(str(workspace), "half")
 
 
-def test_metrics_come_by_their_key_with_names_beside_it(run: Run) -> None:
+def test_metrics_are_sorted_by_key_with_names_beside_it(run: Run) -> None:
     topics = run.metrics("topics")
     assert topics.columns[:3] == ["interval", "topic", "topic_name"]
     assert topics["topic_name"].to_pylist() == ["news"] * 4
@@ -41,7 +41,7 @@ def test_metrics_come_by_their_key_with_names_beside_it(run: Run) -> None:
     assert len(keys) == 14
 
 
-def test_metrics_of_messages_say_when_what_and_whose(run: Run) -> None:
+def test_message_metrics_carry_interval_topic_and_publisher(run: Run) -> None:
     found = run.metrics("messages", ["hit_ratio"]).to_pylist()
     assert found[1] == {
         "message": 1,
@@ -67,13 +67,13 @@ def test_metrics_of_messages_say_when_what_and_whose(run: Run) -> None:
         ("messages", Where(topic="news"), [0, 2]),
     ],
 )
-def test_rows_are_chosen_by_interval_peer_and_topic(
+def test_metric_rows_are_chosen_by_interval_peer_and_topic(
     run: Run, name: str, where: Where, rows: list[int]
 ) -> None:
     assert run.metrics(name, where=where)["interval"].to_pylist() == rows
 
 
-def test_what_is_not_there_is_named_with_what_is(run: Run) -> None:
+def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
     with pytest.raises(UnknownName, match="did you mean metrics/overlay"):
         run.metrics("overly")
     with pytest.raises(UnknownName, match="did you mean diameter"):
@@ -86,7 +86,7 @@ def test_what_is_not_there_is_named_with_what_is(run: Run) -> None:
         run.table("nosuch")
 
 
-def test_tables_come_as_they_are_stored(run: Run) -> None:
+def test_tables_are_returned_as_stored(run: Run) -> None:
     assert run.table("links").num_rows == 5
     assert run.table("links", ["src", "dst"]).column_names == ["src", "dst"]
     assert run.table("traffic").num_rows == 0
@@ -96,7 +96,7 @@ def test_tables_come_as_they_are_stored(run: Run) -> None:
     assert named["previous_hop_name"].to_pylist() == ["alice", "carol", "dave", "alice"]
 
 
-def test_a_run_shows_what_it_is(run: Run) -> None:
+def test_run_repr_and_html_name_peers_intervals_and_damage(run: Run) -> None:
     assert repr(run) == "<run monday of toy: 4 peers, intervals 0 to 3 (1 s each)>"
     page = run._repr_html_()
     assert "<caption>run monday of toy: 4 peers, intervals 0 to 3 (1 s each)</caption>" in page
@@ -104,7 +104,7 @@ def test_a_run_shows_what_it_is(run: Run) -> None:
     assert "<tr><td>damaged</td><td>a.json: cut short</td></tr>" in page
 
 
-def test_metrics_say_whose_they_are(run: Run) -> None:
+def test_metrics_repr_names_run_table_and_columns(run: Run) -> None:
     assert repr(run.metrics("overlay", ["links"])) == (
         "<monday, metrics/overlay: 4 rows of interval, links>"
     )

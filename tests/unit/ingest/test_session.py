@@ -30,23 +30,23 @@ def told(error: Exception) -> str:
     return caught.value.cause
 
 
-def test_a_master_that_does_not_answer_is_told() -> None:
+def test_stopped_spark_context_is_told_as_a_silent_master() -> None:
     assert told(Py4JError(UNANSWERED)).startswith("its master does not answer")
 
 
-def test_the_last_cause_is_told() -> None:
+def test_last_java_cause_is_told() -> None:
     cause = "Caused by: java.io.IOException: first\nCaused by: java.io.IOException: second\n"
     assert told(Py4JError(OF_JAVA.format(cause=cause))) == "java.io.IOException: second"
 
 
-def test_without_a_cause_the_failure_itself_is_told() -> None:
+def test_java_failure_without_a_cause_is_told_itself() -> None:
     assert told(Py4JError(OF_JAVA.format(cause=""))).endswith("SparkException: Job aborted.")
 
 
-def test_what_python_raised_in_a_task_is_told() -> None:
+def test_python_error_of_a_task_is_the_told_cause() -> None:
     assert told(PySparkException("Traceback …\n  File x\nValueError: no")) == "ValueError: no"
 
 
-def test_a_full_disk_is_told() -> None:
+def test_full_disk_error_is_told_as_disk_full() -> None:
     with pytest.raises(DiskFull), failures_told(Path("there")):
         raise Py4JError(f"Caused by: java.io.IOException: {os.strerror(ENOSPC)}")

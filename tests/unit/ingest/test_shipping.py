@@ -20,12 +20,12 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack(tmp_path_factory.mktemp("packed"))
 
 
-def test_the_packages_are_those_of_the_wheel() -> None:
+def test_packages_equal_those_of_the_wheel() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert list(PACKAGES) == project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
-def test_all_that_is_read_at_run_time_is_in_it(packed: Path) -> None:
+def test_archive_contains_all_files_read_at_run_time(packed: Path) -> None:
     names = set(ZipFile(packed).namelist())
     for pattern in ("*.py", "*.cypher", "*.toml", "*.lock", "*.properties"):
         for package in PACKAGES:
@@ -33,29 +33,29 @@ def test_all_that_is_read_at_run_time_is_in_it(packed: Path) -> None:
                 assert str(path.relative_to(ROOT)) in names
 
 
-def test_its_name_is_the_digest_of_what_is_installed(packed: Path) -> None:
+def test_archive_name_is_the_digest_of_the_installed_packages(packed: Path) -> None:
     assert packed.name == f"vizpub-{digest()}.zip"
 
 
-def test_what_is_made_from_sources_is_not(packed: Path) -> None:
+def test_archive_contains_no_compiled_files(packed: Path) -> None:
     endings = {Path(name).suffix for name in ZipFile(packed).namelist()}
     assert not endings & {".pyc", ".nbi", ".nbc"}
 
 
-def test_the_same_files_give_the_same_bytes(packed: Path, tmp_path: Path) -> None:
+def test_archive_has_the_same_bytes_for_the_same_files(packed: Path, tmp_path: Path) -> None:
     again = pack(tmp_path)
     assert again.name == packed.name
     assert again.read_bytes() == packed.read_bytes()
 
 
-def test_the_name_tells_the_content(
+def test_archive_name_changes_with_the_content(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shipping, "PACKAGES", PACKAGES[:-1])
     assert pack(tmp_path).name != packed.name
 
 
-def test_it_is_imported_as_it_is(packed: Path, tmp_path: Path) -> None:
+def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> None:
     code = "import ingest.reports, model.tables; print(ingest.reports.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", code],

@@ -32,7 +32,9 @@ def fit_now() -> Mapping[str, str]:
 
 class TestWhatHasToFit:
     @pytest.mark.parametrize("name", ["VIZPUB_SPARK_MEMORY", "JAVA_HOME", "PYTHONHASHSEED", "TZ"])
-    def test_what_spark_looks_at(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def test_environment_variable_is_named_when_it_changes(
+        self, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
         monkeypatch.setenv(name, "one")
         before = fit_now()
         monkeypatch.setenv(name, "another")
@@ -40,21 +42,19 @@ class TestWhatHasToFit:
         monkeypatch.delenv(name)
         assert unlike(before, fit_now()) == [f"${name}"]
 
-    def test_what_belongs_to_a_terminal_does_not_matter(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_terminal_variables_are_ignored(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = fit_now()
         for name in ("PWD", "COLUMNS", "SHLVL", "VIZPUB_WORKSPACE"):
             monkeypatch.setenv(name, "another")
         assert unlike(before, fit_now()) == []
 
-    def test_values_are_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_variable_values_are_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
         told = fit_now()
         assert "$AWS_SECRET_ACCESS_KEY" in told
         assert "wJalrXUtnFEMI" not in str(told)
 
-    def test_another_java_on_the_path(
+    def test_java_on_the_path_is_named_when_it_changes(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         before = fit_now()
@@ -65,7 +65,7 @@ class TestWhatHasToFit:
         assert shutil.which("java") == str(java)
         assert unlike(before, fit_now()) == ["Java"]
 
-    def test_what_new_files_may_be_read_by(self) -> None:
+    def test_umask_is_named_when_it_changes(self) -> None:
         before = fit_now()
         mask = os.umask(0o077)
         try:
@@ -81,12 +81,12 @@ class TestASessionThatHangs:
         monkeypatch.setattr(doorway, "ANSWER_S", 0.2)
         monkeypatch.setattr(staying, "_STOP_S", 0.2)
 
-    def test_it_is_not_used(self, scratch: Path) -> None:
+    def test_lease_of_a_hanging_session_is_refused(self, scratch: Path) -> None:
         with listener(folder_of(scratch)), pytest.raises(NotUsed, match="it does not answer"):
             lease(scratch)
 
     @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="the kernel does not tell")
-    def test_it_is_named_and_ended(self, scratch: Path) -> None:
+    def test_hanging_session_is_named_by_its_process_and_ended(self, scratch: Path) -> None:
         with listener(folder_of(scratch)) as child:
             assert (status(scratch).state, status(scratch).pid) == ("not answering", child.pid)
             assert stop(scratch).pid == child.pid
@@ -94,7 +94,7 @@ class TestASessionThatHangs:
         assert status(scratch).state == "absent"
 
 
-def test_a_session_that_is_gone_is_none_and_nothing_is_ended_for_it(scratch: Path) -> None:
+def test_dead_session_is_absent_and_stop_ends_no_process(scratch: Path) -> None:
     with listener(folder_of(scratch)) as child:
         child.kill()
         child.wait()
@@ -105,7 +105,7 @@ def test_a_session_that_is_gone_is_none_and_nothing_is_ended_for_it(scratch: Pat
     assert {process.pid for process in psutil.Process().children()} == bystanders
 
 
-def test_a_workspace_without_one_stays_as_it_is(tmp_path: Path) -> None:
+def test_workspace_without_session_stays_unchanged(tmp_path: Path) -> None:
     scratch = tmp_path / "workspace" / ".spark"
     assert status(scratch).state == "absent"
     assert lease(scratch) is None
@@ -113,14 +113,14 @@ def test_a_workspace_without_one_stays_as_it_is(tmp_path: Path) -> None:
     assert not scratch.exists()
 
 
-def test_one_that_is_ending_is_not_used(scratch: Path) -> None:
+def test_lease_of_an_ending_session_is_refused(scratch: Path) -> None:
     thread = answering(folder_of(scratch), lambda end: None)
     with pytest.raises(NotUsed, match="it is ending"):
         lease(scratch)
     thread.join()
 
 
-def test_why_it_is_refused_is_told(scratch: Path) -> None:
+def test_refused_lease_tells_the_reason(scratch: Path) -> None:
     def refuse(end: socket.socket) -> None:
         doorway.receive(end)
         doorway.send(end, {"refused": "process 4711 uses it"})
@@ -132,7 +132,7 @@ def test_why_it_is_refused_is_told(scratch: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["SPARK_MASTER", "SPARK_HOME", "SPARK_CONF_DIR"])
-def test_none_is_started_for_a_spark_elsewhere(
+def test_start_is_refused_when_spark_is_configured_elsewhere(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "somewhere")
@@ -140,7 +140,7 @@ def test_none_is_started_for_a_spark_elsewhere(
         start(scratch)
 
 
-def test_none_is_started_where_others_can_enter(scratch: Path) -> None:
+def test_session_folder_open_to_other_users_is_refused(scratch: Path) -> None:
     folder_of(scratch).chmod(0o777)
     for act in (start, stop, status, lease):
         with pytest.raises(UseError, match="open to other users"):

@@ -84,7 +84,7 @@ def run(tmp_path: Path, rows: pa.Table) -> StoredRun:
 
 
 class TestReading:
-    def test_a_table_comes_back_sorted_by_its_key(self, run: StoredRun, rows: pa.Table) -> None:
+    def test_table_is_read_sorted_by_its_key(self, run: StoredRun, rows: pa.Table) -> None:
         found = run.read("links")
         assert found.schema == LINKS.arrow
         order = [(key, "ascending") for key in LINKS.key]
@@ -97,11 +97,11 @@ class TestReading:
         mesh = rows.filter(pc.equal(rows["layer"], "mesh"))
         assert sorted(found["vf"].to_pylist()) == sorted(mesh["vf"].to_pylist())
 
-    def test_rows_are_counted_without_reading(self, run: StoredRun) -> None:
+    def test_row_count_equals_the_written_rows(self, run: StoredRun) -> None:
         assert run.rows("links") == 100
         assert run.has("links")
 
-    def test_a_table_that_was_not_written_is_empty(self, run: StoredRun) -> None:
+    def test_unwritten_table_is_empty(self, run: StoredRun) -> None:
         assert not run.has("roles")
         assert run.rows("roles") == 0
         assert run.read("roles").num_rows == 0
@@ -109,7 +109,7 @@ class TestReading:
         assert list(run.scan("roles")) == []
         assert list(run.row_groups("roles")) == []
 
-    def test_a_scan_gives_every_row_once(self, run: StoredRun, rows: pa.Table) -> None:
+    def test_scan_gives_every_row_once(self, run: StoredRun, rows: pa.Table) -> None:
         found = pa.Table.from_batches(run.scan("links"), LINKS.arrow)
         assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows.to_pylist()))
 
@@ -124,7 +124,7 @@ class TestReading:
         ]
         assert sum(len(batch) for _, batch in first) == 100
 
-    def test_row_groups_keep_their_labels_where_the_run_is_moved(
+    def test_row_groups_keep_their_labels_in_a_moved_run(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
         before = [label for label, _ in run.row_groups("links")]
@@ -132,7 +132,7 @@ class TestReading:
         moved = replace(run, directory=tmp_path / "elsewhere")
         assert [label for label, _ in moved.row_groups("links")] == before
 
-    def test_a_column_that_came_later_is_unknown_in_older_files(self, run: StoredRun) -> None:
+    def test_later_column_is_null_in_older_files(self, run: StoredRun) -> None:
         for path in run.files("links"):
             pq.write_table(pq.read_table(path).drop_columns("topic"), path)
         # Older than the list of files, too.
@@ -143,11 +143,11 @@ class TestReading:
         assert batch["topic"].null_count == len(batch) > 0
         assert run.read("links")["topic"].null_count == 100
 
-    def test_no_such_table(self, run: StoredRun) -> None:
+    def test_unknown_table_is_refused_with_the_nearest_name(self, run: StoredRun) -> None:
         with pytest.raises(UnknownName, match="did you mean links"):
             run.read("link")
 
-    def test_a_table_whose_files_are_gone_is_not_an_empty_one(self, run: StoredRun) -> None:
+    def test_table_with_lost_files_is_an_error(self, run: StoredRun) -> None:
         directory = run.directory / run.manifest.tables["links"].directory
         for path in directory.iterdir():
             path.unlink()
@@ -155,7 +155,7 @@ class TestReading:
         with pytest.raises(StoreBroken, match="links"):
             run.read("links")
 
-    def test_a_file_that_is_gone_or_torn_is_named(self, run: StoredRun) -> None:
+    def test_lost_or_truncated_file_is_named_in_the_error(self, run: StoredRun) -> None:
         first, second, *_ = run.files("links")
         second.write_bytes(second.read_bytes()[:-1])
         with pytest.raises(StoreBroken, match=f"{second.name}.*run.json says"):
@@ -166,35 +166,37 @@ class TestReading:
         assert first.exists()
 
     @pytest.mark.parametrize("way", ["read", "row_groups"])
-    def test_a_file_that_is_no_parquet_is_named(self, run: StoredRun, way: str) -> None:
+    def test_invalid_parquet_file_is_named_in_the_error(self, run: StoredRun, way: str) -> None:
         run.files("links")[1].write_bytes(b"PAR1 torn")
         with pytest.raises(StoreBroken, match="part-00001"):
             list(getattr(run, way)("links"))
 
 
 class TestOpening:
-    def test_an_unknown_run_suggests_the_nearest(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_unknown_run_is_refused_with_the_nearest_name(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
         with pytest.raises(UnknownName, match="did you mean monday"):
             open_run(tmp_path, "mondy")
 
-    def test_in_an_empty_workspace(self, tmp_path: Path) -> None:
+    def test_empty_workspace_has_no_runs(self, tmp_path: Path) -> None:
         assert runs(tmp_path) == []
         assert run_names(tmp_path / "nowhere") == []
         with pytest.raises(UnknownName, match="no run 'monday'"):
             open_run(tmp_path, "monday")
 
-    def test_a_name_that_leaves_the_workspace_is_refused(self, tmp_path: Path) -> None:
+    def test_run_name_that_leaves_the_workspace_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UseError, match="cannot name a run"):
             open_run(tmp_path, "../monday")
 
-    def test_a_run_under_way_is_not_read_unasked(self, tmp_path: Path) -> None:
+    def test_incomplete_run_is_refused_unless_asked_for(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
         with pytest.raises(RunNotComplete, match="ingesting"):
             open_run(tmp_path, "monday")
         assert open_run(tmp_path, "monday", complete=False).name == "monday"
 
-    def test_a_broken_manifest_is_named(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_broken_manifest_is_named_in_the_error(self, run: StoredRun, tmp_path: Path) -> None:
         (run.directory / FILE).write_text("{")
         with pytest.raises(StoreBroken, match=FILE):
             open_run(tmp_path, "monday")
@@ -209,7 +211,7 @@ class TestOpening:
         (tmp_path / "runs" / "no-run").mkdir()
         assert [run.name for run in runs(tmp_path)] == run_names(tmp_path) == ["a", "b", "c"]
 
-    def test_a_metric_by_its_short_name(self) -> None:
+    def test_metric_table_is_found_by_its_short_name(self) -> None:
         assert metric_table("peers").name == "metrics/peers"
         assert metric_table("metrics/overlay").name == "metrics/overlay"
         with pytest.raises(UnknownName):
@@ -217,12 +219,14 @@ class TestOpening:
 
 
 class TestWriting:
-    def test_nobody_sees_what_is_not_committed(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_uncommitted_table_is_invisible_to_readers(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
         with writing(tmp_path, "monday") as writer:
             write(writer, "links", links(9, seed=2))
             assert open_run(tmp_path, "monday").rows("links") == 100
 
-    def test_a_new_generation_replaces_the_old_at_once(
+    def test_new_generation_replaces_the_old_at_commit(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
         with writing(tmp_path, "monday") as writer:
@@ -230,7 +234,7 @@ class TestWriting:
             assert run.read("links").num_rows == 100  # who reads the old one may finish
         assert open_run(tmp_path, "monday").read("links").num_rows == 9
 
-    def test_the_next_writer_removes_what_is_not_named(
+    def test_next_writer_removes_files_not_named_by_the_manifest(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
         before = everything(run.directory)
@@ -243,7 +247,7 @@ class TestWriting:
         assert everything(run.directory) == before
         assert open_run(tmp_path, "monday").read("links").num_rows == 100
 
-    def test_what_is_staged_stays_as_long_as_it_is_named(self, tmp_path: Path) -> None:
+    def test_staged_table_stays_until_the_manifest_drops_it(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
             add(writer, "parse", "staged/parsed.events", links(9, seed=2))
@@ -256,14 +260,16 @@ class TestWriting:
         assert everything(writer.directory) == {FILE}
         assert not (writer.directory / "staged").exists()
 
-    def test_beginning_anew_leaves_nothing_of_the_old(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_accepted_successor_removes_all_files_of_the_old_run(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
             writer.accept()
         assert everything(run.directory) == {FILE}
         assert read_manifest(run.directory) == EMPTY
 
-    def test_a_successor_that_is_not_accepted_gives_the_old_back(
+    def test_restore_brings_back_the_run_before_an_unaccepted_successor(
         self, run: StoredRun, rows: pa.Table, tmp_path: Path
     ) -> None:
         before = everything(run.directory)
@@ -278,7 +284,7 @@ class TestWriting:
         assert everything(run.directory) == before
         assert open_run(tmp_path, "monday").read("links").equals(run.read("links"))
 
-    def test_half_a_run_is_not_kept_aside(self, tmp_path: Path, rows: pa.Table) -> None:
+    def test_incomplete_run_is_not_kept_for_restore(self, tmp_path: Path, rows: pa.Table) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
             add(writer, "versions", "links", rows)
@@ -287,11 +293,11 @@ class TestWriting:
             assert writer.manifest == EMPTY
         assert everything(writer.directory) == {FILE}
 
-    def test_generations_never_meet(self, tmp_path: Path) -> None:
+    def test_generations_have_different_directories(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             assert len({writer.fresh_directory("links") for _ in range(1000)}) == 1000
 
-    def test_an_entry_counts_rows_and_is_relative(self, tmp_path: Path) -> None:
+    def test_table_entry_counts_rows_and_has_a_relative_directory(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             directory = write(writer, "links", links(41, seed=3))
             entry = writer.entry(directory)
@@ -318,7 +324,7 @@ def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
 class TestAppending:
     """Tables of several parts, and a run that stays what it was until it has grown."""
 
-    def test_readers_see_all_parts_as_far_as_they_count(
+    def test_readers_see_all_parts_up_to_their_cuts(
         self, run: StoredRun, rows: pa.Table, tmp_path: Path
     ) -> None:
         more = links(9, seed=4)
@@ -336,7 +342,7 @@ class TestAppending:
         some = grown.read("links", ["src"], pc.field("vf") > 30)
         assert some.num_rows == pc.sum(pc.greater(wanted["vf"], 30)).as_py()
 
-    def test_what_was_written_is_not_touched(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_append_leaves_older_files_untouched(self, run: StoredRun, tmp_path: Path) -> None:
         before = {path: path.stat().st_mtime_ns for path in run.files("links")}
         with writing(tmp_path, "monday") as writer:
             grow(writer, links(9, seed=4))
@@ -346,7 +352,7 @@ class TestAppending:
         assert before.items() <= {p: p.stat().st_mtime_ns for p in grown.files("links")}.items()
         assert grown.rows("links") == grown.read("links").num_rows
 
-    def test_until_it_has_grown_the_run_is_what_it_was(
+    def test_unfinished_append_leaves_the_run_unchanged(
         self, run: StoredRun, tmp_path: Path
     ) -> None:
         before = everything(run.directory)
@@ -363,9 +369,7 @@ class TestAppending:
             assert writer.manifest == run.manifest
         assert everything(run.directory) == before
 
-    def test_a_run_made_anew_forgets_what_was_to_be_appended(
-        self, run: StoredRun, tmp_path: Path
-    ) -> None:
+    def test_new_run_discards_the_pending_append(self, run: StoredRun, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
             grow(writer, links(9, seed=4), finish=False)
         with writing(tmp_path, "monday") as writer:
@@ -402,7 +406,7 @@ def end(child: subprocess.Popen[str], how: signal.Signals) -> None:
 
 
 class TestLock:
-    def test_a_second_writer_is_refused_with_the_first_ones_process(
+    def test_second_writer_is_refused_naming_the_first_process(
         self, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         try:
@@ -416,7 +420,7 @@ class TestLock:
         finally:
             end(holder, signal.SIGKILL)
 
-    def test_a_run_under_way_cannot_be_removed(
+    def test_removal_of_a_locked_run_is_refused(
         self, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         try:
@@ -426,7 +430,7 @@ class TestLock:
             end(holder, signal.SIGKILL)
         assert (tmp_path / "runs" / "monday").is_dir()
 
-    def test_the_lock_of_a_killed_process_is_taken_over(
+    def test_lock_of_a_killed_process_is_taken_over(
         self, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         end(holder, signal.SIGKILL)
@@ -434,13 +438,13 @@ class TestLock:
             writer.begin(EMPTY)
         assert everything(writer.directory) == {FILE}
 
-    def test_an_interrupted_process_lets_go_itself(
+    def test_interrupted_process_removes_its_lock(
         self, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         end(holder, signal.SIGINT)
         assert everything(tmp_path / "runs" / "monday") == set()
 
-    def test_one_process_may_write_again_and_not_twice_at_once(self, tmp_path: Path) -> None:
+    def test_process_can_write_again_but_not_twice_at_once(self, tmp_path: Path) -> None:
         for _ in range(2):
             with writing(tmp_path, "monday"):
                 with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
@@ -448,7 +452,7 @@ class TestLock:
                 with pytest.raises(RunLocked), writing(tmp_path, "monday"):
                     pass
 
-    def test_an_error_inside_lets_go(self, tmp_path: Path) -> None:
+    def test_error_in_the_writer_releases_the_lock(self, tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError), writing(tmp_path, "monday"):
             _ = 1 / 0
         with writing(tmp_path, "monday"):
@@ -456,17 +460,17 @@ class TestLock:
 
 
 class TestRemoving:
-    def test_nothing_of_it_remains(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_removed_run_leaves_no_directory(self, run: StoredRun, tmp_path: Path) -> None:
         remove_run(tmp_path, "monday")
         assert not run.directory.exists()
         assert runs(tmp_path) == []
 
-    def test_a_broken_run_can_be_removed(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_broken_run_can_be_removed(self, run: StoredRun, tmp_path: Path) -> None:
         (run.directory / FILE).write_text("{")
         remove_run(tmp_path, "monday")
         assert not run.directory.exists()
 
-    def test_no_such_run(self, run: StoredRun, tmp_path: Path) -> None:
+    def test_removal_of_an_unknown_run_is_refused(self, run: StoredRun, tmp_path: Path) -> None:
         with pytest.raises(UnknownName, match="did you mean monday"):
             remove_run(tmp_path, "munday")
         with pytest.raises(UseError, match="cannot name a run"):

@@ -26,7 +26,7 @@ def run(workspace: Path) -> Run:
     return Run(replace(stored, manifest=replace(stored.manifest, tables=tables)))
 
 
-def test_a_snapshot_has_the_peers_and_distinct_links_of_its_tick(run: Run) -> None:
+def test_snapshot_has_peers_and_distinct_links_of_its_tick(run: Run) -> None:
     peers, links = snapshot(run, 1_999_999)
     assert peers["peer_name"].to_pylist() == ["alice", "bob", "carol", "dave"]
     assert set(peers["role"].to_pylist()) == {"peer"}
@@ -37,7 +37,7 @@ def test_a_snapshot_has_the_peers_and_distinct_links_of_its_tick(run: Run) -> No
     assert links["inside"].to_pylist() == [False] * 4
 
 
-def test_a_snapshot_ends_where_lives_end(run: Run) -> None:
+def test_snapshot_excludes_peers_and_links_from_their_end_on(run: Run) -> None:
     peers, links = snapshot(run, 2_000_000)
     assert peers["peer"].to_pylist() == [0, 1, 2]
     assert list(zip(links["src"].to_pylist(), links["dst"].to_pylist(), strict=True)) == [
@@ -50,7 +50,7 @@ def test_a_snapshot_ends_where_lives_end(run: Run) -> None:
         snapshot(run, 4_000_000)
 
 
-def test_a_topic_gives_its_peers_roles(run: Run) -> None:
+def test_topic_snapshot_gives_peers_their_roles(run: Run) -> None:
     peers, links = snapshot(run, 1_000_000, "news")
     roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))
     assert roles == {
@@ -63,7 +63,7 @@ def test_a_topic_gives_its_peers_roles(run: Run) -> None:
         snapshot(run, 0, "nwes")
 
 
-def test_a_publisher_that_subscribes_is_both(run: Run) -> None:
+def test_subscribing_publisher_has_both_roles(run: Run) -> None:
     (part,) = run.stored.files("subscriptions")
     subscribed = pq.read_table(part)
     alice = pa.table([[0], [0], [0], [OPEN]], schema=subscribed.schema)
@@ -85,7 +85,7 @@ def test_coverage_counts_arrivals_at_eligible_peers(run: Run) -> None:
     ]
 
 
-def test_a_message_somebody_refused_is_drawn_only_when_named(run: Run) -> None:
+def test_rejected_message_is_covered_only_when_named(run: Run) -> None:
     (part,) = run.stored.files("metrics/messages")
     measured = pq.read_table(part)
     place = measured.column_names.index("rejections")
@@ -95,13 +95,13 @@ def test_a_message_somebody_refused_is_drawn_only_when_named(run: Run) -> None:
     assert set(coverage(run, ["m0"])["message_name"].to_pylist()) == {"m0"}
 
 
-def test_coverage_of_some_messages(run: Run) -> None:
+def test_coverage_has_only_the_named_messages(run: Run) -> None:
     assert coverage(run, ["m1"])["message_name"].to_pylist() == ["m1"]
     with pytest.raises(UnknownName, match="did you mean"):
         coverage(run, ["m9"])
 
 
-def test_the_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
+def test_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
     peers, copies = spread(run, "m0")
     assert [tuple(row.values()) for row in peers.to_pylist()] == [
         (0, "alice", "publisher", 0, 0, False),
@@ -120,9 +120,7 @@ def test_the_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
     ]  # fmt: skip
 
 
-def test_the_rendezvous_of_a_message_is_that_of_its_topic_and_time(
-    run: Run, tmp_path: Path
-) -> None:
+def test_rendezvous_follows_topic_and_time(run: Run, tmp_path: Path) -> None:
     roles = [
         (0, "rendezvous", 0, 0, 1),
         (1, "rendezvous", 1, 0, OPEN),
@@ -150,7 +148,7 @@ def test_the_rendezvous_of_a_message_is_that_of_its_topic_and_time(
     assert rendezvous(1, None) == ["bob", "carol", "dave"]
 
 
-def test_whom_a_message_missed_is_among_its_peers(run: Run) -> None:
+def test_missed_subscribers_are_among_the_peers_of_a_spread(run: Run) -> None:
     peers, copies = spread(run, "m1")
     roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))
     assert roles == {"alice": "publisher", "bob": "missed", "carol": "missed"}
@@ -160,7 +158,7 @@ def test_whom_a_message_missed_is_among_its_peers(run: Run) -> None:
         spread(run, "m9")
 
 
-def test_of_some_peers_only_that_they_passed_a_message_on_is_known(run: Run) -> None:
+def test_spread_of_incomplete_receptions_has_unknown_hops_and_roles(run: Run) -> None:
     """A copy from a peer without a reception, one of unknown interest, one to the publisher."""
     (part,) = run.stored.files("receptions")
     told = pq.read_table(part)
@@ -181,7 +179,7 @@ def test_of_some_peers_only_that_they_passed_a_message_on_is_known(run: Run) -> 
     assert copies["hop"].to_pylist() == [4, None, None]
 
 
-def test_a_run_without_receptions_has_no_spread(run: Run) -> None:
+def test_spread_of_a_run_without_receptions_is_refused(run: Run) -> None:
     manifest = run.stored.manifest
     known = {name: entry for name, entry in manifest.tables.items() if name != "receptions"}
     without = replace(run.stored, manifest=replace(manifest, tables=known))

@@ -40,18 +40,20 @@ def whole(**fields: object) -> bytes:
         ("/elsewhere/copy.json", b"", None),
     ],
 )
-def test_recognised(path: str, head: bytes, encoding: str | None) -> None:
+def test_file_encoding_is_recognised_by_path_or_head(
+    path: str, head: bytes, encoding: str | None
+) -> None:
     assert recognised(path, head) == encoding
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_no_other_source_takes_them(path: Path) -> None:
+def test_vizpub_files_are_recognised_by_no_other_source(path: Path) -> None:
     answers = {source.name: source.recognises("/x.json", path.read_bytes()) for source in SOURCES}
     assert {name for name, encoding in answers.items() if encoding} == {"vizpub"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_split(path: Path) -> None:
+def test_file_is_split_into_run_interval_and_nodes(path: Path) -> None:
     found, told = split(path.read_bytes()), json.loads(path.read_bytes())
     assert found.fault is None
     assert (found.run, found.interval) == (told["protocolName"], told["intervalCount"])
@@ -59,7 +61,7 @@ def test_split(path: Path) -> None:
     assert found.unknown == ()
 
 
-def test_split_of_a_file_that_somebody_laid_out() -> None:
+def test_indented_file_is_split_into_the_same_nodes() -> None:
     (path, *_) = FILES
     spread = json.dumps(json.loads(path.read_bytes()), indent=2).encode()
     found, as_written = split(b"\xef\xbb\xbf" + spread), split(path.read_bytes())
@@ -94,12 +96,12 @@ def test_unknown_fields_are_named() -> None:
         (whole(intervalCount=2**31 - 1), "'intervalCount' is too large"),
     ],
 )
-def test_faults(content: bytes, fault: str) -> None:
+def test_faulty_file_gives_its_fault_and_no_nodes(content: bytes, fault: str) -> None:
     found = split(content)
     assert (found.fault, found.nodes) == (fault, {})
     assert found.text == content[:4096]
 
 
-def test_what_a_damaged_file_lost_is_said() -> None:
+def test_damaged_file_has_a_fault_only_when_cut_off() -> None:
     assert split(whole()[:-1], "truncated gzip").fault == CUT_OFF
     assert split(whole(), "truncated gzip").fault is None

@@ -33,7 +33,7 @@ def compact(value: object) -> str:
 
 
 @pytest.mark.parametrize("sound", NODES)
-def test_what_vizpub_writes_is_sound_and_plain(sound: dict[str, Any]) -> None:
+def test_vizpub_nodes_are_valid_and_match_the_plain_pattern(sound: dict[str, Any]) -> None:
     assert list(NODE.problems(sound, "")) == []
     assert PLAIN.fullmatch(compact(sound))
 
@@ -68,7 +68,7 @@ def test_what_vizpub_writes_is_sound_and_plain(sound: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_problems(value: object, problems: list[str]) -> None:
+def test_invalid_node_is_told_with_its_problems(value: object, problems: list[str]) -> None:
     assert list(NODE.problems(value, "")) == problems
 
 
@@ -77,7 +77,7 @@ def test_unknown_fields_are_named_with_their_place() -> None:
     assert [*NODE.unknown(value, "")] == ["colour", "publicationMsgsSent[].size"]
 
 
-def test_the_fast_look_passes_nothing_unsound() -> None:
+def test_plain_pattern_matches_no_invalid_node() -> None:
     """Nodes with one value replaced, dropped or added at random. Keys are compared by Spark."""
     chance = random.Random(SEED)
     values: list[Any] = [

@@ -137,7 +137,7 @@ def test_missing_jars_are_fetched_once(repository: type[Repository]) -> None:
     assert sorted(p.name for p in (cache_path() / "jars").iterdir()) == [".lock", *NAMES]
 
 
-def test_only_what_is_missing_or_cut_is_fetched(repository: type[Repository]) -> None:
+def test_missing_and_truncated_jars_alone_are_fetched(repository: type[Repository]) -> None:
     alpha, beta, _ = jars("small")
     alpha.unlink()
     beta.write_bytes(b"be")
@@ -146,7 +146,7 @@ def test_only_what_is_missing_or_cut_is_fetched(repository: type[Repository]) ->
     assert _downloads(repository) == NAMES[:2]
 
 
-def test_progress_ends_at_its_honest_total(repository: type[Repository]) -> None:
+def test_progress_ends_at_the_total_bytes_after_a_retry(repository: type[Repository]) -> None:
     repository.faults["beta-2.1.jar"] = ["cut"]
     seen: list[tuple[int, int]] = []
     jars("small", lambda *counts: seen.append(counts))
@@ -162,34 +162,38 @@ def test_broken_transfer_is_tried_again(repository: type[Repository]) -> None:
     assert _downloads(repository).count("alpha-1.0.jar") == 3
 
 
-def test_other_contents_are_refused(repository: type[Repository]) -> None:
+def test_jar_with_other_contents_is_refused(repository: type[Repository]) -> None:
     repository.faults["beta-2.1.jar"] = ["other"] * 9
     with pytest.raises(ArtifactsMissing, match=r"org\.one:beta:2\.1: .*the lock says"):
         jars("small")
     assert "beta-2.1.jar" in [a.file_name for a in missing("small")]
 
 
-def test_what_no_repository_has_is_named(repository: type[Repository]) -> None:
+def test_artifact_missing_from_the_repository_is_named(repository: type[Repository]) -> None:
     repository.faults["gamma-0.1-all.jar"] = ["absent"] * 9
     with pytest.raises(ArtifactsMissing, match=r"org\.two:gamma:0\.1:all: cannot be fetched"):
         jars("small")
 
 
-def test_two_at_once_fetch_once(repository: type[Repository]) -> None:
+def test_concurrent_calls_fetch_each_jar_once(repository: type[Repository]) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(jars, ["small"] * 2)
     assert first == second
     assert _downloads(repository) == NAMES
 
 
-def test_closed_network_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_closed_network_error_names_vizpub_jars(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "jgo.conf").write_text("[repositories]\ncentral = http://127.0.0.1:9\n")
     monkeypatch.setenv("JGO_CONFIG_FILE", str(tmp_path / "jgo.conf"))
     with pytest.raises(ArtifactsMissing, match="VIZPUB_JARS"):
         jars("small")
 
 
-def test_cache_that_cannot_be_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unusable_cache_is_an_error_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("VIZPUB_CACHE", str(tmp_path / "file"))
     with pytest.raises(ArtifactsMissing, match="Not a directory"):
@@ -206,7 +210,7 @@ def unpinned(monkeypatch: pytest.MonkeyPatch) -> JarSet:
 
 
 @pytest.mark.usefixtures("unpinned")
-def test_what_the_lock_has_no_sum_of_is_fetched_once(repository: type[Repository]) -> None:
+def test_unpinned_jars_are_fetched_once(repository: type[Repository]) -> None:
     assert [a.file_name for a in missing("graphframes")] == NAMES[:2]
     assert [p.read_bytes() for p in graphframes_jars()] == list(CONTENTS.values())[:2]
     assert missing("graphframes") == []
@@ -214,7 +218,7 @@ def test_what_the_lock_has_no_sum_of_is_fetched_once(repository: type[Repository
     assert _downloads(repository) == NAMES[:2]
 
 
-def test_a_sum_in_the_lock_holds_for_graphframes_too(
+def test_graphframes_jar_unlike_its_pinned_sum_is_refused(
     unpinned: JarSet, repository: type[Repository], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pinned = replace(unpinned, artifacts=SET.artifacts[:2])
@@ -225,7 +229,7 @@ def test_a_sum_in_the_lock_holds_for_graphframes_too(
 
 
 @pytest.mark.usefixtures("unpinned")
-def test_a_repository_without_graphframes_is_told_with_the_ways_out(
+def test_missing_graphframes_error_names_the_variables_to_set(
     repository: type[Repository],
 ) -> None:
     repository.files.clear()
@@ -234,7 +238,7 @@ def test_a_repository_without_graphframes_is_told_with_the_ways_out(
 
 
 @pytest.mark.usefixtures("unpinned")
-def test_files_named_for_graphframes_come_first(
+def test_jars_named_for_graphframes_come_first(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert graphframes_jars() == [folder / name for name in NAMES[:2]]
@@ -252,7 +256,7 @@ def test_given_jars_are_used_where_they_lie(folder: Path) -> None:
     assert not cache_path().exists()
 
 
-def test_given_jars_that_lack_or_differ_are_named(folder: Path) -> None:
+def test_missing_or_different_given_jars_are_refused_by_name(folder: Path) -> None:
     (folder / "alpha-1.0.jar").write_bytes(CONTENTS["org.one:alpha:1.0"][::-1])
     with pytest.raises(ArtifactsMissing, match=r"other contents for alpha-1\.0\.jar;"):
         jars("small")
@@ -261,18 +265,20 @@ def test_given_jars_that_lack_or_differ_are_named(folder: Path) -> None:
         jars("small")
 
 
-def test_given_folder_must_be_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_given_jar_folder_that_is_no_directory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("VIZPUB_JARS", str(tmp_path / "none"))
     with pytest.raises(UseError, match="not a directory"):
         jars("small")
 
 
-def test_unknown_set_is_said() -> None:
+def test_unknown_jar_set_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="small"):
         jars("smal")
 
 
-def test_shipped_lock_is_whole() -> None:
+def test_shipped_lock_is_consistent() -> None:
     sets = read_lock()
     assert set(sets) >= {"neo4j", "gephi", "graphframes"}
     for jar_set in sets.values():
@@ -286,13 +292,13 @@ def test_shipped_lock_is_whole() -> None:
     assert "://" not in LOCK.read_text("utf-8")
 
 
-def test_jars_of_graphframes_are_those_of_its_python() -> None:
+def test_graphframes_jars_have_the_version_of_its_python_package() -> None:
     locked = read_lock()["graphframes"]
     assert locked.version == version("graphframes-py")
     assert all(root.endswith(f"_2.13:{locked.version}") for root in locked.roots)
 
 
-def test_lock_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_lock_survives_write_and_read(tmp_path: Path) -> None:
     sets = read_lock()
     write_lock(sets.values(), tmp_path / "lock")
     assert read_lock(tmp_path / "lock") == sets
@@ -313,7 +319,9 @@ def test_lock_is_made_from_the_roots(repository: type[Repository], tmp_path: Pat
     assert made["gamma"].artifacts == SET.artifacts[2:]
 
 
-def test_only_named_sets_are_resolved_again(repository: type[Repository], tmp_path: Path) -> None:
+def test_named_jar_sets_alone_are_resolved_again(
+    repository: type[Repository], tmp_path: Path
+) -> None:
     gamma = replace(SET, name="gamma", roots=("org.two:gamma:0.1:all",), transitive=False)
     write_lock([replace(SET, artifacts=()), gamma], tmp_path / "lock")
     make_lock(["gamma"], tmp_path / "lock")

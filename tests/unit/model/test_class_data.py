@@ -57,7 +57,7 @@ def left(data: ClassData) -> set[str]:
     return {path.suffix for path in data.folder.iterdir() if path.name != ".lock"}
 
 
-def test_what_one_java_lists_the_next_has_from_the_archive(data: ClassData) -> None:
+def test_archive_serves_the_classes_listed_by_an_earlier_java(data: ClassData) -> None:
     plain = run(data.java)
     make(data.folder, listed(data), data.java)
     assert left(data) == {".jsa"}
@@ -69,7 +69,7 @@ def test_what_one_java_lists_the_next_has_from_the_archive(data: ClassData) -> N
 
 
 @pytest.mark.parametrize("damage", ["empty", "other", "short"])
-def test_an_archive_that_is_none_is_passed_over_in_silence(data: ClassData, damage: str) -> None:
+def test_damaged_archive_is_ignored_silently(data: ClassData, damage: str) -> None:
     plain = run(data.java)
     make(data.folder, listed(data), data.java)
     whole = archive(data)
@@ -80,20 +80,20 @@ def test_an_archive_that_is_none_is_passed_over_in_silence(data: ClassData, dama
     assert session(data) == plain
 
 
-def test_an_archive_for_other_flags_is_passed_over_in_silence(data: ClassData) -> None:
+def test_archive_for_other_flags_is_ignored_silently(data: ClassData) -> None:
     make(data.folder, listed(data), data.java)
     other = ClassData(data.folder, (*data.java, "-XX:-UseCompressedClassPointers"))
     plain = run(other.java)
     assert session(other) == plain
 
 
-def test_where_nothing_can_be_written_java_is_told_nothing(tmp_path: Path) -> None:
+def test_unwritable_folder_gives_java_no_flags(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert ClassData(tmp_path / "file" / "kind", ("java",)).flags() == []
     ClassData(tmp_path / "file" / "kind", ("java",)).forget()
 
 
-def test_a_second_maker_leaves_it_to_the_first(data: ClassData) -> None:
+def test_archive_is_made_once_by_the_lock_holder(data: ClassData) -> None:
     first, second = listed(data), data.folder / "second.classes"
     shutil.copy(first, second)
     with FileLock(data.folder / ".lock"):
@@ -108,7 +108,7 @@ def test_a_second_maker_leaves_it_to_the_first(data: ClassData) -> None:
     assert left(data) == {".jsa"}
 
 
-def test_what_a_killed_maker_left_is_swept(data: ClassData) -> None:
+def test_leftovers_of_a_killed_maker_are_removed(data: ClassData) -> None:
     fresh = listed(data)
     for name in ("classes.new", "of a killed one.classes"):
         (data.folder / name).write_text("half")
@@ -116,14 +116,14 @@ def test_what_a_killed_maker_left_is_swept(data: ClassData) -> None:
     assert left(data) == {".jsa"}
 
 
-def test_a_java_that_fails_leaves_nothing(data: ClassData) -> None:
+def test_failed_java_leaves_no_file(data: ClassData) -> None:
     make(data.folder, listed(data), ("false",))
     assert left(data) == set()
     make(data.folder, listed(data), (str(data.folder / "no java"),))
     assert left(data) == set()
 
 
-def test_no_archive_is_made_where_it_is_not_worth_it(
+def test_archive_is_not_made_if_not_worth_it(
     data: ClassData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -135,7 +135,7 @@ def test_no_archive_is_made_where_it_is_not_worth_it(
     assert left(data) == set(), "of a session that did nothing"
 
 
-def test_kinds_that_were_used_least_lately_go(data: ClassData) -> None:
+def test_archive_folders_used_least_recently_are_removed(data: ClassData) -> None:
     for age, name in enumerate(["two", "three", "four", "five"]):
         (data.folder.parent / name).mkdir()
         os.utime(data.folder.parent / name, (10**9 - age, 10**9 - age))

@@ -20,7 +20,7 @@ def clocks(draw: st.DrawFn) -> Clock:
 
 
 @given(clocks(), st.integers(0, 80), st.integers(1, 40) | st.just(None))
-def test_a_span_is_sampled_where_it_is_alive_at_the_sampling_tick(
+def test_span_is_sampled_if_alive_at_the_sampling_tick(
     clock: Clock, vf: int, length: int | None
 ) -> None:
     vt = OPEN if length is None else vf + length
@@ -33,13 +33,13 @@ def test_a_span_is_sampled_where_it_is_alive_at_the_sampling_tick(
 
 
 @given(clocks(), st.integers(0, 20))
-def test_an_interval_is_sampled_at_its_last_tick(clock: Clock, interval: int) -> None:
+def test_interval_is_sampled_at_its_last_tick(clock: Clock, interval: int) -> None:
     tick = clock.sampling_tick(interval)
     assert clock.interval_of(tick) == interval
     assert clock.interval_of(tick + 1) == interval + 1
 
 
-def test_length_of_an_interval() -> None:
+def test_interval_length_and_count_follow_the_clock() -> None:
     assert EVENTS.interval_us == 1_000_000
     assert REPORTS.interval_us is None
     assert (EVENTS.intervals, REPORTS.intervals) == (120, 7)
@@ -57,12 +57,12 @@ def test_length_of_an_interval() -> None:
         ("0.000001s", 1),
     ],
 )
-def test_durations(text: str, microseconds: int) -> None:
+def test_duration_is_parsed_to_microseconds(text: str, microseconds: int) -> None:
     assert parse_duration_us(text) == microseconds
 
 
 @pytest.mark.parametrize("text", ["", "1", "s", "-1s", "1 day", "1e3s", "0s", "0.1us", "1s1s"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UseError):
         parse_duration_us(text)
 
@@ -82,33 +82,33 @@ def test_what_is_no_duration(text: str) -> None:
         (REPORTS, "last", 9),
     ],
 )
-def test_a_time_in_words(clock: Clock, text: str, tick: int) -> None:
+def test_time_is_parsed_to_its_tick(clock: Clock, text: str, tick: int) -> None:
     assert clock.parse_at(text) == tick
 
 
 @pytest.mark.parametrize(
     ("clock", "text"), [(EVENTS, "120"), (EVENTS, "120s"), (REPORTS, "2"), (REPORTS, "10")]
 )
-def test_a_time_outside_the_run_is_refused_with_the_range(clock: Clock, text: str) -> None:
+def test_time_outside_the_run_is_refused_with_the_range(clock: Clock, text: str) -> None:
     with pytest.raises(OutOfRange, match=f"intervals {clock.first} to {clock.last}"):
         clock.parse_at(text)
 
 
-def test_a_time_needs_the_length_of_an_interval() -> None:
+def test_time_without_a_known_interval_length_is_refused() -> None:
     with pytest.raises(UseError, match=r"give an interval number \(3 to 9\)"):
         REPORTS.parse_at("5s")
 
 
 @pytest.mark.parametrize("clock", [EVENTS, REPORTS])
 @pytest.mark.parametrize("text", ["", "now", "-1", "1.5", "0x10", "9" * 5000, "9" * 400 + "s"])
-def test_what_is_no_time(clock: Clock, text: str) -> None:
+def test_invalid_time_is_refused_with_the_accepted_forms(clock: Clock, text: str) -> None:
     words = rf"not a time; give an interval number \({clock.first} to {clock.last}\), first, last, "
     with pytest.raises(UseError, match=words + r"or a time from the start as 12\.5s"):
         clock.parse_at(text)
 
 
 @given(clocks(), st.integers(-5, 100))
-def test_a_tick_is_answered_from_the_first_to_the_last_sampling(clock: Clock, tick: int) -> None:
+def test_tick_is_accepted_within_the_run_and_refused_outside(clock: Clock, tick: int) -> None:
     last = clock.sampling_tick(clock.last)
     if clock.first * clock.ticks_per_interval <= tick <= last:
         assert clock.check_tick(tick) == tick
@@ -117,7 +117,7 @@ def test_a_tick_is_answered_from_the_first_to_the_last_sampling(clock: Clock, ti
             clock.check_tick(tick)
 
 
-def test_ticks_for_people() -> None:
+def test_tick_description_names_interval_and_time() -> None:
     assert EVENTS.describe(12_500_000) == "interval 12 (12.5 s)"
     assert REPORTS.describe(4) == "interval 4"
     assert REPORTS.describe(OPEN) == "open"

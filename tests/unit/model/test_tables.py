@@ -18,22 +18,22 @@ SPANS = {"presence", "links", "dangling_links", "subscriptions", "roles"}
 
 @pytest.mark.parametrize("meant", TABLES, ids=lambda meant: meant.name)
 class TestTable:
-    def test_names_are_unique(self, meant: Table) -> None:
+    def test_column_names_are_unique(self, meant: Table) -> None:
         assert len(set(meant.names)) == len(meant.names)
 
-    def test_the_key_is_of_its_columns(self, meant: Table) -> None:
+    def test_key_consists_of_columns(self, meant: Table) -> None:
         assert meant.key
         assert set(meant.key) <= set(meant.names)
 
-    def test_an_empty_one_survives_parquet(self, meant: Table, tmp_path: Path) -> None:
+    def test_schema_of_an_empty_table_survives_parquet(self, meant: Table, tmp_path: Path) -> None:
         pq.write_table(meant.arrow.empty_table(), tmp_path / "t.parquet")
         assert pq.read_schema(tmp_path / "t.parquet").equals(meant.arrow)
 
-    def test_types_are_the_five(self, meant: Table) -> None:
+    def test_column_types_are_among_the_five(self, meant: Table) -> None:
         five = {pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()}
         assert set(meant.arrow.types) <= five
 
-    def test_every_column_has_a_meaning_and_times_a_unit(self, meant: Table) -> None:
+    def test_columns_have_a_meaning_and_times_a_unit(self, meant: Table) -> None:
         for column in meant:
             assert column.meaning
             if "_us" in column.name:
@@ -41,11 +41,11 @@ class TestTable:
             if column.name in ("vf", "vt", "tick"):
                 assert column.unit == "ticks"
 
-    def test_it_is_found_by_name(self, meant: Table) -> None:
+    def test_table_is_found_by_name(self, meant: Table) -> None:
         assert table(meant.name) is meant
 
 
-def test_a_name_that_is_no_table() -> None:
+def test_unknown_table_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match="did you mean links"):
         table("link")
 
@@ -54,20 +54,20 @@ def test_table_names_are_unique() -> None:
     assert len({meant.name for meant in TABLES}) == len(TABLES)
 
 
-def test_versions_have_both_ends() -> None:
+def test_span_tables_have_both_ends_and_key_by_vf() -> None:
     found = {meant.name for meant in TABLES if {"vf", "vt"} <= set(meant.names)}
     assert found == SPANS
     for name in SPANS:
         assert table(name).key[-1] == "vf"
 
 
-def test_metrics_say_what_becomes_of_broken_graphs() -> None:
+def test_metrics_say_what_degenerate_graphs_give() -> None:
     for meant in METRICS:
         for column in meant:
             assert bool(column.graph) == bool(column.degenerate)
 
 
-def test_traffic_counts_both_kinds_both_ways() -> None:
+def test_traffic_columns_are_in_the_traffic_and_peer_tables() -> None:
     assert len(TRAFFIC_COLUMNS) == 8
     assert set(TRAFFIC_COLUMNS) <= set(table("traffic").names)
     assert set(TRAFFIC_COLUMNS) <= set(table("metrics/peers").names)

@@ -18,7 +18,7 @@ def written(folder: Path, text: str) -> str:
     return str(folder / "trace.avt")
 
 
-def test_stays_are_in_microseconds(tmp_path: Path) -> None:
+def test_stays_are_read_in_microseconds(tmp_path: Path) -> None:
     name = written(tmp_path, "ab\t2\t 1 2.5 7 9\ncd 0\nef 1 0 3\n")
     assert read_availability(name) == [[(S, 5 * S // 2), (7 * S, 9 * S)], [], [(0, 3 * S)]]
 
@@ -39,12 +39,12 @@ def test_stays_are_in_microseconds(tmp_path: Path) -> None:
         ("", "nobody is ever up"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_trace_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_availability(written(tmp_path, text))
 
 
-def test_the_trace_of_skype(outside_data: Callable[[str], Path]) -> None:
+def test_skype_trace_has_its_known_counts(outside_data: Callable[[str], Path]) -> None:
     nodes = read_availability(str(outside_data("skype.avt.gz")))
     assert (len(nodes), sum(map(len, nodes))) == (2081, 29_217)
     assert max(stays[-1][1] for stays in nodes if stays) == 2_478_200 * S

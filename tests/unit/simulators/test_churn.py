@@ -72,7 +72,7 @@ def test_sessions_are_in_order_and_apart(text: str, seed: int) -> None:
     assert got == sessions(text, setting, seed), "the same seed gives the same"
 
 
-def test_without_churn_all_are_up() -> None:
+def test_peers_are_all_up_without_churn() -> None:
     assert sessions("none", Setting(3, 10, 1)) == [Session(i, 0, None, False) for i in range(3)]
 
 
@@ -85,7 +85,7 @@ class TestTrace:
         ("peers", "seconds", "expected"),
         [(2000, DAY, ONE_DAY), (2000, 2 * DAY, TWO_DAYS), (1000, 2 * DAY, OF_1000)],
     )
-    def test_as_many_are_up_as_in_the_trace(
+    def test_peers_up_are_as_many_as_in_the_trace(
         self, skype: str, peers: int, seconds: int, expected: str
     ) -> None:
         setting = Setting(peers, RUN.duration_us, SECOND)
@@ -94,23 +94,25 @@ class TestTrace:
         counts = [up(got, interval * SECOND) for interval in range(0, 1000, 50)]
         assert counts == [int(count) for count in expected.split()]
 
-    def test_times_of_the_trace_are_exact(self, skype: str) -> None:
+    def test_trace_times_are_exact_in_real_time(self, skype: str) -> None:
         real_time = Setting(2000, 2 * DAY * SECOND, SECOND)
         got = sessions(f"{skype},to={2 * DAY}", real_time)
         assert [up(got, t * SECOND) for t in (0, DAY // 2, DAY)] == [132, 895, 677]
 
     @pytest.mark.parametrize(("seconds", "peers"), [(172_800, 832), (174_600, 833)])
-    def test_so_many_peers_are_seen(self, skype: str, seconds: int, peers: int) -> None:
+    def test_distinct_peers_are_as_many_as_in_the_trace(
+        self, skype: str, seconds: int, peers: int
+    ) -> None:
         got = sessions(f"{skype},to={seconds}", Setting(1000, RUN.duration_us, SECOND))
         assert len({session.peer for session in got}) == peers
 
-    def test_a_window_may_begin_later(self, skype: str) -> None:
+    def test_window_may_begin_later_in_the_trace(self, skype: str) -> None:
         got = sessions(f"{skype},from={DAY // 2},to={DAY}")
         assert up(got, 0) == 895
         assert up(got, RUN.duration_us // 2) == 600
         assert min(session.start_us for session in got) == 0
 
-    def test_the_whole_trace_is_the_default(self, skype: str) -> None:
+    def test_window_is_the_whole_trace_by_default(self, skype: str) -> None:
         whole = sessions(f"{skype},to=2478200")
         assert sessions(skype) == whole
         assert len(whole) > 25_000
@@ -128,7 +130,7 @@ class TestTrace:
                 i for i, own in enumerate(stays) if any(a <= meant < b for a, b in own)
             }
 
-    def test_stays_that_scaling_joins_are_one(self, tmp_path: Path) -> None:
+    def test_stays_joined_by_scaling_are_one_session(self, tmp_path: Path) -> None:
         (tmp_path / "t.avt").write_text("a 2 0 50 51 99\nb 1 0 1000\n")
         got = sessions(f"trace:{tmp_path}/t.avt", Setting(2, 10, 1))
         assert [session[:3] for session in got] == [(0, 0, 1), (1, 0, None)]
@@ -149,7 +151,7 @@ class TestTrace:
             (",from=-3", UseError, "from is a number of at least 0"),
         ],
     )
-    def test_it_must_be_in_the_trace(
+    def test_window_or_peers_beyond_the_trace_are_refused(
         self, tmp_path: Path, extra: str, error: type[Exception], said: str
     ) -> None:
         (tmp_path / "t.avt").write_text("a 1 0 6\n")
@@ -199,7 +201,7 @@ class TestDistributions:
         gaps = [own[1].start_us - (own[0].end_us or 0) for own in peers]
         assert stats.kstest(gaps, stats.expon(scale=3 * SECOND).cdf).pvalue > 0.01
 
-    def test_exponential_is_weibull_of_shape_1(self) -> None:
+    def test_exponential_equals_weibull_of_shape_1(self) -> None:
         exponential = sessions("exponential:session=30s,down=10s,crash=.5")
         assert exponential == sessions("weibull:session=30s,down=10s,shape=1,crash=.5")
         crashes = [s.crash for s in exponential if s.end_us is not None]
@@ -209,32 +211,32 @@ class TestDistributions:
 class TestScript:
     RUN = Setting(1000, 1000 * SECOND, SECOND)
 
-    def test_a_third_is_killed_and_comes_back(self) -> None:
+    def test_killed_peers_crash_and_return_as_scripted(self) -> None:
         text = "script:kill 30 % at interval 400; return all over 100 intervals at interval 500"
         got = sessions(text, self.RUN)
         counts = [up(got, interval * SECOND) for interval in (0, 399, 400, 499, 550, 600, 999)]
         assert counts == [1000, 1000, 700, 700, 851, 1000, 1000]
         assert sum(session.crash for session in got) == 300
 
-    def test_five_hundred_join(self) -> None:
+    def test_joining_peers_come_up_evenly_over_the_intervals(self) -> None:
         got = sessions("script:join 500 over 20 intervals", self.RUN)
         counts = [up(got, interval * SECOND) for interval in range(0, 25)]
         assert counts == [min(501 + 25 * interval, 1000) for interval in range(25)]
 
-    def test_who_leaves_with_notice_does_not_crash(self) -> None:
+    def test_leaving_peers_do_not_crash_and_killed_peers_do(self) -> None:
         got = sessions("script:leave 10 at interval 3; kill 5 at interval 4", self.RUN)
         ended = [(s.end_us, s.crash) for s in got if s.end_us is not None]
         assert sorted(ended) == [(3 * SECOND, False)] * 10 + [(4 * SECOND, True)] * 5
 
-    def test_who_comes_and_goes_at_once_was_not_there(self) -> None:
+    def test_peers_joining_and_crashing_at_once_have_no_session(self) -> None:
         got = sessions("script:join all at interval 2; kill all at interval 2", self.RUN)
         assert got == []
 
     @pytest.mark.parametrize("text", ["kill 3 at interval 1000", "join 5 over 1001 intervals"])
-    def test_nothing_happens_after_the_run(self, text: str) -> None:
+    def test_event_after_the_run_is_refused(self, text: str) -> None:
         with pytest.raises(UseError, match="the run has only 1000 intervals"):
             sessions(f"script:{text}", self.RUN)
 
-    def test_it_is_read_before_anything_begins(self) -> None:
+    def test_invalid_event_is_refused_when_the_script_is_parsed(self) -> None:
         with pytest.raises(UseError, match="'eat 3' is no event"):
             parse("script:eat 3", CHURNS, "churn")

@@ -60,14 +60,14 @@ class TestShape:
     """
 
     @pytest.mark.long
-    def test_of_ten_thousand(self) -> None:
+    def test_overlay_of_10000_peers_has_the_published_shape(self) -> None:
         _, system = shuffled(10_000, 50, CyclonParameters(view=35, gossip=14))
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0068, rel=0.08)
         assert shape.path_length == pytest.approx(2.605, abs=0.03)
         assert np.std(shape.in_degrees) == pytest.approx(2.2, abs=0.4)
 
-    def test_of_five_thousand(self) -> None:
+    def test_overlay_of_5000_peers_has_the_expected_shape(self) -> None:
         _, system = shuffled(5_000, 60, CyclonParameters(view=20, gossip=8))
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0076, rel=0.1)
@@ -91,7 +91,7 @@ def views(system: Cyclon) -> dict[int, list[int]]:
 
 
 class TestViews:
-    def test_they_are_full_of_different_others(self, small: tuple[Simulation, Cyclon]) -> None:
+    def test_views_are_full_of_distinct_other_peers(self, small: tuple[Simulation, Cyclon]) -> None:
         net, system = small
         for _ in range(10):
             net.run(net.now + SECOND // 3)
@@ -100,7 +100,9 @@ class TestViews:
                 assert len(set(view)) == len(view)
                 assert peer not in view
 
-    def test_messages_are_counted(self, small: tuple[Simulation, Cyclon]) -> None:
+    def test_shuffle_messages_are_counted_with_their_bytes(
+        self, small: tuple[Simulation, Cyclon]
+    ) -> None:
         net, _ = small
         request, reply = net.kinds
         assert request.sent == pytest.approx(200 * 40, rel=0.01)
@@ -108,7 +110,7 @@ class TestViews:
         assert (request.bytes - HEADER_BYTES * request.sent) % ENTRY_BYTES == 0
         assert request.bytes <= request.sent * (HEADER_BYTES + 5 * ENTRY_BYTES)
 
-    def test_who_crashed_is_forgotten_and_who_returns_is_found(
+    def test_crashed_peers_are_forgotten_and_returning_peer_is_found(
         self, small: tuple[Simulation, Cyclon]
     ) -> None:
         """A third at once is in no view three view lengths later."""
@@ -127,7 +129,7 @@ class TestViews:
         assert len(known_by) >= 5
         assert len(views(system)[0]) >= 9
 
-    def test_a_first_peer_waits_for_others(self) -> None:
+    def test_first_peer_waits_for_others(self) -> None:
         net = Simulation(2, SEED, lambda sender, to: LATENCY_US)
         system = Cyclon(net, CyclonParameters())
         net.come_up(0)
@@ -139,9 +141,7 @@ class TestViews:
         net.run(9 * SECOND)
         assert views(system)[0] + views(system)[1] in ([1], [0], [1, 0])
 
-    def test_topics_and_publications_are_none_of_its_business(
-        self, small: tuple[Simulation, Cyclon]
-    ) -> None:
+    def test_topics_and_publications_change_no_view(self, small: tuple[Simulation, Cyclon]) -> None:
         net, system = small
         before = views(system)
         system.subscribe(1, 2)

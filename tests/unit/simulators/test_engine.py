@@ -39,7 +39,7 @@ class Arrivals:
 
 
 class TestMessages:
-    def test_they_arrive_after_the_latency(self) -> None:
+    def test_message_arrives_after_the_latency(self) -> None:
         net = world()
         notes = Arrivals(net)
         net.at(500, lambda: net.send(notes.kind, 0, 3, "hello", 20))
@@ -49,7 +49,7 @@ class TestMessages:
         assert notes.arrived == [(500 + LATENCY, 3, 0, "hello")]
         assert net.now == PERIOD
 
-    def test_those_of_one_time_arrive_as_they_were_sent(self) -> None:
+    def test_messages_of_one_time_arrive_in_the_order_sent(self) -> None:
         net = world()
         notes = Arrivals(net)
         for number in range(20):
@@ -57,7 +57,7 @@ class TestMessages:
         net.run(PERIOD)
         assert [payload for *_, payload in notes.arrived] == list(range(20))
 
-    def test_they_are_counted_where_they_are_sent_and_received(self) -> None:
+    def test_messages_are_counted_at_sender_and_receiver(self) -> None:
         net = world()
         notes = Arrivals(net)
         net.send(notes.kind, 0, 1, None, 20)
@@ -70,7 +70,7 @@ class TestMessages:
         assert net.control.take(0).messages_sent == 0, "counting begins anew"
         assert net.publication.take(0).messages_sent == 0
 
-    def test_an_addressee_who_is_down_fails_after_the_time_out(self) -> None:
+    def test_message_to_a_down_peer_fails_after_timeout(self) -> None:
         net = world(timeout_us=70_000)
         notes = Arrivals(net, watched=True)
         net.go_down(3)
@@ -79,7 +79,7 @@ class TestMessages:
         assert notes.failed == [(LATENCY + 70_000, 0, 3, "hello")]
         assert (notes.arrived, notes.kind.lost) == ([], 1)
 
-    def test_nobody_who_went_down_is_told(self) -> None:
+    def test_sender_that_went_down_is_told_no_failure(self) -> None:
         net = world()
         notes = Arrivals(net, watched=True)
         net.go_down(3)
@@ -91,7 +91,7 @@ class TestMessages:
         assert notes.failed == []
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
-    def test_as_many_are_lost_as_was_said(self, seed: int) -> None:
+    def test_messages_are_lost_at_the_given_rate(self, seed: int) -> None:
         net, count, loss = world(seed=seed, loss=0.1), 5000, 0.1
         notes = Arrivals(net, watched=True)
         for _ in range(count):
@@ -100,7 +100,7 @@ class TestMessages:
         assert len(notes.arrived) + len(notes.failed) == count
         assert stats.binomtest(len(notes.failed), count, loss).pvalue > 1e-3
 
-    def test_a_sender_without_room_sends_one_after_the_other(self) -> None:
+    def test_messages_queue_at_a_sender_with_limited_upload(self) -> None:
         net = world(upload=[1000.0] * 5)
         notes = Arrivals(net)
         for number in range(3):
@@ -115,7 +115,7 @@ class TestMessages:
         ]
 
     @pytest.mark.parametrize("loss", [0.0, 1.0])
-    def test_who_comes_back_does_not_hear_what_became_of_what_it_sent(self, loss: float) -> None:
+    def test_restarted_sender_is_told_only_failures_after_its_restart(self, loss: float) -> None:
         """Be it lost on its way or sent to somebody who is down on arrival."""
         net = world(loss=loss)
         notes = Arrivals(net, watched=True)
@@ -127,7 +127,7 @@ class TestMessages:
         net.run(10 * PERIOD)
         assert [payload for *_, payload in notes.failed] == ["after"]
 
-    def test_who_comes_back_need_not_wait_for_what_it_sent_before(self) -> None:
+    def test_restarted_sender_does_not_wait_for_its_earlier_upload(self) -> None:
         net = world(upload=[1000.0] * 5)
         notes = Arrivals(net)
         net.send(notes.kind, 0, 1, "before", 50_000)
@@ -141,7 +141,7 @@ class TestMessages:
 
 
 class TestPublications:
-    def test_copies_are_told_and_travel_a_hop(self) -> None:
+    def test_copies_travel_a_hop_and_reach_the_observer(self) -> None:
         net = world()
         told: list[tuple[Any, ...]] = []
 
@@ -169,7 +169,7 @@ class TestPublications:
 
 
 class TestTime:
-    def test_who_is_up_ticks_once_a_period_at_a_phase_of_its_own(self) -> None:
+    def test_peer_ticks_once_a_period_at_its_own_phase(self) -> None:
         net = world(size=200)
         ticks: dict[int, list[int]] = {peer: [] for peer in range(200)}
         net.every(PERIOD, lambda peer: ticks[peer].append(net.now))
@@ -181,7 +181,7 @@ class TestTime:
         )
         assert stats.kstest(phases, "uniform", (0, PERIOD)).pvalue > 1e-3
 
-    def test_nobody_ticks_while_down(self) -> None:
+    def test_peer_does_not_tick_while_down(self) -> None:
         net = world(size=3)
         ticks: Counter[int] = Counter()
         net.every(PERIOD, lambda peer: ticks.update([peer]))
@@ -192,7 +192,7 @@ class TestTime:
         net.run(10 * PERIOD)
         assert ticks == {0: 10, 1: 5, 2: 10}
 
-    def test_a_timer_of_an_earlier_life_is_void(self) -> None:
+    def test_timer_of_an_earlier_life_is_void(self) -> None:
         net = world()
         fired: list[tuple[int, str]] = []
         net.after(1000, 0, lambda peer, word: fired.append((net.now, word)), "early")
@@ -205,7 +205,7 @@ class TestTime:
 
 
 class TestContacts:
-    def test_everybody_else_who_is_up_is_as_likely(self) -> None:
+    def test_contact_is_uniform_over_other_peers_that_are_up(self) -> None:
         net = world(size=10)
         net.go_down(4)
         found = Counter(net.contact(9) for _ in range(8000))
@@ -213,7 +213,7 @@ class TestContacts:
         assert stats.chisquare(list(found.values())).pvalue > 1e-3
         assert set(net.present) == set(range(10)) - {4}
 
-    def test_there_is_none_for_the_only_one(self) -> None:
+    def test_contact_of_the_only_peer_is_none(self) -> None:
         net = Simulation(3, 1, lambda sender, to: LATENCY)
         assert net.contact(0) is None
         net.come_up(0)

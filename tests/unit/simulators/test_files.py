@@ -14,13 +14,13 @@ TEXT = "# who\n0 1\n\n  2 3  \n% and\n4 5"
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_lines_are_numbered_without_comments(tmp_path: Path, packed: bool) -> None:
+def test_lines_are_numbered_and_comments_skipped(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / "edges"  # what it is, is not told by the name
     path.write_bytes(gzip.compress(TEXT.encode()) if packed else TEXT.encode())
     assert list(lines(str(path))) == [(2, "0 1"), (4, "2 3"), (6, "4 5")]
 
 
-def test_a_file_is_looked_for_in_the_folder_of_data(
+def test_file_is_looked_for_in_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "trace.avt").write_text("x")
@@ -42,12 +42,14 @@ def test_a_file_is_looked_for_in_the_folder_of_data(
     ],
     ids=["cut off", "damaged", "not UTF-8"],
 )
-def test_what_cannot_be_read_is_said(tmp_path: Path, content: bytes, said: str) -> None:
+def test_unreadable_file_is_refused_with_the_reason(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     path = tmp_path / "edges"
     path.write_bytes(content)
     with pytest.raises(InputError, match=said):
         list(lines(str(path)))
 
 
-def test_what_is_wrong_names_file_and_line() -> None:
+def test_error_names_file_and_line() -> None:
     assert str(not_understood("a.txt", 3, "no number")) == "a.txt:3: no number"

@@ -59,7 +59,7 @@ def test_publications_go_to_the_owner_of_their_topic() -> None:
         assert len(passed) <= 4
 
 
-def test_the_dead_are_routed_around() -> None:
+def test_publications_are_routed_around_dead_peers() -> None:
     net, pastry, routes = made()
     for peer in random.Random(1).sample(range(SIZE), 90):
         net.go_down(peer)
@@ -72,7 +72,7 @@ def test_the_dead_are_routed_around() -> None:
         assert routes.passed.get(topic, [(peer, 0)])[-1][0] == owner(pastry, net, topic)
 
 
-def test_subscriptions_are_not_its_affair() -> None:
+def test_subscriptions_add_no_links_and_no_roles() -> None:
     net, pastry, _ = made()
     pastry.subscribe(0, 1)
     pastry.unsubscribe(0, 1)

@@ -31,7 +31,7 @@ def filled(ring: Ring, peer: int, half: int, others: list[int]) -> LeafSet:
 
 
 class TestRing:
-    def test_ids_are_hashes_of_the_salt(self) -> None:
+    def test_ids_follow_the_salt_and_are_unique(self) -> None:
         first, again, other = (Ring.of(100, 4, salt) for salt in (7, 7, 8))
         assert first.ids == again.ids
         assert len({*first.ids, *other.ids}) == 200
@@ -43,19 +43,19 @@ class TestRing:
         assert max(ring.ids) > 0.9 * 2**60
 
     @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
-    def test_digits_in_common_are_those_of_the_hexadecimal_number(self, a: int, b: int) -> None:
+    def test_shared_digits_equal_those_of_the_hexadecimal_ids(self, a: int, b: int) -> None:
         left, right = f"{a:016x}", f"{b:016x}"
         common = next((i for i in range(16) if left[i] != right[i]), 16)
         assert ring_of([a, b]).shared_digits(a, b) == common
 
-    def test_the_shorter_way_round_is_the_distance(self) -> None:
+    def test_distance_is_the_shorter_way_round(self) -> None:
         ring = ring_of([0])
         assert ring.distance(2**64 - 1, 2) == ring.distance(2, 2**64 - 1) == 3
 
 
 class TestLeafSet:
     @given(Ids, st.integers(1, 8), st.randoms())
-    def test_the_nearest_on_either_side_stay(
+    def test_nearest_peers_on_either_side_stay(
         self, ids: list[int], half: int, random: Random
     ) -> None:
         others = list(range(1, len(ids))) * 2
@@ -66,7 +66,7 @@ class TestLeafSet:
             assert (other in leaves) == (other in leaves.right + leaves.left)
 
     @given(Ids, st.integers(1, 8), st.integers(0, 2**64 - 1))
-    def test_the_closest_within_reach_is_the_closest_of_all(
+    def test_closest_leaf_within_reach_is_the_closest_peer(
         self, ids: list[int], half: int, key: int
     ) -> None:
         ring = ring_of(ids)
@@ -77,7 +77,7 @@ class TestLeafSet:
             assert ring.distance(key, ids[leaves.closest(offset)]) == nearest
 
     @given(Ids, st.integers(1, 4), st.data())
-    def test_who_is_removed_makes_room(
+    def test_removed_peer_makes_room_for_the_next(
         self, ids: list[int], half: int, data: st.DataObject
     ) -> None:
         leaves = filled(ring_of(ids), 0, half, list(range(1, len(ids))))
@@ -97,7 +97,7 @@ class TestLeafSet:
             ids_left[peer] for peer in sides(ids_left, 0, half)[0]
         ]
 
-    def test_the_view_is_the_same_object_until_something_changes(self) -> None:
+    def test_view_is_one_object_until_the_leaves_change(self) -> None:
         ring = Ring.of(50, 4, 3)
         leaves = filled(ring, 0, 4, list(range(1, 49)))
         before = leaves.view
@@ -108,7 +108,7 @@ class TestLeafSet:
         assert leaves.view is not before
 
     @given(Ids, st.integers(1, 4), st.randoms())
-    def test_missing_are_those_who_would_be_taken_in(
+    def test_missing_peers_are_those_that_the_other_would_add(
         self, ids: list[int], half: int, random
     ) -> None:
         if len(ids) < 2:

@@ -22,7 +22,7 @@ def node_of(peer: int = 0, known: int = 400, near: int = 4) -> Node:
 
 
 @pytest.mark.parametrize("known", [400, 60, 10, 0])
-def test_each_hop_comes_closer(known: int) -> None:
+def test_next_hop_comes_closer_to_the_key(known: int) -> None:
     """Closer is: a longer common prefix, or as long a one and a smaller distance; or the
     closest of the leaf set, where the journey ends.
     """
@@ -42,7 +42,7 @@ def test_each_hop_comes_closer(known: int) -> None:
             )
 
 
-def test_who_knows_all_leaves_ends_where_the_key_is() -> None:
+def test_node_with_all_leaves_routes_to_the_closest_peer() -> None:
     node = node_of(known=12)
     everybody = [0, *node.leaves.view.members]
     for key in KEYS:
@@ -51,7 +51,7 @@ def test_who_knows_all_leaves_ends_where_the_key_is() -> None:
             assert node.next_hop(key) == nearest
 
 
-def test_the_doubted_are_routed_around_but_for_the_last_hop() -> None:
+def test_doubted_peers_are_bypassed_except_as_last_hop() -> None:
     node = node_of()
     for key in KEYS:
         to = node.next_hop(key)
@@ -66,14 +66,14 @@ def test_the_doubted_are_routed_around_but_for_the_last_hop() -> None:
         node.doubted = set()
 
 
-def test_a_joiner_is_not_led_to_itself() -> None:
+def test_joiner_is_not_routed_to_itself() -> None:
     node = node_of()
     for joiner in range(1, 400):
         to = node.next_hop(RING.ids[joiner], avoid=joiner)
         assert to not in (joiner, NOBODY)
 
 
-def test_an_entry_shares_its_rows_digits_and_has_the_next() -> None:
+def test_table_entry_shares_row_digits_and_has_the_next() -> None:
     node = node_of()
     own = f"{RING.ids[0]:016x}"
     assert len(node.table) > 20
@@ -84,7 +84,7 @@ def test_an_entry_shares_its_rows_digits_and_has_the_next() -> None:
         assert int(other[shared], 16) == digit != int(own[shared], 16)
 
 
-def test_the_neighbourhood_keeps_the_nearest_and_the_table_prefers_them() -> None:
+def test_neighbourhood_keeps_the_nearest_and_the_table_prefers_them() -> None:
     node = node_of(near=4)
     for peer in range(1, 30):
         node.measure(peer, 1000 - peer)
@@ -93,7 +93,7 @@ def test_the_neighbourhood_keeps_the_nearest_and_the_table_prefers_them() -> Non
     assert node.table[slot] == 29
 
 
-def test_peers_as_near_do_not_flutter() -> None:
+def test_equally_near_peers_do_not_replace_entries() -> None:
     node = node_of(near=4)
     for peer in range(1, 9):
         node.measure(peer, 500)
@@ -104,7 +104,7 @@ def test_peers_as_near_do_not_flutter() -> None:
     assert (list(node.near), node.version) == ([1, 2, 3, 4], version)
 
 
-def test_who_is_removed_is_known_no_more() -> None:
+def test_removed_peer_is_no_longer_known() -> None:
     node = node_of(near=400)
     for peer in range(1, 400):
         node.measure(peer, 5)

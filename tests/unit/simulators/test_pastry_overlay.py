@@ -73,7 +73,9 @@ class World:
     ("size", "latency_us", "intervals"),
     [(1, 10, 1), (2, 10_000, 1), (20, 10_000, 1), (1_000, 10_000, 3), (300, 100_000, 6)],
 )
-def test_who_joins_at_once_finds_its_place(size: int, latency_us: int, intervals: int) -> None:
+def test_peers_that_join_at_once_get_correct_leaf_sets(
+    size: int, latency_us: int, intervals: int
+) -> None:
     """All within half an interval. At 10 ms a message, within 3 intervals for 1,000 peers."""
     world = World(size, latency_us=latency_us)
     world.come_up(list(range(size)))
@@ -82,7 +84,7 @@ def test_who_joins_at_once_finds_its_place(size: int, latency_us: int, intervals
     assert world.wrong() == 0
 
 
-def test_routes_of_an_overlay_that_joined_are_as_short_as_made_ones() -> None:
+def test_routes_after_joining_are_as_short_as_placed_ones() -> None:
     world, made = World(1_000), World(1_000).placed()
     world.come_up(list(range(1_000)))
     world.run(60)
@@ -93,7 +95,7 @@ def test_routes_of_an_overlay_that_joined_are_as_short_as_made_ones() -> None:
 
 
 @pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.long), 0.5])
-def test_leaf_sets_are_mended_after_many_died_at_once(share: float) -> None:
+def test_leaf_sets_are_mended_after_many_peers_crash(share: float) -> None:
     """Within 10 periods, in which a peer probes its left neighbour once."""
     world = World(600).placed()
     world.crash(world.random.sample(range(600), int(share * 600)))
@@ -102,7 +104,7 @@ def test_leaf_sets_are_mended_after_many_died_at_once(share: float) -> None:
     assert world.wrong() == 0
 
 
-def test_who_leaves_is_forgotten_at_once() -> None:
+def test_leaving_peers_are_forgotten_within_four_intervals() -> None:
     world = World(200).placed()
     leavers = world.random.sample(range(200), 40)
     told = {(other, peer) for peer in leavers for other in world.overlay.nodes[peer].known()}
@@ -114,7 +116,7 @@ def test_who_leaves_is_forgotten_at_once() -> None:
     assert not any(world.overlay.nodes[other].knows(peer) for other, peer in told)
 
 
-def test_a_peer_comes_back_with_its_id() -> None:
+def test_returning_peers_are_back_in_correct_leaf_sets() -> None:
     world = World(200).placed()
     dead = world.random.sample(range(200), 60)
     world.crash(dead)
@@ -125,7 +127,7 @@ def test_a_peer_comes_back_with_its_id() -> None:
     assert world.wrong() == 0
 
 
-def test_rings_that_know_nothing_of_each_other_become_one() -> None:
+def test_separate_rings_merge_into_one() -> None:
     """The bootstrap service leads from one into the other, once in `table_period`."""
     world = World(60)
     for peer in range(60):
@@ -140,7 +142,7 @@ def test_rings_that_know_nothing_of_each_other_become_one() -> None:
     assert world.wrong() == 0
 
 
-def test_lost_messages_break_nothing_for_good() -> None:
+def test_lost_messages_leave_at_most_three_leaf_sets_wrong() -> None:
     world = World(300, loss=0.05)
     world.come_up(list(range(300)))
     world.run(40)
@@ -151,7 +153,7 @@ def test_lost_messages_break_nothing_for_good() -> None:
     assert world.wrong() <= 3
 
 
-def test_all_but_one_die() -> None:
+def test_overlay_regrows_from_the_only_peer_left() -> None:
     world = World(30).placed()
     world.crash(list(range(1, 30)))
     world.run(8)
@@ -161,7 +163,7 @@ def test_all_but_one_die() -> None:
     assert world.wrong() == 0
 
 
-def test_links_are_told_by_layer_each_once() -> None:
+def test_links_are_told_once_in_each_layer() -> None:
     world = World(100)
     world.come_up(list(range(100)))
     world.run(30)

@@ -23,7 +23,7 @@ def closest(overlay: Overlay, peers: list[int], key: int) -> int:
 
 
 @pytest.mark.parametrize("b", [1, 3, 4, 5])
-def test_tables_hold_whoever_there_is(b: int) -> None:
+def test_placed_tables_have_an_entry_for_every_possible_slot(b: int) -> None:
     overlay = overlay_of(300, b=b)
     peers = random.Random(2).sample(range(300), 200)
     place(overlay, peers)
@@ -36,7 +36,7 @@ def test_tables_hold_whoever_there_is(b: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 17, 40])
-def test_leaf_sets_are_exact(size: int) -> None:
+def test_placed_leaf_sets_are_exact(size: int) -> None:
     overlay = overlay_of(size)
     place(overlay, range(size))
     ids = overlay.ring.ids
@@ -48,7 +48,7 @@ def test_leaf_sets_are_exact(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [5, 30, 300])
-def test_every_route_ends_at_the_closest(size: int) -> None:
+def test_routes_end_at_the_closest_peer(size: int) -> None:
     overlay = overlay_of(size)
     place(overlay, range(size))
     drawn = random.Random(3)
@@ -62,7 +62,7 @@ def test_every_route_ends_at_the_closest(size: int) -> None:
 @pytest.mark.parametrize(
     ("size", "hops"), [(1_000, 2.52), pytest.param(10_000, 3.26, marks=pytest.mark.long)]
 )
-def test_mean_hops_are_those_of_the_paper(size: int, hops: float) -> None:
+def test_mean_hops_equal_those_of_the_paper(size: int, hops: float) -> None:
     """b = 4, l = 16; Rowstron and Druschel 2001, figure 4, and recomputed independently."""
     overlay = overlay_of(size)
     place(overlay, range(size))

@@ -14,32 +14,32 @@ from simulators.systems import SYSTEMS, system_named
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_parameters_of_systems_and_of_the_world_have_names_of_their_own(name: str) -> None:
+def test_system_parameters_share_no_name_with_world_or_options(name: str) -> None:
     theirs = system_named(name).parameters_type.__dataclass_fields__
     assert not theirs.keys() & World.__dataclass_fields__.keys()
     assert not theirs.keys() & {"seed", "runs", "out", "replace", "ingest", "layers", "config"}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_every_system_has_defaults(name: str) -> None:
+def test_system_is_planned_with_its_defaults(name: str) -> None:
     assert planned(name, {}).described()["peers"] == 100
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_systems_name_the_layers_of_their_links(name: str) -> None:
+def test_system_names_the_layers_of_its_links(name: str) -> None:
     running = Running(planned(name, {"peers": 30, "intervals": 5}))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     found = {link["layer"] for report in told for link in report["neighbors"]}
     assert found == set(running.system.layers)
 
 
-def test_links_of_a_layer_can_be_reported_alone() -> None:
+def test_links_of_chosen_layers_are_reported_alone() -> None:
     running = Running(planned("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     assert {link["layer"] for r in told for link in r["neighbors"]} == {"tree", "leafset"}
 
 
-def test_texts_become_values(flood: str) -> None:
+def test_parameter_texts_become_values(flood: str) -> None:
     plan = planned(flood, {"degree": "6", "loss": "0.25", "interval": "500ms"})
     assert (plan.parameters.degree, plan.world.loss) == (6, 0.25)
     assert plan.world.setting.duration_us == 50_000_000
@@ -61,7 +61,9 @@ def test_texts_become_values(flood: str) -> None:
         ({"workload": "zipf:topic=3"}, "topics"),
     ],
 )
-def test_what_cannot_be_is_said(flood: str, chosen: dict[str, Any], told: str) -> None:
+def test_invalid_parameter_is_refused_with_a_hint(
+    flood: str, chosen: dict[str, Any], told: str
+) -> None:
     with pytest.raises(UseError, match=told):
         planned(flood, chosen)
 
@@ -77,13 +79,15 @@ def test_what_cannot_be_is_said(flood: str, chosen: dict[str, Any], told: str) -
         ("cache_root", "perhaps", "cache_root is true or false, not 'perhaps'"),
     ],
 )
-def test_what_a_value_should_be_is_said_in_words(name: str, given: object, told: str) -> None:
+def test_invalid_value_is_refused_with_the_accepted_values(
+    name: str, given: object, told: str
+) -> None:
     with pytest.raises(UseError) as raised:
         planned("scribe", {name: given})
     assert str(raised.value) == told
 
 
-def test_a_system_there_is_not() -> None:
+def test_unknown_or_unfit_system_is_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean poldercast"):
         system_named("poldercats")
     with pytest.raises(InputError, match="no module"):

@@ -106,7 +106,7 @@ PERFECT = {
 
 class TestCompleteRings:
     @pytest.mark.parametrize(("subscribers", "fanout"), PERFECT)
-    def test_everybody_is_reached_by_fanout_copies_each(
+    def test_subscribers_are_all_reached_by_fanout_copies_each(
         self, subscribers: int, fanout: int
     ) -> None:
         found = list(spreads(subscribers, fanout=fanout))
@@ -119,18 +119,18 @@ class TestCompleteRings:
         assert mean(mean(s.hops.values()) for s in found) == pytest.approx(hops, rel=0.08)
         assert mean(max(s.hops.values()) for s in found) == pytest.approx(most, rel=0.08)
 
-    def test_the_public_code_passes_on_to_somebody_random_always(self) -> None:
+    def test_copies_with_public_code_parameters_match_its_counts(self) -> None:
         """144 to 153 copies among 63, where its documentation makes one expect 126."""
         found = [s.copies for s in spreads(63, fanout=2, min_random=1, publisher_extra=1)]
         assert 144 <= mean(found) <= 153
         assert {s.copies for s in spreads(63, fanout=3, min_random=1, publisher_extra=1)} == {190}
 
-    def test_its_publisher_passes_on_to_four(self) -> None:
+    def test_publisher_with_public_code_parameters_sends_four_copies(self) -> None:
         _, system = settled(63, 1, fanout=2, min_random=1, publisher_extra=1)
         system.publish(5, Publication(0, 0, 5, 100))
         assert system.copies.sent == 4
 
-    def test_a_fanout_of_one_goes_round_the_ring(self) -> None:
+    def test_fanout_of_one_goes_round_the_ring(self) -> None:
         net, system = settled(20, 1, fanout=1)
         spread = publish(net, system, 4, 0, 0)
         assert len(spread.hops) == 19
@@ -138,13 +138,13 @@ class TestCompleteRings:
         assert spread.copies == 21
 
     @pytest.mark.parametrize("subscribers", [1, 2, 3, 4])
-    def test_few_subscribers_are_reached(self, subscribers: int) -> None:
+    def test_few_subscribers_are_all_reached(self, subscribers: int) -> None:
         net, system = settled(subscribers, 1)
         spread = publish(net, system, 0, 0, 0)
         assert len(spread.hops) == subscribers - 1
         assert spread.copies <= 2 * subscribers
 
-    def test_a_copy_that_comes_again_goes_nowhere(self) -> None:
+    def test_repeated_copy_is_not_forwarded(self) -> None:
         net, system = settled(10, 1)
         publish(net, system, 3, 0, 0)
         system.on_copy(7, 3, Copy(Publication(0, 0, 3, 100), 1))
@@ -213,7 +213,7 @@ class TestGossip:
         net.run(40 * SECOND)
         assert right_neighbours(system, net.present) == 1
 
-    def test_everybody_is_reached_while_gossip_goes_on(self) -> None:
+    def test_subscribers_are_all_reached_while_gossip_goes_on(self) -> None:
         net, system, workload = gossiping(40)
         for message in range(60):
             publisher = message * 5
@@ -223,7 +223,7 @@ class TestGossip:
             assert {*spread.hops} == subscribers
             assert spread.copies == 2 * (len(subscribers) + 1)
 
-    def test_views_are_sets_of_others_from_the_first_second(self) -> None:
+    def test_views_are_sets_of_other_peers_from_the_start(self) -> None:
         net, system, _ = gossiping(0)
         for _ in range(30):
             net.run(net.now + 700_000)
@@ -237,7 +237,7 @@ class TestGossip:
                     assert all(topic in system.overlay.topics[other] for other in [peer, *peers])
             assert len(seen) == PEERS * (2 + SUBSCRIPTIONS)
 
-    def test_who_crashed_is_forgotten_and_who_returns_is_taken_up_again(self) -> None:
+    def test_crashed_peers_are_forgotten_and_returning_peers_taken_up(self) -> None:
         """30 % at once: after 60 cycles in no view, and all rings complete without them."""
         net, system, workload = gossiping(40)
         crashed = Random(2).sample(range(PEERS), PEERS * 3 // 10)
@@ -254,7 +254,7 @@ class TestGossip:
         net.run(130 * SECOND)
         assert right_neighbours(system, net.present) == 1
 
-    def test_subscriptions_come_and_go(self) -> None:
+    def test_rings_follow_changing_subscriptions(self) -> None:
         net, system, workload = gossiping(30)
         for peer in range(0, PEERS, 3):
             system.unsubscribe(peer, workload[peer][0])
@@ -265,11 +265,11 @@ class TestGossip:
             if topic is not None:
                 assert all(topic in system.overlay.topics[other] for other in [peer, *peers])
 
-    def test_lost_messages_do_not_break_the_rings(self) -> None:
+    def test_rings_stay_nearly_complete_despite_lost_messages(self) -> None:
         net, system, _ = gossiping(60, loss=0.05)
         assert right_neighbours(system, net.present) > 0.97
 
-    def test_a_publisher_that_does_not_subscribe_asks_those_it_knows(self) -> None:
+    def test_publication_of_a_non_subscriber_reaches_all_subscribers(self) -> None:
         net, system, workload = gossiping(40, fanout=3)
         publisher = next(peer for peer in range(PEERS) if 0 not in workload[peer])
         spread = publish(net, system, publisher, 0, 0)
@@ -277,7 +277,7 @@ class TestGossip:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_happens_views_are_sets_of_others(seed: int) -> None:
+def test_views_stay_sets_of_other_peers_under_random_events(seed: int) -> None:
     """Any parameters, slow and lossy links, peers and subscriptions that come and go."""
     random = Random(seed)
     peers, topics = random.choice([1, 2, 3, 5, 20]), random.choice([1, 2, 64, 65, 130])
@@ -315,7 +315,7 @@ def test_whatever_happens_views_are_sets_of_others(seed: int) -> None:
 
 
 class TestMemory:
-    def test_a_message_is_known_for_its_time_and_forgotten_later(self) -> None:
+    def test_message_is_known_for_its_time_and_forgotten_later(self) -> None:
         net = Simulation(2, 1, lambda sender, to: 0)
         memory = Memory(net, 10)
         assert memory.add(0, 5)
@@ -324,7 +324,7 @@ class TestMemory:
             memory.add(1, time)
             assert memory.add(0, 5) == is_new
 
-    def test_who_joins_again_knows_nothing(self) -> None:
+    def test_cleared_memory_of_a_peer_forgets_its_messages_only(self) -> None:
         memory = Memory(Simulation(2, 1, lambda sender, to: 0), 10)
         memory.add(0, 5)
         memory.add(1, 5)
@@ -361,7 +361,7 @@ print([(kind.name, kind.sent, kind.bytes, kind.received) for kind in net.kinds])
 """
 
 
-def test_plain_python_does_exactly_the_same() -> None:
+def test_plain_python_equals_the_compiled_operations() -> None:
     """The operations as they are written are what the compiled ones are held to."""
     root = Path(__file__).parents[3]
     said = [
@@ -379,7 +379,7 @@ def test_plain_python_does_exactly_the_same() -> None:
     assert said[0] == said[1]
 
 
-def test_rings_may_follow_the_numbers_of_peers() -> None:
+def test_ring_order_may_follow_peer_numbers() -> None:
     plan = planned(
         "poldercast",
         {"ring_order": "number", "peers": 20, "workload": "zipf:topics=3,subscriptions=2"},

@@ -39,7 +39,7 @@ def planned(text: str, seed: int = 1, of: Subscriptions | None = None) -> list[P
 
 
 @pytest.mark.parametrize("text", ALL)
-def test_plans_are_in_order_and_within_their_time(text: str) -> None:
+def test_plan_is_in_order_and_within_its_time(text: str) -> None:
     plan = planned(text)
     assert len(plan) >= 10
     assert all(a.time_us <= b.time_us for a, b in pairwise(plan))
@@ -51,7 +51,7 @@ def test_plans_are_in_order_and_within_their_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ALL[:3])
-def test_plans_follow_the_subscriptions_as_they_change(text: str) -> None:
+def test_plan_follows_changing_subscriptions(text: str) -> None:
     of = subscribed()
     plan = parse(text, PUBLICATIONS, "publications").planned(of, RUN, Random(1))
     list(islice(plan, 30))
@@ -59,7 +59,7 @@ def test_plans_follow_the_subscriptions_as_they_change(text: str) -> None:
     assert 0 not in {one.topic for one in list(plan)[1:]}
 
 
-def test_nobody_publishes() -> None:
+def test_plan_of_none_is_empty() -> None:
     assert planned("none") == []
 
 
@@ -73,7 +73,7 @@ def test_poisson_has_its_rate_on_every_topic() -> None:
     assert stats.kstest(gaps, stats.expon(scale=INTERVAL / 2).cdf).pvalue > 0.01
 
 
-def test_every_topic_has_one_in_every_period() -> None:
+def test_topic_has_one_publication_in_every_period() -> None:
     plan = planned("every:7,first=20,last=89")
     for topic in (0, 2, 3, 4):
         times = [one.time_us for one in plan if one.topic == topic]
@@ -83,7 +83,7 @@ def test_every_topic_has_one_in_every_period() -> None:
     assert len({one.time_us for one in plan}) == 40, "each at its own moment"
 
 
-def test_popular_topics_have_more() -> None:
+def test_zipf_publications_follow_topic_popularity() -> None:
     plan = planned("zipf:20,exponent=0.7")
     assert abs(len(plan) - 20_000) < 600
     counts = Counter(one.topic for one in plan)
@@ -93,7 +93,7 @@ def test_popular_topics_have_more() -> None:
     assert stats.chisquare([counts[topic] for topic in (2, 3, 4, 0)], expected).pvalue > 0.01
 
 
-def test_nothing_is_published_where_nobody_subscribes() -> None:
+def test_plan_without_subscribers_is_empty_or_refused() -> None:
     nobody = Subscriptions(10, 5)
     for of in (nobody, Subscriptions(10, 0)):
         assert [planned(text, of=of) for text in ALL[:3]] == [[], [], []]
@@ -111,24 +111,24 @@ class TestScript:
             ("at=2,topic=1", []),
         ],
     )
-    def test_it_may_be_written_here(
+    def test_script_may_be_given_inline(
         self, text: str, expected: list[tuple[float, int, int | None]]
     ) -> None:
         plan = planned(f"script:{text}")
         assert [(one.time_us / INTERVAL, one.topic, one.publisher) for one in plan] == expected
 
-    def test_a_random_topic_is_one_with_subscribers(self) -> None:
+    def test_random_topic_is_one_with_subscribers(self) -> None:
         plan = planned("script:at=0,topic=random,count=200")
         assert set(Counter(one.topic for one in plan)) == {0, 2, 3, 4}
 
-    def test_topics_may_have_names(self) -> None:
+    def test_topic_is_found_by_name(self) -> None:
         of = subscribed(["news", "sport", "3", "weather", "arts"])
         assert [one.topic for one in planned("script:at=0,topic=weather", of=of)] == [3]
         assert [one.topic for one in planned("script:at=0,topic=3", of=of)] == [2]
         with pytest.raises(UnknownName, match=r"no topic 'wether'; did you mean weather"):
             planned("script:at=0,topic=wether", of=of)
 
-    def test_it_may_be_in_a_file(self, tmp_path: Path) -> None:
+    def test_script_may_be_read_from_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / "plan.csv"
         path.write_text("# at,topic,publisher\n50,largest,7\n1.5s,3\n50,0,\n")
         plan = planned(f"script:{path}")
@@ -150,19 +150,21 @@ class TestScript:
             ("3,5", "no topic '5'"),
         ],
     )
-    def test_what_is_wrong_is_said(self, tmp_path: Path, line: str, said: str) -> None:
+    def test_invalid_line_is_refused_with_the_reason(
+        self, tmp_path: Path, line: str, said: str
+    ) -> None:
         (tmp_path / "plan.csv").write_text(f"0,0\n{line}\n")
         with pytest.raises((InputError, UseError), match=said):
             planned(f"script:{tmp_path}/plan.csv")
 
-    def test_a_topic_there_is_not_is_found_before_the_first(self, tmp_path: Path) -> None:
+    def test_unknown_topic_is_refused_before_the_first_publication(self, tmp_path: Path) -> None:
         (tmp_path / "plan.csv").write_text("0,largest\n900,nonsuch\n")
         model = parse(f"script:{tmp_path}/plan.csv", PUBLICATIONS, "publications")
         with pytest.raises(UnknownName, match="no topic 'nonsuch'"):
             next(model.planned(subscribed(), RUN, Random(1)))
 
     @pytest.mark.parametrize("text", ["script", "script:topic=largest", "script:x.csv,at=3"])
-    def test_it_needs_a_file_or_a_time(self, text: str) -> None:
+    def test_script_needs_either_a_file_or_a_time(self, text: str) -> None:
         with pytest.raises(UseError, match="needs either a file or at=INTERVAL"):
             planned(text)
 
@@ -170,6 +172,6 @@ class TestScript:
 @pytest.mark.parametrize(
     "text", ["poisson:first=1000", "every:first=1000", "zipf:first=1000", "script:at=990,count=11"]
 )
-def test_nobody_publishes_after_the_run(text: str) -> None:
+def test_publications_after_the_run_are_refused(text: str) -> None:
     with pytest.raises(UseError, match="publications at interval 1000: the run has only 1000"):
         planned(text)

@@ -47,7 +47,7 @@ def overlay_of(random: Random) -> Overlay:
 
 class TestRing:
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_the_nearest_stand_on_both_sides(self, seed: int) -> None:
+    def test_ring_holds_the_nearest_on_both_sides(self, seed: int) -> None:
         random = Random(seed)
         position = np.array(random.sample(range(PEERS), PEERS), np.int32)
         for owner in range(PEERS):
@@ -58,26 +58,26 @@ class TestRing:
                 offer(rings, 0, position, owner, other, 5)
                 assert rings[0, PEER].tolist() == ring_of(position, owner, offered, 3)
 
-    def test_who_is_heard_of_again_is_younger(self) -> None:
+    def test_entry_heard_of_again_keeps_the_lowest_age(self) -> None:
         rings, position = np.full((1, 2, 4), -1, np.int32), np.arange(9, dtype=np.int32)
         for age in (7, 3, 5):
             offer(rings, 0, position, 0, 4, age)
         assert rings[0].tolist() == [[4, -1, 4, -1], [3, -1, 3, -1]]
 
-    def test_positions_wrap(self) -> None:
+    def test_ring_positions_wrap_around(self) -> None:
         position = np.array([2, 0, 1], np.int32)
         assert distance(position, 1, 0) == 2
         assert distance(position, 0, 1) == 1
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_a_topic_is_found_by_its_rank(self, seed: int) -> None:
+    def test_topic_rank_equals_its_place_among_the_topics(self, seed: int) -> None:
         overlay = overlay_of(Random(seed))
         for peer in range(PEERS):
             for place, topic in enumerate(overlay.topics[peer]):
                 assert rank(overlay.profiles[peer], topic) == place
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_who_is_heard_of_enters_the_rings_of_shared_topics(self, seed: int) -> None:
+    def test_learned_peers_enter_the_rings_of_shared_topics(self, seed: int) -> None:
         random = Random(seed)
         overlay = overlay_of(random)
         for peer in range(PEERS):
@@ -110,7 +110,7 @@ class TestExchange:
             found |= {*ring_of(overlay.position, target, subscribers, 2)} - {-1}
         return found
 
-    def test_each_gets_those_nearest_to_itself(self, overlay: Overlay) -> None:
+    def test_exchange_gives_each_side_the_peers_nearest_to_it(self, overlay: Overlay) -> None:
         for peer in range(PEERS):
             target, sent, size = open_rings(overlay.packed, peer)
             assert sent[:, 0].tolist() == [peer, 0]
@@ -123,7 +123,7 @@ class TestExchange:
             assert {*answer[PEER].tolist()} == expected
         assert (overlay.place == -1).all()
 
-    def test_the_oldest_is_asked_but_nobody_twice_in_a_row(self, overlay: Overlay) -> None:
+    def test_oldest_neighbour_is_asked_but_not_twice_in_succession(self, overlay: Overlay) -> None:
         first, _, _ = open_rings(overlay.packed, 3)
         ring = overlay.rings_of(3)
         assert ring[:, AGE][ring[:, PEER] == first].max() == ring[:, AGE].max()
@@ -132,14 +132,14 @@ class TestExchange:
         # It stays where it is until it is known to be gone.
         assert first in overlay.rings_of(3)[:, PEER]
 
-    def test_the_only_neighbour_is_asked_again(self) -> None:
+    def test_only_neighbour_is_asked_again(self) -> None:
         overlay = Overlay(2, 1, Capacities(ring=1), Random(1))
         for peer in (0, 1):
             overlay.join(peer, [0])
         learn(overlay.packed, 0, message([1], [0]))
         assert [open_rings(overlay.packed, 0)[0] for _ in range(2)] == [1, 1]
 
-    def test_who_ended_a_subscription_leaves_that_ring(self, overlay: Overlay) -> None:
+    def test_unsubscribed_peer_leaves_the_ring_of_that_topic(self, overlay: Overlay) -> None:
         left = int(overlay.rings_of(3)[0, PEER, 0])
         overlay.unsubscribe(left, 0)
         open_rings(overlay.packed, 3)
@@ -162,7 +162,7 @@ class TestOverCyclon:
         net.run(25 * SECOND)
         return net, rings
 
-    def test_the_ring_closes(self, running: tuple[Simulation, Rings]) -> None:
+    def test_ring_becomes_complete(self, running: tuple[Simulation, Rings]) -> None:
         net, rings = running
         found = [next(iter(rings.links(peer))) for peer in range(net.size)]
         rings.complete(range(net.size))
@@ -172,7 +172,7 @@ class TestOverCyclon:
         near = [order[(place + step) % 100] for step in (1, 2, -1, -2)]
         assert found[17] == ("rings", 0, near)
 
-    def test_it_closes_again_round_those_who_crashed(
+    def test_ring_becomes_complete_again_after_crashes(
         self, running: tuple[Simulation, Rings]
     ) -> None:
         net, rings = running
@@ -184,7 +184,7 @@ class TestOverCyclon:
         rings.complete(up)
         assert found == [next(iter(rings.links(peer))) for peer in up]
 
-    def test_few_subscribers_stand_on_both_sides_and_are_linked_once(self) -> None:
+    def test_few_subscribers_on_both_sides_are_linked_once(self) -> None:
         net = Simulation(3, 1, lambda sender, to: 2_000)
         overlay = Overlay(3, 2, Capacities(ring=2), net.random)
         rings = Rings(net, RingsParameters(), overlay)
@@ -196,7 +196,7 @@ class TestOverCyclon:
         assert (of_one.topic, of_one.peers) == (1, [1])
 
 
-def test_alone_it_begins_with_a_contact() -> None:
+def test_rings_without_other_layers_begin_with_a_contact() -> None:
     net = Simulation(2, 1, lambda sender, to: 2_000)
     overlay = Overlay(2, 1, Capacities(ring=1), net.random)
     rings = Rings(net, RingsParameters(), overlay)

@@ -19,7 +19,7 @@ def written(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("between", ["\t", " ", "  ", ", "])
-def test_a_matrix_is_a_line_for_each_site(tmp_path: Path, between: str) -> None:
+def test_matrix_is_read_as_a_line_for_each_site(tmp_path: Path, between: str) -> None:
     rows = [["0", "1.5", "2"], ["1.5", "0", "-1"], ["2", "-1", "0"]]
     name = written(tmp_path, "\n".join(between.join(row) for row in rows) + "\n\n")
     expected = [[0, 1.5, 2], [1.5, 0, NAN], [2, NAN, 0]]
@@ -28,7 +28,7 @@ def test_a_matrix_is_a_line_for_each_site(tmp_path: Path, between: str) -> None:
 
 @pytest.mark.parametrize("head", ["", "topology E2EGraph 3\nfailure_model NullFailureModel\n\n"])
 @pytest.mark.parametrize("pair", ["{},{} {}", "{} {} {}", "{}, {}, {}"])
-def test_a_king_file_has_nodes_and_pairs(tmp_path: Path, head: str, pair: str) -> None:
+def test_king_file_is_read_as_nodes_and_pairs(tmp_path: Path, head: str, pair: str) -> None:
     pairs = "\n".join(pair.format(*each) for each in [(1, 2, 30), (1, 3, 45), (3, 2, -1)])
     times = read_matrix(written(tmp_path, f"{head}node 1\nnode 2\nnode 3\n\n{pairs}\n"))
     expected = [[NAN, 30, 45], [30, NAN, NAN], [45, NAN, NAN]]
@@ -50,12 +50,12 @@ def test_a_king_file_has_nodes_and_pairs(tmp_path: Path, head: str, pair: str) -
         ("site,rtt\na,3\n", "neither a matrix of numbers nor has it pairs"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_matrix_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_matrix(written(tmp_path, text))
 
 
-def test_times_that_differ_from_those_back_are_refused_or_averaged() -> None:
+def test_asymmetric_times_are_refused_or_averaged() -> None:
     times = np.array([[9.0, 1.0, 2.0], [1.0, 9.0, 4.0], [2.5, 5.0, 9.0]])
     with pytest.raises(InputError, match=r"x: 2 from site 1 to 3, but 2.5 back, and 2 such pairs"):
         symmetric(times, "x", is_mean_meant=False)
@@ -64,6 +64,6 @@ def test_times_that_differ_from_those_back_are_refused_or_averaged() -> None:
     np.testing.assert_array_equal(symmetric(mean, "x", is_mean_meant=False), mean)
 
 
-def test_holes_are_named() -> None:
+def test_holes_in_the_matrix_are_named() -> None:
     times = np.array([[NAN, 1.0, NAN], [1.0, 0.0, 1.0], [NAN, 1.0, 0.0]])
     assert "no time from site 1 to 3, and 2 such holes" in str(incomplete(times, "x"))

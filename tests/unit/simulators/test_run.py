@@ -37,7 +37,7 @@ def files(folder: Folder) -> dict[str, bytes]:
 
 
 class TestReports:
-    def test_they_keep_the_contract(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_reports_keep_the_contract(self, flooding: Plans, tmp_path: Path) -> None:
         plan = flooding(publications=PUBLISHING, churn="exponential:5s,down=5s", seed=3)
         result = simulate(plan, Folder(tmp_path))
         first, *rest, last = records(Folder(tmp_path))
@@ -49,15 +49,15 @@ class TestReports:
         assert any(record.left for record in rest), "nobody went down within an interval"
         assert result.published > 0
 
-    def test_a_peer_that_is_up_reports_every_interval(
-        self, flooding: Plans, tmp_path: Path
-    ) -> None:
+    def test_peer_that_is_up_reports_every_interval(self, flooding: Plans, tmp_path: Path) -> None:
         simulate(flooding(), Folder(tmp_path))
         assert sorted((int(r.peer), r.interval) for r in reports(Folder(tmp_path))) == [
             (peer, interval) for peer in range(40) for interval in range(12)
         ]
 
-    def test_what_is_sent_arrives(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_reported_traffic_equals_the_counts_and_sent_copies_arrive(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
         """Sums over peers and intervals are the counts by kind; each copy sent is received."""
         plan = flooding(publications=PUBLISHING + ",last=10")
         result = simulate(plan, Folder(tmp_path))
@@ -73,7 +73,7 @@ class TestReports:
         assert sent == received
         assert len(sent) == sum(k.sent for k in result.messages if k.traffic == "publication")
 
-    def test_a_flood_takes_shortest_paths(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_flood_takes_shortest_paths(self, flooding: Plans, tmp_path: Path) -> None:
         """With one latency for all, first arrivals travel as far as a breadth-first search."""
         late = "poisson:0.05,first=25,last=28"
         simulate(flooding(intervals=30, publications=late), Folder(tmp_path))
@@ -102,7 +102,7 @@ class TestReports:
             ("dissemination", {"neighbors", "roles"}),
         ],
     )
-    def test_they_tell_what_was_asked_for(
+    def test_reports_have_only_the_requested_content(
         self, flooding: Plans, tmp_path: Path, content: str, absent: set[str]
     ) -> None:
         plan = flooding(reports=content, publications=PUBLISHING)
@@ -113,14 +113,14 @@ class TestReports:
 
 
 class TestSeeds:
-    def test_one_seed_gives_one_run(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_report_files_of_one_seed_are_identical(self, flooding: Plans, tmp_path: Path) -> None:
         world = {"publications": PUBLISHING, "churn": "exponential:5s,down=5s", "loss": 0.05}
         for name, seed in (("a", 7), ("b", 7), ("c", 8)):
             simulate(flooding(seed=seed, **world), Folder(tmp_path / name))
         assert files(Folder(tmp_path / "a")) == files(Folder(tmp_path / "b"))
         assert files(Folder(tmp_path / "a")) != files(Folder(tmp_path / "c"))
 
-    def test_systems_of_one_seed_meet_one_world(self, flooding: Plans) -> None:
+    def test_world_of_one_seed_is_independent_of_system_parameters(self, flooding: Plans) -> None:
         """Who is up, who subscribes and what is published do not hang on the system."""
         world = {"publications": PUBLISHING, "churn": "exponential:5s,down=5s"}
         seen = []
@@ -132,39 +132,45 @@ class TestSeeds:
 
 
 class TestFolder:
-    def test_intervals_come_in_blocks(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_report_files_hold_blocks_of_50_intervals(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
         simulate(flooding(peers=3, intervals=101), Folder(tmp_path))
         assert list(files(Folder(tmp_path))) == [
             f"reports-{first:06}.ndjson.gz" for first in (0, 50, 100)
         ]
 
-    def test_what_is_there_is_found(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_finished_simulation_is_found_and_not_repeated(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
         folder = Folder(tmp_path)
         result = simulate(flooding(), folder)
         before = folder.reports.stat().st_mtime_ns
         assert simulate(flooding(), folder) == result
         assert folder.reports.stat().st_mtime_ns == before
 
-    def test_something_else_is_kept(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_other_simulation_in_the_folder_is_kept_unless_replaced(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
         simulate(flooding(intervals=60), Folder(tmp_path))
         with pytest.raises(UseError, match=r"intervals 60, not 20.*--replace"):
             simulate(flooding(intervals=20), Folder(tmp_path))
         simulate(flooding(intervals=20), Folder(tmp_path), replace=True)
         assert max(report.interval for report in reports(Folder(tmp_path))) == 19
 
-    def test_the_users_files_are_kept(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_user_files_in_the_folder_are_kept(self, flooding: Plans, tmp_path: Path) -> None:
         (tmp_path / "thesis.tex").write_text("years of work", "utf-8")
         with pytest.raises(UseError, match="not empty"):
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "thesis.tex").exists()
 
-    def test_what_cannot_be_begun_leaves_no_trace(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_failed_start_leaves_the_folder_empty(self, flooding: Plans, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"no file nowhere\.csv"):
             simulate(flooding(workload="file:nowhere.csv"), Folder(tmp_path))
         assert not [*tmp_path.iterdir()]
 
     @pytest.mark.parametrize("text", ["{}", "[1]", "years of work"])
-    def test_somebody_elses_file_of_that_name_is_kept(
+    def test_foreign_simulation_json_is_kept_and_refused(
         self, flooding: Plans, tmp_path: Path, text: str
     ) -> None:
         (tmp_path / "simulation.json").write_text(text, "utf-8")
@@ -172,7 +178,7 @@ class TestFolder:
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "simulation.json").read_text("utf-8") == text
 
-    def test_an_interrupted_run_keeps_its_full_intervals(
+    def test_interrupted_run_keeps_its_full_intervals(
         self, flooding: Plans, tmp_path: Path
     ) -> None:
         def interrupt(step: str, done: int, total: int, note: str = "") -> None:
@@ -189,7 +195,9 @@ class TestFolder:
         assert simulate(plan, folder).intervals == 90, "the same call begins anew"
         assert {r.interval for r in reports(folder)} == set(range(90))
 
-    def test_a_killed_run_leaves_no_half_file(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_report_files_can_be_decompressed_to_their_end(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
         """Of files that are there, each can be read to its end."""
         simulate(flooding(intervals=60, peers=5), Folder(tmp_path))
         for content in files(Folder(tmp_path)).values():

@@ -34,7 +34,9 @@ def happen(text: str, peers: int = 100, seed: int = 7) -> list[tuple[int, str]]:
         ("leave 10", ("leave", 0.0, 10, 0, 0)),
     ],
 )
-def test_events_are_sentences(text: str, event: tuple[str, float, int, int, int]) -> None:
+def test_events_are_parsed_from_sentences(
+    text: str, event: tuple[str, float, int, int, int]
+) -> None:
     assert read_events(text) == [Event(text, *event)]  # type: ignore[arg-type]
     assert len(read_events(f"{text}; kill 1;")) == 2
 
@@ -46,7 +48,7 @@ def test_events_are_sentences(text: str, event: tuple[str, float, int, int, int]
         *("eat 30 %", "kill 3 at interval -4", "kill 3 over x intervals"),
     ],
 )
-def test_other_sentences_are_refused(text: str) -> None:
+def test_invalid_event_sentence_is_refused(text: str) -> None:
     with pytest.raises(UseError, match=r"is no event|more than all"):
         read_events(text)
 
@@ -61,29 +63,29 @@ def test_events_are_read_from_a_file(tmp_path: Path) -> None:
             read_events(str(path))
 
 
-def test_a_share_is_of_those_who_are_up() -> None:
+def test_share_is_of_the_peers_that_are_up() -> None:
     happened = happen("kill 50 % at interval 1; kill 50 % at interval 2; leave 20 % at interval 3")
     assert happened == [(1, "kill")] * 50 + [(2, "kill")] * 25 + [(3, "leave")] * 5
 
 
-def test_what_takes_long_is_spread_evenly() -> None:
+def test_event_over_intervals_is_spread_evenly() -> None:
     happened = happen("join 60 over 20 intervals at interval 10")
     assert happened == [(interval, "join") for interval in range(10, 30) for _ in range(3)]
 
 
-def test_who_went_returns() -> None:
+def test_return_event_brings_back_a_share_of_departed_peers() -> None:
     happened = happen("kill 30 at interval 1; leave 10 at interval 2; return 50 % at interval 3")
     assert happened[40:] == [(3, "return")] * 20
 
 
-def test_events_of_one_moment_happen_as_written() -> None:
+def test_events_of_one_moment_happen_in_the_written_order() -> None:
     assert happen("kill all at interval 2; return all at interval 2")[::100] == [
         (2, "kill"),
         (2, "return"),
     ]
 
 
-def test_everybody_may_join() -> None:
+def test_joining_peers_are_absent_at_the_start() -> None:
     events = read_events("join all over 10 intervals")
     assert crowd(events, 30, Random(1)).up == []
     events = read_events("join 25 % at interval 3")
@@ -93,7 +95,7 @@ def test_everybody_may_join() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_everybody_does_only_what_he_can(seed: int) -> None:
+def test_peers_do_only_what_their_state_allows(seed: int) -> None:
     text = (
         "join 40 over 9 intervals; kill 20 over 5 intervals at interval 3; leave 9 % at interval 4;"
         "return 5 at interval 6; return all over 2 intervals at interval 8"
@@ -121,6 +123,6 @@ def test_everybody_does_only_what_he_can(seed: int) -> None:
         ("kill 100 over 10 intervals; kill 5 at interval 2", "nobody is left to kill"),
     ],
 )
-def test_there_must_be_enough(text: str, said: str) -> None:
+def test_event_for_more_peers_than_available_is_refused(text: str, said: str) -> None:
     with pytest.raises(UseError, match=said):
         happen(text)

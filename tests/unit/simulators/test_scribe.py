@@ -88,7 +88,7 @@ class World:
         return {peer for peer in range(self.net.size) if topic in members[peer].groups}
 
 
-def test_every_peer_of_the_tree_gets_each_publication_once() -> None:
+def test_tree_peers_receive_each_publication_once() -> None:
     world = World()
     for publication in world.publish_by_subscribers():
         received = world.receptions(publication)
@@ -98,7 +98,7 @@ def test_every_peer_of_the_tree_gets_each_publication_once() -> None:
     assert set(world.seen.published.values()) == {1}
 
 
-def test_publishers_need_not_subscribe() -> None:
+def test_publication_of_a_non_subscriber_reaches_the_whole_tree() -> None:
     world = World()
     strangers = [
         next(peer for peer in range(400) if peer not in world.tree(topic))
@@ -110,7 +110,7 @@ def test_publishers_need_not_subscribe() -> None:
     assert set(world.seen.published.values()) == {1}
 
 
-def test_hops_are_those_to_the_root_and_down() -> None:
+def test_hops_equal_route_to_the_root_plus_depth() -> None:
     """At most 2⌈log₁₆ N⌉. A route may be a hop longer than ⌈log₁₆ N⌉ where prefixes happen to be
     long: of 10⁵ routes among 1,000 peers, some five are.
     """
@@ -124,7 +124,7 @@ def test_hops_are_those_to_the_root_and_down() -> None:
                 assert hops == up + depths[publication.topic][peer] <= limit
 
 
-def test_the_way_up_and_back_to_the_publisher_is_traffic() -> None:
+def test_copies_to_root_and_back_to_publisher_are_traffic() -> None:
     world = World()
     sent = world.net.kinds
     made = world.publish_by_subscribers()
@@ -138,7 +138,7 @@ def test_the_way_up_and_back_to_the_publisher_is_traffic() -> None:
     assert by_name["to root"].is_publication
 
 
-def test_delivered_on_the_route_too_duplicates_are_at_peers_of_route_and_tree() -> None:
+def test_delivery_on_route_duplicates_where_route_meets_tree() -> None:
     """Thesis, 3.2.1: once on the way to the root, and once again from the parent."""
     world = World(deliver_on_route=True)
     duplicates = 0
@@ -153,7 +153,7 @@ def test_delivered_on_the_route_too_duplicates_are_at_peers_of_route_and_tree() 
     assert duplicates >= TOPICS / 2
 
 
-def test_a_root_that_is_known_is_sent_to_directly() -> None:
+def test_cached_root_is_sent_to_directly() -> None:
     world = World(cache_root=True)
     made = world.publish_by_subscribers()
     by_name = {kind.name: kind for kind in world.net.kinds}
@@ -167,7 +167,7 @@ def test_a_root_that_is_known_is_sent_to_directly() -> None:
 
 
 @pytest.mark.parametrize("cache_root", [False, True])
-def test_the_way_up_leads_around_the_dead(cache_root: bool) -> None:
+def test_route_to_the_root_leads_around_dead_peers(cache_root: bool) -> None:
     world = World(cache_root=cache_root)
     publishers = [peers[0] for peers in world.subscribers]
     dead = {
@@ -199,7 +199,7 @@ def test_lost_copies_are_sent_again() -> None:
     assert missed < 0.01 * eligible
 
 
-def test_nobody_subscribes() -> None:
+def test_publication_without_subscribers_ends_at_the_root() -> None:
     world = World()
     for peer in world.subscribers[3]:
         world.scribe.unsubscribe(peer, 3)
@@ -209,7 +209,7 @@ def test_nobody_subscribes() -> None:
     assert world.seen.published[3] == 1
 
 
-def test_the_same_seed_gives_the_same_run() -> None:
+def test_run_is_the_same_for_the_same_seed() -> None:
     runs = []
     for _ in range(2):
         world = World()

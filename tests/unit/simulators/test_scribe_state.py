@@ -6,7 +6,7 @@ from simulators.pastry_parameters import bytes_of
 from simulators.scribe_state import REMEMBERED, UNSURE, Member, Recent
 
 
-def test_the_last_publications_are_remembered_and_the_old_ones_forgotten() -> None:
+def test_recent_publications_are_remembered_and_old_ones_forgotten() -> None:
     recent = Recent()
     for message in range(3 * REMEMBERED):
         assert recent.is_new(message)
@@ -23,14 +23,14 @@ class TestMember:
                 member.add_child(topic, child)
         return member
 
-    def test_a_beat_names_all_trees_of_the_child(self) -> None:
+    def test_beat_names_all_trees_of_the_child(self) -> None:
         member = self.member()
         member.set_path(2, (4, 5))
         child = member.children[30]
         assert member.beat_for(child) == ((1, (*UNSURE, 7)), (2, (4, 5, 7)))
         assert child.size == bytes_of(ids=2 + 2 + 3)
 
-    def test_a_beat_is_the_same_object_until_it_says_something_else(self) -> None:
+    def test_beat_is_the_same_object_until_its_content_changes(self) -> None:
         member = self.member()
         beats = [member.beat_for(member.children[child]) for child in (30, 31)]
         assert not member.set_path(1, UNSURE)
@@ -40,14 +40,14 @@ class TestMember:
         assert member.set_path(1, ())
         assert member.beat_for(member.children[30]) == ((1, (7,)), beats[0][1])
 
-    def test_a_child_of_no_tree_is_none(self) -> None:
+    def test_child_of_no_tree_is_dropped(self) -> None:
         member = self.member()
         for topic in (1, 2, 1):
             member.drop_child(topic, 31)
         assert set(member.children) == {30}
         assert [list(group.children) for group in member.groups.values()] == [[30], [30]]
 
-    def test_a_peer_is_attached_where_its_path_begins_at_a_root(self) -> None:
+    def test_peer_is_attached_unless_its_path_is_unsure(self) -> None:
         group = self.member().group(1)
         states = []
         for group.path in (UNSURE, (*UNSURE, 3), (), (3, 4)):

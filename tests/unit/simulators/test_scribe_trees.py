@@ -151,7 +151,7 @@ class World:
         return hits / eligible
 
 
-def test_there_is_one_tree_per_topic_rooted_at_the_closest() -> None:
+def test_topic_tree_is_rooted_at_the_closest_peer() -> None:
     world = World(400).placed()
     assert world.lasting_faults() == set()
     relays = sum(len(world.tree(topic).nodes - world.subscribers(topic)) for topic in range(TOPICS))
@@ -162,7 +162,7 @@ def test_there_is_one_tree_per_topic_rooted_at_the_closest() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_trees_of_peers_that_join_at_once_are_right_in_the_end(seed: int) -> None:
+def test_trees_of_peers_that_join_at_once_become_correct(seed: int) -> None:
     """Within 4 heartbeats (12 intervals)."""
     world = World(300, seed)
     world.come_up_soon(list(range(300)))
@@ -170,7 +170,7 @@ def test_trees_of_peers_that_join_at_once_are_right_in_the_end(seed: int) -> Non
     assert world.lasting_faults() == set()
 
 
-def test_trees_heal_after_a_third_died_at_once() -> None:
+def test_trees_heal_after_many_peers_crash_at_once() -> None:
     """Above 0.99 again after 3 heartbeats (9 intervals); right after 10."""
     world = World(500).placed()
     assert world.hit_ratio() == 1
@@ -186,7 +186,7 @@ def test_trees_heal_after_a_third_died_at_once() -> None:
     assert world.hit_ratio() == 1
 
 
-def test_a_root_that_dies_is_succeeded() -> None:
+def test_crashed_root_is_succeeded() -> None:
     world = World(300).placed()
     roots = sorted({world.root(topic) for topic in range(TOPICS)})
     world.crash(roots)
@@ -195,7 +195,7 @@ def test_a_root_that_dies_is_succeeded() -> None:
     assert world.hit_ratio() == 1
 
 
-def test_a_root_steps_down_for_who_is_closer_and_comes_back() -> None:
+def test_root_steps_down_for_the_closer_peer_that_returns() -> None:
     world = World(300).placed()
     roots = sorted({world.root(topic) for topic in range(TOPICS)})
     for peer in roots:
@@ -211,7 +211,7 @@ def test_a_root_steps_down_for_who_is_closer_and_comes_back() -> None:
     assert world.lasting_faults() == set()
 
 
-def test_who_leaves_leaves_no_empty_branch() -> None:
+def test_unsubscribed_peers_leave_no_empty_branch() -> None:
     world = World(300).placed()
     for peer in world.random.sample(range(300), 250):
         for topic in world.wanted[peer]:
@@ -227,7 +227,7 @@ def test_who_leaves_leaves_no_empty_branch() -> None:
     assert all(not member.groups and not member.children for member in world.trees.members)
 
 
-def test_subscriptions_come_and_go() -> None:
+def test_trees_follow_changing_subscriptions() -> None:
     world = World(200).placed()
     for _ in range(6):
         for peer in world.random.sample(range(200), 60):
@@ -266,7 +266,7 @@ def link_by_force(world: World, child: int, parent: int) -> None:
     entry.beat = None
 
 
-def test_lost_messages_break_nothing_for_good() -> None:
+def test_trees_stay_attached_and_deliver_despite_lost_messages() -> None:
     world = World(200, loss=0.02)
     world.come_up_soon(list(range(200)))
     world.run(40)
@@ -276,7 +276,7 @@ def test_lost_messages_break_nothing_for_good() -> None:
     assert fmean(world.hit_ratio() for _ in range(6)) > 0.98
 
 
-def test_under_churn_most_hear_and_peace_mends_the_rest() -> None:
+def test_trees_deliver_most_copies_under_churn_and_heal_afterwards() -> None:
     world = World(300).placed()
     for _ in range(30):
         world.run(1)

@@ -38,12 +38,12 @@ def test_edges_are_read_once_and_without_loops(tmp_path: Path) -> None:
         ("3 2\n0 1\n1 2\n", "edges:1: '3 2' counts users and edges"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_edge_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_edges(written(tmp_path, text))
 
 
-def test_the_counts_before_gnutellas_edges_are_no_edge(
+def test_count_line_of_gnutella_is_refused_as_an_edge(
     outside_data: Callable[[str], Path],
 ) -> None:
     with pytest.raises(InputError, match=r"p2p-Gnutella08.txt.gz:1: '6301 20777' counts"):
@@ -60,7 +60,7 @@ def test_the_counts_before_gnutellas_edges_are_no_edge(
         ("goerliTopology.edgelist.gz", 1355, 19_146),
     ],
 )
-def test_real_networks(
+def test_real_networks_have_their_known_users_and_edges(
     outside_data: Callable[[str], Path], name: str, users: int, edges: int
 ) -> None:
     read = read_edges(str(outside_data(name)))
@@ -87,13 +87,13 @@ def test_connected_users_are_connected(seed: int) -> None:
         connected_users(graph, largest + 1, Random(seed))
 
 
-def test_a_walk_gets_to_the_end_of_a_long_path() -> None:
+def test_walk_gets_to_the_end_of_a_long_path() -> None:
     """From where it flies back it would hardly get further than twenty users."""
     graph = graph_of(nx.path_graph(80))
     assert sorted(connected_users(graph, 80, Random(4))) == list(range(80))
 
 
-def test_a_connected_sample_keeps_what_a_random_one_loses(
+def test_connected_sample_keeps_edges_that_a_random_one_loses(
     outside_data: Callable[[str], Path],
 ) -> None:
     edges = read_edges(str(outside_data("facebook_combined_relabelled.txt.gz")))
@@ -108,7 +108,7 @@ def test_a_connected_sample_keeps_what_a_random_one_loses(
     assert connected.number_of_edges() > 1.5 * scattered.number_of_edges()
 
 
-def test_there_must_be_enough_users() -> None:
+def test_sample_larger_than_the_network_is_refused() -> None:
     with pytest.raises(UseError, match="11 peers are wanted, but the network has only 10 users"):
         random_users(graph_of(nx.path_graph(10)), 11, Random(1))
     with pytest.raises(UseError, match="only 0 connected users"):

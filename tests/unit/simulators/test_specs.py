@@ -60,7 +60,7 @@ KINDS: dict[str, type[Any]] = {"tea": Tea, "water": Water}
         ("tea:leaf=a=b:c", Tea("a=b:c")),
     ],
 )
-def test_what_is_written_is_what_is_meant(text: str, meant: object) -> None:
+def test_spec_is_parsed_to_the_meant_value(text: str, meant: object) -> None:
     assert parse(text, KINDS, "drink") == meant
 
 
@@ -87,13 +87,13 @@ def test_what_is_written_is_what_is_meant(text: str, meant: object) -> None:
         ("water:how=cold", "drink 'water' has no 'how'; it takes no value"),
     ],
 )
-def test_what_is_wrong_is_said_in_words(text: str, said: str) -> None:
+def test_invalid_spec_is_refused_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(UseError) as error:
         parse(text, KINDS, "drink")
     assert said in str(error.value)
 
 
-def test_help_tells_every_field() -> None:
+def test_help_describes_fields_with_type_and_default() -> None:
     assert describe(KINDS)[:5] == [
         "tea: A drink of leaves.",
         "  such as tea:assam,minutes=4",
@@ -105,7 +105,7 @@ def test_help_tells_every_field() -> None:
 
 
 @pytest.mark.parametrize("kinds", ALL)
-def test_every_kind_is_described_and_its_example_is_valid(kinds: dict[str, type[Any]]) -> None:
+def test_kinds_are_described_and_have_valid_examples(kinds: dict[str, type[Any]]) -> None:
     for name, kind in kinds.items():
         assert isinstance(parse(example(kind), kinds, "kind"), kind)
         assert example(kind).split(":")[0] == name
@@ -114,7 +114,7 @@ def test_every_kind_is_described_and_its_example_is_valid(kinds: dict[str, type[
 
 
 @pytest.mark.parametrize("kinds", ALL)
-def test_the_page_of_workloads_shows_them_all(kinds: dict[str, type[Any]]) -> None:
+def test_workloads_page_shows_every_kind_and_its_example(kinds: dict[str, type[Any]]) -> None:
     page = (Path(__file__).parents[3] / "docs/workloads.md").read_text("utf-8")
     assert "\n".join(["```text", *describe(kinds), "```"]) in page
     for name, kind in kinds.items():

@@ -35,7 +35,7 @@ changes = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 6)
 
 class TestSubscriptions:
     @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6))), changes)
-    def test_they_are_a_relation(
+    def test_subscriptions_equal_a_set_of_pairs_after_changes(
         self, start: list[tuple[int, int]], changed: list[tuple[bool, int, int]]
     ) -> None:
         of = Subscriptions(5, 7, start)
@@ -53,7 +53,7 @@ class TestSubscriptions:
         for topic in range(7):
             assert of.subscribers(topic) == {p for p, t in expected if t == topic}
 
-    def test_what_is_given_is_a_copy(self) -> None:
+    def test_topics_of_a_peer_are_a_copy(self) -> None:
         of = Subscriptions(1, 2, [(0, 1)])
         of.of(0).append(0)
         assert of.of(0) == [1]
@@ -69,7 +69,7 @@ class TestFriends:
         }
 
     @pytest.mark.parametrize("sample", ["random", "connected"])
-    def test_a_sample_is_an_induced_subgraph(
+    def test_sample_is_an_induced_subgraph(
         self, outside_data: Callable[[str], Path], sample: str
     ) -> None:
         """Relabelled users cannot be told apart: so are degrees, triangles and components."""
@@ -84,14 +84,16 @@ class TestFriends:
         assert all(not of.subscribers(topic) for topic in alone)
         assert bool(alone) == (sample == "random")
 
-    def test_all_users_are_the_whole_network(self, outside_data: Callable[[str], Path]) -> None:
+    def test_network_of_all_users_has_its_known_counts(
+        self, outside_data: Callable[[str], Path]
+    ) -> None:
         path = outside_data("facebook_combined_relabelled.txt.gz")
         whole = nx.Graph(sorted(pairs(subscriptions(f"friends:{path}", 4039))))
         assert whole.number_of_edges() == 88_234
         assert max(degree for _, degree in whole.degree()) == 1045
         assert sum(nx.triangles(whole).values()) == 3 * 1_612_010
 
-    def test_there_must_be_enough_users(self, tmp_path: Path) -> None:
+    def test_sample_larger_than_the_network_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "friends").write_text("7 8\n8 9\n")
         with pytest.raises(UseError, match="4 peers are wanted, but the network has only 3 users"):
             subscriptions(f"friends:{tmp_path}/friends", 4)
@@ -99,14 +101,14 @@ class TestFriends:
 
 class TestFollows:
     @pytest.mark.parametrize("follower", ["first", "second"])
-    def test_a_follower_subscribes_to_whom_he_follows(self, tmp_path: Path, follower: str) -> None:
+    def test_follower_subscribes_to_the_followed_users(self, tmp_path: Path, follower: str) -> None:
         """A star: user 0 is named first with five others."""
         (tmp_path / "follows").write_text("\n".join(f"0 {user}" for user in range(1, 6)))
         of = subscriptions(f"follows:{tmp_path}/follows,follower={follower}", 6)
         counts = sorted(len(of.of(peer)) for peer in range(6))
         assert counts == ([0, 0, 0, 0, 0, 5] if follower == "first" else [0, 1, 1, 1, 1, 1])
 
-    def test_twitters_popular_users_are_named_first(
+    def test_twitter_subscriptions_have_their_known_counts(
         self, outside_data: Callable[[str], Path]
     ) -> None:
         """Few users have many followers, hardly any user follows nobody."""
@@ -122,7 +124,7 @@ class TestFollows:
 
 class TestLaws:
     @pytest.mark.parametrize("text", ["zipf", "uniform"])
-    def test_everybody_has_as_many(self, text: str) -> None:
+    def test_peers_have_equally_many_distinct_subscriptions(self, text: str) -> None:
         of = subscriptions(f"{text}:topics=30,subscriptions=7", 500)
         assert {len(set(of.of(peer))) for peer in range(500)} == {7}
         full = subscriptions(f"{text}:topics=7,subscriptions=7", 3)
@@ -130,13 +132,13 @@ class TestLaws:
         with pytest.raises(UseError, match="cannot subscribe to 8 of 7 topics"):
             subscriptions(f"{text}:topics=7,subscriptions=8", 3)
 
-    def test_one_subscription_follows_zipfs_law(self) -> None:
+    def test_single_subscriptions_follow_zipfs_law(self) -> None:
         of = subscriptions("zipf:topics=50,subscriptions=1,exponent=0.8", 50_000)
         weights = [rank**-0.8 for rank in range(1, 51)]
         expected = [50_000 * weight / sum(weights) for weight in weights]
         assert stats.chisquare(sizes(of), expected).pvalue > 0.01
 
-    def test_two_subscriptions_are_drawn_without_putting_back(self) -> None:
+    def test_pairs_of_subscriptions_are_drawn_without_replacement(self) -> None:
         """P(i) = w_i + Σ_j w_j · w_i / (1 − w_j), by hand."""
         of = subscriptions("zipf:topics=4,subscriptions=2,exponent=1", 100_000)
         total = 1 + 1 / 2 + 1 / 3 + 1 / 4
@@ -147,31 +149,31 @@ class TestLaws:
             # Five standard deviations of a share of 100,000.
             assert len(of.subscribers(topic)) / 1e5 == pytest.approx(expected, abs=0.008)
 
-    def test_uniform_is_uniform(self) -> None:
+    def test_uniform_subscriptions_are_uniform(self) -> None:
         of = subscriptions("uniform:topics=50,subscriptions=5", 20_000)
         # Drawn without putting back, counts vary by 9/10 of a multinomial's variance.
         assert stats.chisquare(sizes(of), [2000] * 50).statistic < stats.chi2(49).ppf(0.99)
 
     @pytest.mark.parametrize("text", ["zipf", "uniform", "scribe:groups=20"])
-    def test_the_same_seed_gives_the_same(self, text: str) -> None:
+    def test_subscriptions_of_one_seed_are_the_same(self, text: str) -> None:
         assert pairs(subscriptions(text, 60, 3)) == pairs(subscriptions(text, 60, 3))
         assert pairs(subscriptions(text, 60, 3)) != pairs(subscriptions(text, 60, 4))
 
 
 class TestScribe:
-    def test_the_published_sizes(self) -> None:
+    def test_group_sizes_equal_the_published_ones(self) -> None:
         published = Scribe().sizes(100_000)
         assert (len(published), sum(published)) == (1500, 395_247)
         assert (max(published), min(published)) == (100_000, 11)
 
-    def test_groups_have_their_sizes(self) -> None:
+    def test_subscriptions_have_the_group_sizes(self) -> None:
         of = subscriptions("scribe:groups=40", 200)
         assert sizes(of) == Scribe(groups=40).sizes(200)
         assert sizes(of)[:3] == [200, 84, 51]
 
 
 class TestFile:
-    def test_topics_have_names(self, tmp_path: Path) -> None:
+    def test_topics_keep_their_names(self, tmp_path: Path) -> None:
         (tmp_path / "s.csv").write_text('peer,topic\n2,news\n0,"a,b"\n2,7\n0,news\n2,news\n')
         of = subscriptions(f"file:{tmp_path}/s.csv", 4)
         assert of.names == ["news", "a,b", "7"]
@@ -188,7 +190,7 @@ class TestFile:
             ("1,a\x07b", "s.csv:2: 'topic' has a control character"),
         ],
     )
-    def test_what_is_wrong_is_named_with_its_line(
+    def test_invalid_line_is_refused_with_its_number(
         self, tmp_path: Path, line: str, said: str
     ) -> None:
         (tmp_path / "s.csv").write_text(f"0,news\n{line}\n")

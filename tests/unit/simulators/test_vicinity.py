@@ -60,7 +60,7 @@ NOBODY: Int32s = np.empty((2, 0), np.int32)
 
 class TestNearest:
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_the_nearest_come_first(self, seed: int) -> None:
+    def test_nearest_candidates_equal_brute_force(self, seed: int) -> None:
         overlay = overlay_of(Random(seed))
         for target in range(PEERS):
             candidates = known(overlay.packed, (target + 1) % PEERS, NOBODY)
@@ -69,7 +69,7 @@ class TestNearest:
             assert chosen[PEER, 1:end].tolist() == nearest(overlay, target, candidates, 6)
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_a_merge_keeps_the_nearest_of_all(self, seed: int) -> None:
+    def test_merge_keeps_the_nearest_of_all(self, seed: int) -> None:
         random = Random(seed)
         overlay = overlay_of(random)
         for peer in range(PEERS):
@@ -79,7 +79,7 @@ class TestNearest:
             merge_nearest(overlay.packed, peer, received)
             assert entries(overlay.vicinity[peer]) == expected
 
-    def test_a_topic_without_ring_neighbours_counts_more_than_many_with(self) -> None:
+    def test_topic_without_ring_neighbours_counts_more_than_many_with(self) -> None:
         overlay = Overlay(4, 10, Capacities(2, 1, 1), Random(1))
         for peer, topics in enumerate(([0, 1, 2, 3], [1, 2, 3], [0], [1, 2, 3])):
             overlay.join(peer, topics)
@@ -89,7 +89,7 @@ class TestNearest:
 
 
 class TestExchange:
-    def test_the_oldest_is_asked_and_leaves_the_view(self) -> None:
+    def test_oldest_peer_is_asked_and_leaves_the_view(self) -> None:
         overlay = overlay_of(Random(3))
         overlay.vicinity[5, :, :3] = [[7, 8, 9], [1, 4, 2]]
         target, message, size = open_nearest(overlay.packed, 5, 4)
@@ -101,7 +101,7 @@ class TestExchange:
         topics = sum(len(overlay.topics[peer]) for peer in message[PEER].tolist())
         assert size == HEADER_BYTES + 4 * (16 + 2) + 5 * topics
 
-    def test_an_answer_is_of_what_was_known_before(self) -> None:
+    def test_answer_holds_what_was_known_before_the_message(self) -> None:
         overlay = overlay_of(Random(4))
         received = np.array([[6, 20, 21, 22], [0, 1, 1, 1]], np.int32)
         expected = nearest(overlay, 6, known(overlay.packed, 2, NOBODY), 3)
@@ -109,7 +109,7 @@ class TestExchange:
         assert answer[PEER].tolist() == [2, *expected]
         assert size == bytes_of(overlay.entry_bytes, answer)
 
-    def test_without_a_view_somebody_random_is_asked(self) -> None:
+    def test_cyclon_peer_is_asked_when_the_view_is_empty(self) -> None:
         overlay = overlay_of(Random(5))
         overlay.vicinity[5] = -1
         assert open_nearest(overlay.packed, 5, 4)[0] in entries(overlay.cyclon[5])
@@ -134,7 +134,9 @@ class TestOverCyclon:
         net.run(30 * SECOND)
         return net, vicinity
 
-    def test_peers_find_those_who_share_most(self, running: tuple[Simulation, Vicinity]) -> None:
+    def test_peers_find_others_that_share_most_topics(
+        self, running: tuple[Simulation, Vicinity]
+    ) -> None:
         net, vicinity = running
         for peer in range(net.size):
             ((layer, topic, view),) = vicinity.links(peer)
@@ -143,7 +145,7 @@ class TestOverCyclon:
             assert peer not in view
             assert {other % 5 for other in view} == {peer % 5}
 
-    def test_who_crashed_is_forgotten(self, running: tuple[Simulation, Vicinity]) -> None:
+    def test_crashed_peers_are_forgotten(self, running: tuple[Simulation, Vicinity]) -> None:
         """Four views' lengths later, at the latest."""
         net, vicinity = running
         crashed = range(0, 60, 4)
@@ -154,7 +156,7 @@ class TestOverCyclon:
         assert not {*crashed} & {*views[:, PEER].flatten().tolist()}
 
 
-def test_alone_it_begins_with_a_contact() -> None:
+def test_vicinity_without_other_layers_begins_with_a_contact() -> None:
     net = Simulation(2, 1, lambda sender, to: 2_000)
     overlay = Overlay(2, 1, Capacities(vicinity=3), net.random)
     vicinity = Vicinity(net, VicinityParameters(), overlay)

@@ -49,50 +49,50 @@ def view_of(*peers: int) -> Int32s:
 
 
 class TestRandomNumbers:
-    def test_all_below_the_bound_are_as_likely(self) -> None:
+    def test_numbers_below_the_bound_are_equally_likely(self) -> None:
         draws = seeded(Random(1))
         counts = Counter(below(draws, 10) for _ in range(50_000))
         assert sorted(counts) == list(range(10))
         assert sum((count - 5000) ** 2 / 5000 for count in counts.values()) < 27.9  # p = 0.001
 
-    def test_one_does_not_tell_the_next(self) -> None:
+    def test_successive_numbers_are_independent(self) -> None:
         draws = seeded(Random(2))
         pairs = Counter(pairwise(below(draws, 4) for _ in range(50_000)))
         assert sum((count - 3125) ** 2 / 3125 for count in pairs.values()) < 37.7  # p = 0.001
 
-    def test_the_seed_says_which(self) -> None:
+    def test_numbers_follow_the_seed(self) -> None:
         first, again, other = (seeded(Random(seed)) for seed in (3, 3, 4))
         drawn = [[below(draws, 1 << 30) for _ in range(5)] for draws in (first, again, other)]
         assert drawn[0] == drawn[1] != drawn[2]
 
 
 class TestView:
-    def test_the_last_entry_takes_a_dropped_ones_place(self) -> None:
+    def test_last_entry_takes_the_place_of_a_dropped_one(self) -> None:
         view = view_of(5, 6, 7)[0]
         drop(view, 0)
         assert entries(view) == [7, 6]
         assert view[AGE, 0] == 2
 
-    def test_a_full_view_has_no_end_mark(self) -> None:
+    def test_full_view_has_no_end_mark(self) -> None:
         view = view_of(1, 2, 3, 4, 5, 6)[0]
         assert filled(view) == 6
         assert entries(view) == [1, 2, 3, 4, 5, 6]
         assert place_of(view, 4) == 3
         assert place_of(view, 9) == -1
 
-    def test_who_is_known_is_not_inserted_again(self) -> None:
+    def test_known_peer_is_not_inserted_again(self) -> None:
         views = view_of(1, 2)
         for other in (2, 0, 3, 4, 5, 6, 7):
             insert(views, 0, other)
         assert entries(views[0]) == [1, 2, 3, 4, 5, 6]
 
-    def test_a_message_weighs_its_entries(self) -> None:
+    def test_message_bytes_are_header_plus_entries(self) -> None:
         weights = np.array([10, 20, 30], np.int32)
         assert bytes_of(weights, message(0, 2)) == HEADER_BYTES + 40
 
 
 class TestShuffle:
-    def test_the_oldest_leaves_and_the_sender_stands_first(self) -> None:
+    def test_oldest_entry_leaves_and_the_sender_stands_first(self) -> None:
         views, weights = view_of(5, 6, 7), np.full(PEERS, ENTRY_BYTES, np.int32)
         target, sent, size = open_shuffle(views, seeded(Random(1)), weights, 0, 3)
         assert target == 7
@@ -102,22 +102,22 @@ class TestShuffle:
         assert size == HEADER_BYTES + 3 * ENTRY_BYTES
         assert set(entries(views[0])) == {5, 6}
 
-    def test_who_knows_nobody_asks_nobody(self) -> None:
+    def test_peer_with_an_empty_view_asks_no_peer(self) -> None:
         weights = np.full(PEERS, ENTRY_BYTES, np.int32)
         assert open_shuffle(view_of(), seeded(Random(1)), weights, 0, 3)[0] == -1
 
-    def test_new_ones_go_into_free_places_first(self) -> None:
+    def test_new_entries_go_into_free_places_first(self) -> None:
         views = view_of(1, 2, 3, 4)
         merge_shuffle(views, 0, message(8, 1, 0, 9), message(2, 3))
         assert entries(views[0]) == [1, 2, 3, 4, 8, 9]
 
-    def test_then_over_those_that_were_sent(self) -> None:
+    def test_new_entries_replace_sent_ones_in_a_full_view(self) -> None:
         views = view_of(1, 2, 3, 4, 5, 6)
         merge_shuffle(views, 0, message(8, 9, 10), message(0, 3, 5))
         assert entries(views[0]) == [1, 2, 8, 4, 9, 6]
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_whatever_comes_views_stay_sets_of_others(self, seed: int) -> None:
+    def test_views_stay_sets_of_other_peers_under_random_shuffles(self, seed: int) -> None:
         random = Random(seed)
         draws, weights = seeded(random), np.full(PEERS, ENTRY_BYTES, np.int32)
         views = empty_views(PEERS, CAPACITY)
@@ -186,14 +186,14 @@ class TestOverlay:
                 ]
                 assert bits == sorted(marks)
 
-    def test_a_peer_that_joins_again_comes_with_nothing(self) -> None:
+    def test_rejoining_peer_has_empty_views_and_rings(self) -> None:
         overlay = overlay_of(Random(1))
         overlay.join(3, [1, 2])
         assert entries(overlay.cyclon[3]) == entries(overlay.vicinity[3]) == []
         assert (overlay.rings_of(3) == -1).all()
 
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_all_who_are_known_are_known_once(self, seed: int) -> None:
+    def test_known_peers_are_listed_once_with_their_lowest_age(self, seed: int) -> None:
         overlay = overlay_of(Random(seed))
         received = message(3, 9, 14, age=1)
         for peer in range(PEERS):
@@ -208,7 +208,7 @@ class TestOverlay:
             assert found.shape[1] == len(ages)
         assert (overlay.place == -1).all()
 
-    def test_who_is_forgotten_is_in_no_view(self) -> None:
+    def test_forgotten_peer_is_in_no_view(self) -> None:
         overlay = overlay_of(Random(2))
         for peer in range(PEERS):
             for other in range(0, PEERS, 2):
@@ -219,7 +219,7 @@ class TestOverlay:
                 for side in (ring[:2], ring[2:]):
                     assert side == sorted(side, key=lambda other: other == -1)
 
-    def test_places_in_the_ring_do_not_follow_numbers(self) -> None:
+    def test_ring_positions_do_not_follow_peer_numbers(self) -> None:
         position = Overlay(1000, 1, Capacities(), Random(1)).position
         assert sorted(position.tolist()) == list(range(1000))
         assert abs(np.corrcoef(np.arange(1000), position)[0, 1]) < 0.1
@@ -227,7 +227,7 @@ class TestOverlay:
 
 class TestTargets:
     @pytest.mark.parametrize("seed", SEEDS)
-    def test_they_are_subscribers_each_once_in_the_order_of_the_rule(self, seed: int) -> None:
+    def test_targets_are_distinct_subscribers_in_rule_order(self, seed: int) -> None:
         random = Random(seed)
         overlay = overlay_of(random, topics=10)
         for _ in range(100):
@@ -249,7 +249,7 @@ class TestTargets:
             assert len(near & {*targets}) == min(wanted, len(near))
         assert (overlay.place == -1).all()
 
-    def test_who_does_not_subscribe_passes_nothing_on(self) -> None:
+    def test_non_subscriber_forwards_only_its_own_publication(self) -> None:
         overlay = overlay_of(Random(1), topics=10)
         peer = 4
         topic = next(t for t in range(10) if t not in overlay.topics[peer])

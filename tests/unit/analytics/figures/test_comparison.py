@@ -59,7 +59,7 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_each_group_has_its_mean_its_interval_and_its_runs() -> None:
+def test_figure_shows_mean_interval_and_runs_of_each_group() -> None:
     figure = comparison(table(), runs())
     assert [panel.get_title() for panel in figure.axes] == ["hit_ratio (share)", "delay_p95 (ms)"]
     assert legend(figure) == ["gossip (3 runs)", "tree (1 run)"]
@@ -76,13 +76,13 @@ def test_each_group_has_its_mean_its_interval_and_its_runs() -> None:
     assert svg(figure) == svg(comparison(table(), runs()))
 
 
-def test_what_is_unknown_is_said() -> None:
+def test_unknown_metric_is_labelled_unknown_in_its_panel() -> None:
     blind = [Measured("a", "g", 1, {"hit_ratio": None})]
     (panel,) = comparison(compare(blind, [HITS]), blind).axes
     assert [text.get_text() for text in panel.texts] == ["unknown"]
 
 
-def test_a_series_has_a_line_and_a_band_for_each_group() -> None:
+def test_series_figure_has_line_and_band_for_each_group() -> None:
     found = compare_series(runs(), [HITS, DELAY], 7)
     figure = comparison_series(found)
     assert [panel.get_ylabel() for panel in figure.axes] == ["hit_ratio (share)", "delay_p95 (ms)"]
@@ -106,7 +106,7 @@ def test_a_series_has_a_line_and_a_band_for_each_group() -> None:
     assert svg(figure) == svg(comparison_series(found))
 
 
-def test_a_share_is_shown_where_it_can_be() -> None:
+def test_axis_of_a_share_stays_between_0_and_1() -> None:
     for figure in (comparison(table()), comparison_series(compare_series(runs(), [HITS]))):
         low, high = figure.axes[0].get_ylim()
         assert low >= -0.03
@@ -114,7 +114,7 @@ def test_a_share_is_shown_where_it_can_be() -> None:
 
 
 @pytest.mark.parametrize("count", [21, 22])
-def test_groups_are_told_apart_or_refused(count: int) -> None:
+def test_groups_have_distinct_marks_and_too_many_are_refused(count: int) -> None:
     many: list[Any] = [Measured(f"r{i}", f"g{i}", 1, {"hit_ratio": 0.5}) for i in range(count)]
     if count > 21:
         with pytest.raises(UseError, match="too many to tell apart"):
@@ -135,7 +135,7 @@ def swept(settings: list[str]) -> pa.Table:
     return compare_settings(every, [HITS])
 
 
-def test_settings_that_are_numbers_lie_apart_as_they_do() -> None:
+def test_numeric_settings_lie_to_scale_on_the_axis() -> None:
     panel = comparison_settings(swept(["0", "10", "100"]), "churn").axes[0]
     tree = [line for line in panel.lines if len(line.get_xdata()) == 3][1]  # type: ignore[arg-type]
     assert list(tree.get_xdata()) == [0, 10, 100]  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_settings_that_are_numbers_lie_apart_as_they_do() -> None:
     assert all(tick == int(tick) for tick in panel.get_xticks())
 
 
-def test_settings_with_names_lie_side_by_side_with_these() -> None:
+def test_named_settings_lie_side_by_side_under_their_names() -> None:
     figure = comparison_settings(swept(["5s", "20s", "none"]), "churn")
     svg(figure)
     panel = figure.axes[0]
@@ -153,7 +153,7 @@ def test_settings_with_names_lie_side_by_side_with_these() -> None:
     assert legend(figure) == ["gossip (3 runs)", "tree (3 runs)"]
 
 
-def test_nothing_is_not_drawn() -> None:
+def test_empty_table_is_refused_as_nothing_to_draw() -> None:
     for draw, of in ((comparison, table()), (comparison_series, compare_series(runs(), [HITS]))):
         with pytest.raises(UseError, match="nothing to draw"):
             draw(of.slice(0, 0))
