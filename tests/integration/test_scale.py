@@ -86,6 +86,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "edges": edges(folder),
         "reports": reports(folder, range(4)),
         "later": reports(folder, range(4, 6)),
+        "vizpub": ROOT / "tests/data/vizpub",
     }
 
 
@@ -136,7 +137,7 @@ def facts(run: StoredRun) -> tuple[object, ...]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["edges", "libp2p", "reports"])
+@pytest.mark.parametrize("name", ["edges", "libp2p", "reports", "vizpub"])
 def test_run_in_memory_equals_one_made_stage_by_stage(
     runs: Runs, inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from ingest.sources.deliveries import Deliveries
 from model.clock import Clock
 from model.errors import InputError
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.spark
 
 SOURCE = Deliveries()
 ENCODING = "csv(msg,node,prev_node,t_us)"
