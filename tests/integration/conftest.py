@@ -75,7 +75,8 @@ def vizpub_process() -> Callable[..., Done]:
 def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
     """A call of `vizpub` in this process, which is lent the session of the tests.
 
-    A command that started one would take this for its own, and stop it.
+    A command that started one would take this for its own, and stop it. The session's tasks
+    run where it was started, and find no code of the user's.
     """
     from cli.main import app
 

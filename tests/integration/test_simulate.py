@@ -19,6 +19,8 @@ Vizpub = Callable[..., CompletedProcess[str]]
 
 pytestmark = pytest.mark.spark
 
+TWO_RUNS = "simulate {} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2"
+
 
 @pytest.fixture
 def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> str:
@@ -27,39 +29,58 @@ def flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guide_code: str) -> s
     return "flood.py:Flood"
 
 
-@pytest.fixture(params=["here", pytest.param("process", marks=pytest.mark.long)])
-def vizpub(request: pytest.FixtureRequest) -> Vizpub:
-    found: Vizpub = request.getfixturevalue(f"vizpub_{request.param}")
-    return found
-
-
-def test_simulated_runs_equal_those_of_their_seed_alone(
-    flood: str, tmp_path: Path, vizpub: Vizpub
+def test_runs_spread_over_tasks_are_those_of_their_seeds(
+    flood: str, tmp_path: Path, vizpub_process: Vizpub
 ) -> None:
-    """Each run is, byte for byte, the one that its seed gives alone."""
-    line = (
-        f"simulate {flood} --peers 20 --intervals 8 --publications every:4 --seed 3 --runs 2 "
-        "--out both --ingest study --no-load"
-    )
-    result = vizpub(*shlex.split(line))
+    result = vizpub_process(*shlex.split(f"{TWO_RUNS.format(flood)} --out both"))
     assert result.returncode == 0, result.stderr
-    for seed in (3, 4):
-        plan = planned(flood, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
-        alone = Folder(tmp_path / f"alone-{seed}")
-        simulate(plan, alone)
-        (own,) = alone.reports.iterdir()
-        (spread,) = (tmp_path / "both" / f"seed-{seed}" / "reports").iterdir()
-        assert own.read_bytes() == spread.read_bytes()
-    workspace = tmp_path / "vizpub-data"
-    assert sorted(run.name for run in runs(workspace)) == ["study-3", "study-4"]
-    facts = Run.open(workspace, "study-3").facts
-    assert (facts.protocol, facts.seed) == ("flood", 3)
+    check_seeds(flood, tmp_path)
 
-    line = f"simulate {flood} --peers 21 --seed 3 --runs 2 --out others --ingest study --no-load"
-    refused = vizpub(*shlex.split(line))
+
+@pytest.mark.long
+def test_runs_are_spread_over_tasks_and_ingested(
+    flood: str, tmp_path: Path, vizpub_process: Vizpub
+) -> None:
+    """In two sessions of one process, one after the other."""
+    line = f"{TWO_RUNS.format(flood)} --out both --ingest study --no-load"
+    result = vizpub_process(*shlex.split(line))
+    assert result.returncode == 0, result.stderr
+    check_seeds(flood, tmp_path)
+    check_study(tmp_path, "flood")
+
+
+def test_runs_are_ingested_and_kept_from_others_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vizpub_here: Vizpub
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = f"{TWO_RUNS.format('poldercast')} --out both --ingest study --no-load"
+    result = vizpub_here(*shlex.split(line))
+    assert result.returncode == 0, result.stderr
+    check_study(tmp_path, "poldercast")
+
+    refused = vizpub_here(*shlex.split(line.replace("both", "others")), "--peers", "21")
     assert refused.returncode == 2
     assert "run 'study-3' exists and was made from something else" in refused.stderr
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
+
+
+def check_seeds(system: str, folder: Path) -> None:
+    """Each run is, byte for byte, the one that its seed gives alone."""
+    for seed in (3, 4):
+        plan = planned(system, {"peers": 20, "intervals": 8, "publications": "every:4"}, seed)
+        alone = Folder(folder / f"alone-{seed}")
+        simulate(plan, alone)
+        (own,) = alone.reports.iterdir()
+        (spread,) = (folder / "both" / f"seed-{seed}" / "reports").iterdir()
+        assert own.read_bytes() == spread.read_bytes()
+
+
+def check_study(folder: Path, protocol: str) -> None:
+    workspace = folder / "vizpub-data"
+    assert sorted(run.name for run in runs(workspace)) == ["study-3", "study-4"]
+    for seed in (3, 4):
+        facts = Run.open(workspace, f"study-{seed}").facts
+        assert (facts.protocol, facts.seed) == (protocol, seed)
 
 
 @pytest.mark.long
