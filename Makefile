@@ -22,8 +22,13 @@ demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file
 test: .venv/ready ## Run the tests that a change needs (ten minutes)
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS)
 
+# What is run by plans of small inputs in `make test`.
+PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
+	$(addprefix tests/integration/test_, append.py dissemination.py metrics.py unknown.py)
+
 test-long: .venv/ready ## Run every test, also those that take long, and the tests of checkers
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
+	@VIZPUB_TEST_PLANS=large $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PLANNED)
 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
