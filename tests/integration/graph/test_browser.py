@@ -172,15 +172,13 @@ def browser(guide: Page, told: Told, neo4j_server: Connection) -> Page:
     page = guide.context.new_page()
     page.set_viewport_size({"width": 1200, "height": 800})
     page.goto(told.browser)
-    page.get_by_test_id("password").fill(neo4j_server.password)
-    page.get_by_test_id("connect").click()
-    expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    log_in(page, neo4j_server.password)
     kept(page, "neo4j.connections", neo4j_server.password)
     for name, key, value in (
         ("Settings", "neo4j.settings", '"autoComplete":false'),
         ("Colours and sizes", "neo4j.grass", "node.Publisher"),
     ):
-        follow(page, guide.get_by_role("link", name=name))
+        follow(page, guide.get_by_role("link", name=name), neo4j_server.password)
         press_run(page)
         kept(page, key, value)
     return page
@@ -195,11 +193,20 @@ def kept(page: Page, key: str, value: str) -> None:
     pytest.fail(f"Browser keeps no {value} in {key}")
 
 
-def follow(page: Page, link: Locator) -> None:
+def log_in(page: Page, password: str) -> None:
+    page.get_by_test_id("password").fill(password)
+    page.get_by_test_id("connect").click()
+    expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def follow(page: Page, link: Locator, password: str) -> None:
     address = link.get_attribute("href")
     assert address is not None
     page.goto(address)
-    expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS)
+    try:
+        expect(page.get_by_text("You are connected")).to_be_visible(timeout=PATIENCE_MS / 3)
+    except AssertionError:
+        log_in(page, password)  # the server was busy, and Browser asks a person to try again
 
 
 def press_run(page: Page) -> None:
@@ -276,13 +283,14 @@ def test_guide_link_draws_the_graph_of_the_run(
     browser: Page,
     guide: Page,
     run: History,
+    neo4j_server: Connection,
     tmp_path: Path,
     title: str,
     expect_of: Callable[[History], Drawing],
     picture: str,
 ) -> None:
     entry = guide.get_by_role("article").filter(has=guide.get_by_role("heading", name=title))
-    follow(browser, entry.first.get_by_role("link"))
+    follow(browser, entry.first.get_by_role("link"), neo4j_server.password)
     press_run(browser)
     assert drawn(browser, expected := expect_of(run)) == expected
     frame = browser.get_by_test_id("frame").first
