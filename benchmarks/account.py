@@ -4,7 +4,7 @@ The demo's trace and an edge list, each by a process of its own, from its call t
 time is cut in two ways. Parts follow one another. Kinds exclude one another: what is not in one
 of Spark's jobs is in calls to Java or in our own Python; calls are what the main thread waits for,
 while others write tables. What neither way explains is told. Beside them stands what runs in
-several places at once, and so adds up to nothing: phases of queries, tasks, Python workers.
+several places at once, and so adds up to nothing: phases of queries, and tasks.
 Writes benchmarks/ACCOUNT.md.
 """
 
@@ -21,10 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from benchmarks.watched import ROOT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE = ROOT / "benchmarks" / "ACCOUNT.md"
 
@@ -77,7 +80,7 @@ def measured(path: Path) -> dict[str, dict[str, float]]:
     """Seconds by part, by kind, and beside them."""
     from ingest.pipeline import IngestRequest, ingest
 
-    with calls() as made, sql_metrics() as metrics, TemporaryDirectory() as folder:
+    with calls() as made, in_tasks() as tasks, TemporaryDirectory() as folder:
         outcome = ingest(IngestRequest((str(path),), "account", Path(folder)))
         account = outcome.account
     parts = {part.name: part.end - part.begin for part in account.parts}
@@ -95,7 +98,7 @@ def measured(path: Path) -> dict[str, dict[str, float]]:
         "jobs, count": len(jobs),
         "calls to Java, count": len(made),
         **{f"queries: {name}": seconds for name, seconds in account.phases.items()},
-        **metrics,
+        **tasks,
     }
     return {"parts": parts, "kinds": kinds, "beside": beside}
 
@@ -124,38 +127,26 @@ def calls() -> Iterator[list[Span]]:
 
 
 @contextmanager
-def sql_metrics() -> Iterator[dict[str, float]]:
-    """What tasks and Python workers took, asked for before Spark ends."""
+def in_tasks() -> Iterator[dict[str, float]]:
+    """What tasks took, asked for before Spark ends."""
     from pyspark.sql import SparkSession
 
     found: dict[str, float] = {}
     plain = SparkSession.stop
 
     def stop(spark: SparkSession) -> None:
-        stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
+        context, gateway = spark.sparkContext, spark.sparkContext._gateway
+        assert gateway
+        nothing = gateway.new_array(gateway.jvm.double, 0), gateway.jvm.java.util.ArrayList()
+        stages = context._jsc.sc().statusStore().stageList(None, False, False, *nothing)
         runs = [stages.apply(place) for place in range(stages.size())]
         found["tasks: time in executors"] = sum(run.executorRunTime() for run in runs) / 1000
         found["tasks: processor time"] = sum(run.executorCpuTime() for run in runs) / 1e9
         found["tasks: garbage collection"] = sum(run.jvmGcTime() for run in runs) / 1000
-        for name, words in _OF_WORKERS.items():
-            accumulated = (run.accumulatorUpdates() for run in runs)
-            found[f"Python workers: {words}"] = sum(
-                int(of.apply(place).value()) / 1000
-                for of in accumulated
-                for place in range(of.size())
-                if of.apply(place).name() == name
-            )
         plain(spark)
 
     with patch.object(SparkSession, "stop", stop):
         yield found
-
-
-_OF_WORKERS = {
-    "time to start Python workers": "started",
-    "time to initialize Python workers": "imports",
-    "time to run Python workers": "at work",
-}
 
 
 def within(spans: list[Span], bounds: list[Span]) -> list[Span]:

@@ -160,6 +160,8 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
         "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # It tells Java with every column where in Python it was named: three calls of four.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # It is told to some workers and not to others, and each kind gets a daemon of its own.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.ui.enabled": "false",
