@@ -1,4 +1,4 @@
-"""Where the time of a small ingest goes: `python -m benchmarks.account`, some two minutes.
+"""Where the time of a small ingest goes: `python -m benchmarks.account`, a minute.
 
 The demo's trace and an edge list, each by a process of its own, from its call to its end. Wall
 time is cut in two ways. Parts follow one another. Kinds exclude one another: what is not in one
