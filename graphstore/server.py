@@ -34,7 +34,7 @@ from graphstore.offline import ROOM, gist
 from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from model.artifacts import Progress, jar_set
 from model.class_data import is_listed
-from model.errors import Neo4jUnavailable, UseError
+from model.errors import Neo4jUnavailable, ServiceError, UseError
 
 _START_S = 180
 _SETTLE_S = 10
@@ -283,7 +283,8 @@ class LocalServer:
                 process.kill()
                 _ends(process, _STOP_S)
             if is_listed(words):
-                local_tool(self._home).class_data.make_after(process.pid, words)
+                with suppress(ServiceError):  # of a Java or jars that are gone since
+                    local_tool(self._home).class_data.make_after(process.pid, words)
         return True
 
 

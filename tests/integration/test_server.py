@@ -200,6 +200,22 @@ def test_remove_ends_what_runs_in_the_home(tmp_path: Path) -> None:
     assert LocalServer(home.path).status().state == "absent"
 
 
+def test_stop_needs_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what a server listed an archive is made, where its Java is still there."""
+    home = ServerHome(tmp_path / "home")
+    home.path.mkdir()
+    listing = f"-XX:DumpLoadedClassList={tmp_path}/list"
+    waiting = [sys.executable, "-c", "import time; time.sleep(60)", listing]
+    with subprocess.Popen(waiting) as serving:
+        created = psutil.Process(serving.pid).create_time()
+        home.write_state(ServerState(1, 2, "5", serving.pid, created))
+        monkeypatch.setenv("VIZPUB_JAVA", "system")
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert LocalServer(home.path).stop()
+        assert serving.wait(10) is not None
+
+
 def test_server_missing_from_the_state_file_is_found(server: LocalServer, home: Path) -> None:
     pid = _pid(server)
     _rewrite_state(home, pid=None, created=0.0)
