@@ -33,7 +33,6 @@ WORSE = 1.25
 _EVERY_S = 0.1
 _MAKER = str(ROOT / "model" / "class_data.py")
 _MADE_S = 300
-_CLI = "from cli.main import app; app()"
 
 
 class Run(NamedTuple):
@@ -107,7 +106,7 @@ def ingested(inputs: Path) -> Run:
     """A whole `vizpub ingest --no-load`."""
     with TemporaryDirectory(prefix="vizpub-smoke-") as folder:
         words = ["--workspace", folder, "ingest", str(inputs), "--run", "smoke", "--no-load"]
-        return measured(["-c", _CLI, *words])
+        return measured(["-m", "cli", *words])
 
 
 def measured(words: list[str]) -> Run:

@@ -121,7 +121,7 @@ def _given_neo4j() -> Check:
 
 
 def _workspace(workspace: Path) -> Check:
-    there = next(p for p in (workspace.absolute(), *workspace.absolute().parents) if p.exists())
+    there = _nearest(workspace)
     if _may_write(there):
         free = shutil.disk_usage(there).free / 1e9
         return Check("workspace", "ok", f"{workspace}, {free:.0f} GB free")
@@ -151,8 +151,13 @@ def _size(path: Path) -> int:
     return 0
 
 
+def _nearest(folder: Path) -> Path:
+    """What is there of a folder that is to be made."""
+    return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+
+
 def _may_write(folder: Path) -> bool:
-    there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    there = _nearest(folder)
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 

@@ -38,18 +38,14 @@ def preload() -> None:
     """Import what workers need, without a thread. What is printed goes to standard error."""
     os.environ.update(NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
-        _cache_kernels()
+        from analytics.structure import cache_kernels  # and with it numpy and Arrow
+
+        cache_kernels()
         for name in IMPORTED:
             with suppress(ImportError):  # a worker that needs it will say what is wrong
                 import_module(name)
     gc.collect()
     gc.freeze()  # or every worker's first collection would copy all of its pages
-
-
-def _cache_kernels() -> None:
-    from analytics.structure import cache_kernels  # and with it numpy and Arrow
-
-    cache_kernels()
 
 
 if __name__ == "__main__":
