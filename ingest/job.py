@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,10 +23,12 @@ from pyspark.sql.types import StructType
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
-from ingest.manifest import Boundary, Cut, Manifest, Part, TableEntry
+from ingest.folded import CARRIED, FoldedSource, rows_by_peer
+from ingest.manifest import Boundary, Cut, Manifest, Part, StoredFile, TableEntry
 from ingest.scale import SMALL_RUN
+from ingest.sink import Fold, Written, write
 from ingest.sources import source_named
-from ingest.sources.base import BEFORE, InputFile, Source, SourceOptions
+from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.sources.lines import hadoop_path
 from ingest.store import RunWriter, files_of
 from model.clock import Clock
@@ -34,7 +37,7 @@ from model.tables import table
 
 _MADE_ANEW = ("peers", "topics")
 """Small tables that an append writes whole."""
-_OBSERVED_ONCE = ("publications", "receptions", "rejections", "untold")
+OBSERVED_ONCE = ("publications", "receptions", "rejections", "untold")
 """What was observed of messages: what later input says of them is judged together with it."""
 _WRITERS = 4
 """Tables written at once: one is planned while another runs."""
@@ -183,16 +186,6 @@ class Job:
         names = [n for n in {**self.manifest.tables, **self.frames} if n.startswith(start)]
         return {name.removeprefix(start): self.known(name) for name in names}
 
-    def parsed(self) -> dict[str, DataFrame]:
-        """What the source parsed, and what the run that is appended to carries for it."""
-        tables = self.staged("parsed")
-        if self.base is not None:
-            for name in self.base.carry:
-                if not name.startswith("observed.") and (frame := self.before(name)) is not None:
-                    tables[f"{BEFORE}{name}"] = frame
-            tables[f"{BEFORE}totals"] = self.spark.createDataFrame([self.base.totals])
-        return tables
-
     def commit(self, stage: str, tables: Tables, **changes: Any) -> None:
         """The stage is done: its tables come into being together, once they are written.
 
@@ -212,6 +205,51 @@ class Job:
                 zip(known, self._pool.map(self._write, known, known.values()), strict=True)
             )
             self.writer.commit(self.manifest.with_stage(stage, entries, **changes))
+
+    def fold(self, stage: str, source: FoldedSource) -> None:
+        """Read and fold the input: the tables of the source come into being together."""
+        rows = rows_by_peer(
+            self.spark, source, self.files, self.options, self.before(CARRIED), self.small
+        )
+        fold = source.fold(self.files, self.options, None)
+        directories, written, told = self._folded(source, fold, rows)
+        counted = source.tallied(told)
+        if source.is_refuted(fold, counted, self.options):
+            fold = source.fold(self.files, self.options, counted)
+            directories, written, told = self._folded(source, fold, rows)
+        entries = {}
+        for name, schema in source.tables.items():
+            files = tuple(StoredFile(w.file, w.rows, w.size) for w in written if w.name == name)
+            stored, columns = _stored_as(name), from_arrow_schema(schema).json()
+            entries[stored] = self.writer.listed(
+                directories[name], files, self._older(stored), None if stored == name else columns
+            )
+        self.name(stage, entries, totals=counted)
+
+    def _folded(
+        self, source: FoldedSource, fold: Fold, rows: DataFrame
+    ) -> tuple[dict[str, Path], list[Written], list[str]]:
+        directories = {n: self.writer.fresh_directory(_stored_as(n)) for n in source.tables}
+        self.spark.sparkContext.setJobDescription("read and fold the input")
+        written, told = write(rows, fold, {name: str(path) for name, path in directories.items()})
+        return directories, written, told
+
+    def name(self, stage: str, entries: Mapping[str, TableEntry], **changes: Any) -> None:
+        """The stage is done: its tables, which are written, come into being together."""
+        if not self.small:
+            self.writer.commit(self.manifest.with_stage(stage, dict(entries), **changes))
+            return
+        for name, entry in entries.items():
+            self.frames[name] = self._read(name, entry.newest, entry.schema)
+            if self._stays(name):
+                written: Future[TableEntry] = Future()
+                written.set_result(entry)
+                self._writes[name] = written
+        self.writer.manifest = self.manifest.with_stage(stage, {}, **changes)
+
+    def share(self, frames: Mapping[str, DataFrame]) -> None:
+        """Tables that are made of others as they are read, and never written."""
+        self.frames.update(frames)
 
     def settle(self) -> None:
         """Wait for what is being written."""
@@ -235,7 +273,7 @@ class Job:
             kind, _, short = name.partition(".")
             if kind == "staged/carry":
                 found[short] = entry
-            elif kind == "staged/observed" and short in _OBSERVED_ONCE:
+            elif kind == "staged/observed" and short in OBSERVED_ONCE:
                 older = self.base.carry.get(f"observed.{short}") if self.base else None
                 path, parts = self.writer.directory / entry.directory, older.parts if older else ()
                 found[f"observed.{short}"] = self.writer.entry(path, parts, schema=entry.schema)
@@ -245,7 +283,7 @@ class Job:
         """Whether a table is of the finished run, or of what a later append is to find."""
         if not name.startswith("staged/"):
             return True
-        of_messages = name.removeprefix("staged/observed.") in _OBSERVED_ONCE
+        of_messages = name.removeprefix("staged/observed.") in OBSERVED_ONCE
         appendable = self.source.appendable and not self.manifest.ended
         return appendable and (of_messages or name.startswith("staged/carry."))
 
@@ -273,6 +311,8 @@ class Job:
 
     def _read(self, name: str, part: Part, schema: str | None) -> DataFrame:
         paths = [hadoop_path(str(path)) for path in files_of(self.writer.directory, part, name)]
+        if not paths:
+            return self.spark.createDataFrame([], _schema(name, schema))
         rows = self.spark.read.schema(_schema(name, schema)).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
         return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
@@ -280,6 +320,13 @@ class Job:
     def _union(self, parts: Sequence[DataFrame]) -> DataFrame:
         rows = reduce(DataFrame.unionByName, parts)
         return rows.coalesce(1) if self.small and len(parts) > 1 else rows
+
+
+def _stored_as(name: str) -> str:
+    """Where the run keeps a table that a source folded."""
+    if name == "quarantine":
+        return name
+    return f"staged/{name}" if name == CARRIED else f"staged/parsed.{name}"
 
 
 def _shaped(name: str, frame: DataFrame) -> DataFrame:

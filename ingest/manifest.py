@@ -131,7 +131,7 @@ class Manifest:
     """Versions of the code that made it."""
     carry: dict[str, TableEntry] = field(default_factory=dict)
     """What an append needs to know beside the tables."""
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, Any] = field(default_factory=dict)
     """What an append adds to; see Description.totals."""
     extends: str = ""
     """The identity of the run that this one is to take the place of; empty = of none."""

@@ -186,7 +186,7 @@ def _run_stages(job: Job, progress: Progress) -> bool:
     before = tune(job.spark, job.small)
     try:
         for number, stage in enumerate(STAGES, start=1):
-            if stage.name not in job.manifest.stages:
+            if stage.shares or stage.name not in job.manifest.stages:
                 step = f"{stage.name} ({number}/{len(STAGES)})"
                 with job.account.part(stage.name), watching(job.spark, step, progress):
                     stage.run(job)

@@ -1,10 +1,8 @@
 """The grammar of a report: what each field may hold, and the words for what it may not.
 
-A *kind* judges one JSON value. Standard library only. The same kinds say three things, so
-that these cannot drift apart: what is wrong with a value, which fields the contract does
-not know, and a regular expression that only sound values match (`plain`). The expression
-lets Spark SQL pass ordinary records without a second look; it is deliberately narrower
-than the contract (no escapes, no nulls, no unknown fields), never wider.
+A *kind* judges one JSON value. Standard library only. The same kinds say what is wrong with a
+value and which fields the contract does not know; the types that records are decoded by, and
+those of columns, are made from them, so that these cannot drift apart.
 """
 
 from __future__ import annotations
@@ -27,10 +25,6 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class Kind(Protocol):
     """What a JSON value may be."""
 
-    @property
-    def plain(self) -> str:
-        """A regular expression (Python's and Java's) for sound values in plain spelling."""
-
     def problems(self, value: object, at: str) -> Iterator[str]:
         """What is wrong with the value of the field `at`, in stable words."""
 
@@ -50,11 +44,6 @@ class _Scalar:
 class Key(_Scalar):
     """A name: a string, not empty, without control characters."""
 
-    @property
-    def plain(self) -> str:
-        """Without escapes."""
-        return r'"[^"\\\x00-\x1f\x7f-\x9f]++"'
-
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not a string, empty, or with a control character."""
         if not isinstance(value, str):
@@ -71,11 +60,6 @@ class OneOf(_Scalar):
 
     words: tuple[str, ...]
 
-    @property
-    def plain(self) -> str:
-        """Any of them, quoted."""
-        return f'"(?:{"|".join(map(re.escape, self.words))})"'
-
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Any other word, or none."""
         if value not in self.words:
@@ -85,8 +69,6 @@ class OneOf(_Scalar):
 @dataclass(frozen=True)
 class Time(_Scalar):
     """A wall-clock time, ISO 8601."""
-
-    plain = r'"[0-9T:.Z+-]++"'
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not a string, or not a time."""
@@ -103,12 +85,6 @@ class Whole(_Scalar):
     most: int = INT64
     least: int = 0
 
-    @property
-    def plain(self) -> str:
-        """Not negative, with as many digits as cannot exceed `most`."""
-        digits = len(str(self.most)) - 2
-        return f"[1-9][0-9]{{0,{digits}}}+" if self.least else f"(?:0|[1-9][0-9]{{0,{digits}}}+)"
-
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not an integer (1.0 and true are not), too small or too large."""
         if type(value) is not int:
@@ -123,8 +99,6 @@ class Whole(_Scalar):
 class Flag(_Scalar):
     """True or false."""
 
-    plain = "(?:true|false)"
-
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Anything else."""
         if type(value) is not bool:
@@ -134,8 +108,6 @@ class Flag(_Scalar):
 @dataclass(frozen=True)
 class Free(_Scalar):
     """An object of the source's own; what is in it is not looked at."""
-
-    plain = r"\{\}"
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not an object."""
@@ -148,12 +120,6 @@ class Array:
     """Any number of one kind."""
 
     item: Kind
-
-    @property
-    def plain(self) -> str:
-        """A comma only before another item."""
-        following = rf"{_SPACE}(?:,{_SPACE}(?!\])|(?=\]))"
-        return rf"\[{_SPACE}(?:{self.item.plain}{following})*+\]"
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not an array, or wrong items."""
@@ -175,20 +141,6 @@ class Object:
 
     fields: Mapping[str, Kind]
     required: tuple[str, ...] = ()
-
-    @property
-    def plain(self) -> str:
-        """Any order; required fields are looked for ahead, which needs a flat object."""
-        ahead = "".join(rf'(?=[^{{}}]*?"{name}"{_SPACE}:)' for name in self.required)
-        return rf"\{{{ahead}{self.members}"
-
-    @property
-    def members(self) -> str:
-        """What follows the opening brace."""
-        fields = "|".join(
-            rf'"{name}"{_SPACE}:{_SPACE}{kind.plain}' for name, kind in self.fields.items()
-        )
-        return rf"{_SPACE}(?:(?:{fields}){_SPACE}(?:,{_SPACE}(?=\")|(?=\}})))*+\}}"
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not an object, required fields missing, wrong fields."""
@@ -216,11 +168,6 @@ class KeyOr:
     """A key, or an object that says more."""
 
     more: Object
-
-    @property
-    def plain(self) -> str:
-        """Either."""
-        return f"(?:{Key().plain}|{self.more.plain})"
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Neither, or a wrong one."""
@@ -286,7 +233,3 @@ END = Object(
     required=("format", "last_interval"),
 )
 FORMATS = {"vizpub.report/1": REPORT, "vizpub.run/1": RUN, "vizpub.end/1": END}
-
-PLAIN_REPORT = rf"\{{{REPORT.members}{_SPACE}"
-"""Matches the whole of a line only if it is a report without problems or unknown fields,
-given that `format`, `peer` and `interval` are there, which it does not look for."""

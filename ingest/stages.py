@@ -17,6 +17,7 @@ from analytics.engines import engine_for
 from analytics.structure import Versions, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
+from ingest.folded import FoldedSource
 from ingest.growth import (
     alive,
     carried_in,
@@ -29,8 +30,8 @@ from ingest.growth import (
     structure_from_boundary,
     unsettled,
 )
-from ingest.job import Job
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description
+from ingest.job import OBSERVED_ONCE, Job
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, ParsedSource, Source
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
 
@@ -45,19 +46,35 @@ class Stage:
 
     name: str
     run: Callable[[Job], None]
+    shares: bool = False
+    """It hands on what is not written: it is run, too, where its tables are there already."""
 
 
 def _parse(job: Job) -> None:
-    parsed = job.source.parse(job.spark, job.files, job.options)
-    quarantine = parsed.pop("quarantine")
-    staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
-    job.commit("parse", {**staged, "quarantine": quarantine})
-    # What a source kept in memory to write several tables from is not needed again.
-    job.release()
+    source = job.source
+    if isinstance(source, FoldedSource):
+        job.fold("parse", source)
+    else:
+        parsed = _spark(source).parse(job.spark, job.files, job.options)
+        quarantine = parsed.pop("quarantine")
+        staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
+        job.commit("parse", {**staged, "quarantine": quarantine})
+        # What a source kept in memory to write several tables from is not needed again.
+        job.release()
+
+
+def _spark(source: Source) -> ParsedSource:
+    assert isinstance(source, ParsedSource)
+    return source
 
 
 def _describe(job: Job) -> None:
-    told = job.source.describe(job.parsed(), job.options)
+    source = job.source
+    if isinstance(source, FoldedSource):
+        before = job.base.totals if job.base else None
+        told = source.describe_run(job.manifest.totals, before, job.options)
+    else:
+        told = _spark(source).describe(job.staged("parsed"), job.options)
     if job.base is not None:
         check_telling(job.base.unknown, told.unknown)
     job.commit(
@@ -87,20 +104,29 @@ def _described(job: Job) -> Description:
         run.ended,
         run.unknown,
         run.notes,
+        run.totals,
     )
 
 
 def _observe(job: Job) -> None:
-    parsed, described = job.parsed(), _described(job)
-    observed = job.source.observe(parsed, described, job.options)
+    """Of what was folded the tables are made as they are read, by what is known of the run as a
+    whole; what an append is to find of messages is written.
+    """
+    source, parsed, described = job.source, job.staged("parsed"), _described(job)
+    if isinstance(source, FoldedSource):
+        observed = source.observe_run(parsed, described, job.options)
+    else:
+        observed = _spark(source).observe(parsed, described, job.options)
     tables = {
         f"staged/observed.{name}": unsettled(job, frame)
         for name, frame in dense.observed_tables(observed).items()
     }
-    if job.source.appendable and not described.ended:
-        carried = job.source.carry(parsed, described, job.options)
-        tables |= {f"staged/carry.{name}": frame for name, frame in carried.items()}
-    job.commit("observe", tables)
+    if isinstance(source, FoldedSource):
+        shared = {n: t for n, t in tables.items() if n.split(".")[1] not in OBSERVED_ONCE}
+        job.share(shared)
+        tables = {name: frame for name, frame in tables.items() if name not in shared}
+    if "observe" not in job.manifest.stages:
+        job.commit("observe", tables)
 
 
 def _index(job: Job) -> None:
@@ -329,7 +355,7 @@ def _finish(job: Job) -> None:
 STAGES = (
     Stage("parse", _parse),
     Stage("describe", _describe),
-    Stage("observe", _observe),
+    Stage("observe", _observe, shares=True),
     Stage("index", _index),
     Stage("presence", _presence),
     Stage("versions", _versions),

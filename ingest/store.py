@@ -287,6 +287,16 @@ class RunWriter:
         files. `schema` is a staged table's.
         """
         files = tuple(map(_stored, sorted(directory.glob("*.parquet"))))
+        return self.listed(directory, files, older, schema)
+
+    def listed(
+        self,
+        directory: Path,
+        files: tuple[StoredFile, ...],
+        older: tuple[Part, ...] = (),
+        schema: str | None = None,
+    ) -> TableEntry:
+        """`entry`, of files that are known."""
         rows = sum(file.rows for file in files) + sum(part.rows for part in older)
         return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
 

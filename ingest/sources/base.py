@@ -1,7 +1,8 @@
 """What every source does: recognise its files, parse them, say what was observed.
 
-A source turns foreign records into the *observed* tables below, in four steps that the
-pipeline drives:
+A source turns foreign records into the *observed* tables below. Those that are folded
+(ingest.folded) read records, fold them by peer and describe the run by what was counted; the
+others do it in steps of Spark's:
 
     recognises(head)          is this file mine, and in which encoding?
     parse(spark, files)       records → staged tables and quarantine; the only step that reads input
@@ -14,9 +15,10 @@ that may touch or overlap; the pipeline makes them dense, maximal and clipped.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from model.clock import Clock
 
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-BEFORE = "before."
-"""Begins the names of staged tables that an append has from the run; see Source.carry."""
 DUPLICATES_OF_MESSAGE = "duplicates of a message"
 """What a source cannot tell that lists first arrivals alone; see Description.unknown."""
 
@@ -55,6 +55,8 @@ class SourceOptions:
     """The run to take where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that only others name."""
+    max_line: int | None = None
+    """Bytes of the longest line that is read; null = as many as ever."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Description:
     """What the source cannot tell, in words for people."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
-    totals: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """What an append adds to; it finds them as the one row of `before.totals`."""
+    totals: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What was counted, as JSON has it: what an append adds to."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +112,18 @@ class Observed:
     untold: DataFrame | None = None
 
 
-class Source(Protocol):
-    """An adapter. One module of ingest.sources each; stateless."""
+class Source(ABC):
+    """An adapter. One module of ingest.sources each; stateless.
+
+    It is a ParsedSource or, better, a FoldedSource (ingest.folded).
+    """
 
     name: str
     """The word for `--source`."""
     options: frozenset[str]
     """Names of the SourceOptions that it understands."""
     appendable: bool = False
-    """What comes later changes nothing of what was, but what was open: see `carry`."""
+    """What comes later changes nothing of what was, but what was open."""
 
     def peer_key(self, peer: Column) -> Column:
         """A peer's name in the observed tables → its key. The two differ where the names are
@@ -126,15 +131,7 @@ class Source(Protocol):
         """
         return peer
 
-    def carry(
-        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
-    ) -> dict[str, DataFrame]:
-        """What an append has to know of the records so far: small tables by name, that its
-        `describe` and `observe` find among the staged ones as `before.<name>`.
-        """
-        del staged, description, options
-        return {}
-
+    @abstractmethod
     def recognises(self, path: str, head: bytes) -> str | None:
         """The encoding, if a file of that name whose content begins with `head` is ours.
 
@@ -142,6 +139,11 @@ class Source(Protocol):
         anything is read.
         """
 
+
+class ParsedSource(Source):
+    """A source in three steps of Spark's."""
+
+    @abstractmethod
     def parse(
         self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
     ) -> dict[str, DataFrame]:
@@ -150,9 +152,11 @@ class Source(Protocol):
         Raises: InputError, UseError where the input as a whole cannot be taken.
         """
 
+    @abstractmethod
     def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
         """The run as a whole. May run small jobs. Raises: InputError, UseError."""
 
+    @abstractmethod
     def observe(
         self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
     ) -> Observed:

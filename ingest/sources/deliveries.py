@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
 from ingest.sources.delimited import NO_ROWS, key, read_table, recognised, whole
 from model.clock import Clock
 from model.errors import InputError
@@ -23,7 +23,7 @@ _HEADER = ("msg", "node", "prev_node", "t_us")
 _UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
 
 
-class Deliveries(Source):
+class Deliveries(ParsedSource):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "deliveries"

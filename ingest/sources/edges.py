@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from ingest.report_fields import INT32, LAST_INTERVAL
 from ingest.report_records import OVERLAY
-from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
 from ingest.sources.delimited import NO_ROWS, key, optional_key, read_table, recognised, whole
 from model.clock import OPEN, Clock
 from model.errors import InputError
@@ -26,7 +26,7 @@ _HEADERS = {(*kind, *extra) for kind in _KINDS for extra in _EXTRAS}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 
 
-class Edges(Source):
+class Edges(ParsedSource):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "edges"

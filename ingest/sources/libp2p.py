@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources import libp2p_observed as observed
 from ingest.sources import libp2p_presence as presence
-from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
 from ingest.sources.libp2p_binary import binary_records
 from ingest.sources.libp2p_events import Type, stage
 from ingest.sources.libp2p_json import json_records
@@ -38,7 +38,7 @@ _LOOK_AT = 50
 """Records at the beginning of a file that are looked at to recognise it."""
 
 
-class Libp2p(Source):
+class Libp2p(ParsedSource):
     """The source; see ingest.sources.base.Source for its four steps.
 
     Peers go by the base64 of their id in the observed tables, messages by the lower-case

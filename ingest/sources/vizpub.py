@@ -5,71 +5,128 @@ What its numbers and lists mean, and what they cannot tell, is in docs/sources.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import msgspec
 
-from ingest.sources import reports_facts as facts
-from ingest.sources import reports_observed as observed
-from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
-from ingest.sources.lines import numbered
-from ingest.sources.reports import staged_tables
-from ingest.sources.vizpub_files import MERGED, read_nodes, recognised
-from ingest.sources.vizpub_nodes import BYTES, COUNTERS, node_records
+from ingest.folded import Counted, Tallies
+from ingest.reader import Read, Row, Split
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.reports import facts
+from ingest.sources.reports.decoding import Chosen, record_row, refused, tally_row
+from ingest.sources.reports.facts import Tally
+from ingest.sources.reports.fold import ReportFold
+from ingest.sources.reports.source import Reports
+from ingest.sources.vizpub_files import MERGED, content_of, recognised, split
+from ingest.sources.vizpub_nodes import (
+    BYTES,
+    COUNTERS,
+    as_report,
+    header_of,
+    judged,
+    unknown_fields,
+)
 from model.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _WORDS = facts.Words("protocol", "files", "files without nodes")
 _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
 
 
-class Vizpub(Source):
-    """The source; see ingest.sources.base.Source for its four steps."""
+@dataclass(frozen=True)
+class NodeReader:
+    """What a file of VizPub holds; a node's place is its number among the nodes."""
+
+    chosen: Chosen
+
+    def __call__(self, split_: Split) -> Iterator[Row]:
+        """The rows of a file."""
+        tally = Tally()
+        found = split(*content_of(split_.path))
+        if found.fault is not None or found.run is None or found.interval is None:
+            yield refused(split_, 1, found.fault or "", found.text or b"")
+        else:
+            tally.header(header_of(found.run))
+            tally.unknown(found.unknown)
+            for number, (key, text) in enumerate(found.nodes.items(), 1):
+                node, wrong = judged(bytes(text), key)
+                if wrong:
+                    yield refused(split_, number, "; ".join(wrong), bytes(text))
+                    continue
+                tally.unknown(unknown_fields(node))
+                tally.moved.update(name for name, theirs in COUNTERS.items() if node.get(theirs))
+                if self.chosen.takes(found.run, tally):
+                    record = msgspec.json.encode(as_report(node, found.run, found.interval))
+                    of_peer = node["id"], found.interval, None
+                    yield record_row(*of_peer, split_.file, number, record)
+        yield tally_row(tally)
+
+
+class Vizpub(Reports):
+    """The source; a run is a protocol."""
 
     name = "vizpub"
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only"})
+    appendable = False
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' by content or place; 'merged json' for what VizPub merged from several hosts."""
         return recognised(path, head)
 
-    def parse(
-        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
-    ) -> dict[str, DataFrame]:
-        """The tables of `Reports.parse`; a run is a protocol.
-
-        Raises: InputError for files that VizPub merged.
-        """
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """A file each. Raises: InputError for files that VizPub merged."""
         _refuse_merged(files)
-        nodes = read_nodes(spark, files)
-        tables = staged_tables(node_records(nodes), nodes, options.only)
-        refused = tables.pop("refused")
-        return {
-            **tables,
-            "reports": _without_unset(tables["reports"]),
-            "quarantine": numbered(refused),
-        }
+        return [Split(number, file.path) for number, file in enumerate(files)]
 
-    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
-        """One tick per interval. Raises: as Reports.describe; a run is a protocol."""
-        told = facts.describe(staged, options, _WORDS)
+    def reader(
+        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+    ) -> Read:
+        """Every file names its protocol."""
+        del files, tallies
+        return NodeReader(Chosen(options.only))
+
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> ReportFold:
+        """As reports whose counters run from the start."""
+        del counted
+        return ReportFold([file.path for file in files], options.gap_tolerance, totals=True)
+
+    def describe_run(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """One tick per interval. Raises: as Reports.describe_run; a run is a protocol."""
+        del before
+        tally = Tally.of(counted)
+        tally.forget([name for name in COUNTERS if not tally.moved[name]])
+        told = facts.describe(tally, None, options, _WORDS)
         notes = {note: n for note, n in told.notes.items() if note != facts.lacking(BYTES)}
         return replace(told, notes=notes)
 
-    def observe(
-        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+    def observe_run(
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Lazily, as reports, but for the traffic of publications."""
-        seen = observed.observe(staged, description, options)
-        return replace(seen, traffic=seen.traffic and _traffic(seen.traffic))
+        """As reports, but for the traffic of publications."""
+        seen = super().observe_run(tables, run, options)
+        moved = Tally.of(run.totals).moved
+        return replace(seen, traffic=seen.traffic and _traffic(seen.traffic, moved))
 
 
-def _traffic(counted: DataFrame) -> DataFrame:
-    """What was received are the messages listed and their later copies, which are only counted."""
+def _traffic(counted: DataFrame, moved: Mapping[str, int]) -> DataFrame:
+    """What was received are the messages listed and their later copies, which are only counted.
+    A counter that is 0 in every report was never set, as VizPub's Java cannot leave one out.
+    """
+    from pyspark.sql import functions as F
+
+    nothing = F.lit(None).cast("bigint")
+    told = counted.withColumns({name: nothing for name in COUNTERS if not moved.get(name)})
     copies = F.col("publication_messages_received") + F.col("duplicates")
-    unknown = dict.fromkeys(_NO_BYTES, F.lit(None).cast("bigint"))
-    return counted.withColumns({"publication_messages_received": copies, **unknown})
+    unknown = dict.fromkeys(_NO_BYTES, nothing)
+    return told.withColumns({"publication_messages_received": copies, **unknown})
 
 
 def _refuse_merged(files: Sequence[InputFile]) -> None:
@@ -81,11 +138,3 @@ def _refuse_merged(files: Sequence[InputFile]) -> None:
                 "ingest what the hosts wrote, for example: "
                 "vizpub ingest reports/unprocessed --run NAME",
             )
-
-
-def _without_unset(reports: DataFrame) -> DataFrame:
-    """A counter that is 0 in every report was never set, as its Java cannot leave one out."""
-    largest = reports.agg(*(F.max(name).alias(f"largest_{name}") for name in COUNTERS))
-    told = {name: F.when(F.col(f"largest_{name}") > 0, F.col(name)) for name in COUNTERS}
-    beside = reports.crossJoin(F.broadcast(largest))
-    return beside.withColumns(told).select(*reports.columns)

@@ -1,7 +1,6 @@
 """Files of the VizPub tool: telling them, and splitting them into their nodes.
 
-A file is one JSON object for one checkpoint of one host. Its nodes stay JSON here: the
-executors find where each begins and ends, Spark SQL parses them.
+A file is one JSON object for one checkpoint of one host. Its nodes stay JSON here.
 """
 
 from __future__ import annotations
@@ -9,22 +8,17 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-import pyarrow as pa
+from pyarrow import fs
 
 from ingest.compressed import Content
 from ingest.report_fields import LAST_INTERVAL, Free, Key, Object, Whole
-from ingest.sources.base import InputFile
 from ingest.sources.lines import CUT_OFF, INVALID_UTF8
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""
@@ -45,21 +39,6 @@ _CONTENT = re.compile(
     re.DOTALL,
 )
 _LAYOUT = re.compile(r"([^/]+)/(?:\d{8}/)?\d{8}(?:_[^/]+_)?\1\.json(?:\.gz|\.zst)?\Z")
-_ROWS = {
-    "file": pa.string(),
-    "run": pa.string(),
-    "interval": pa.int32(),
-    "fault": pa.string(),
-    "row": pa.int64(),
-    "key": pa.string(),
-    "text": pa.binary(),
-    "unknown": pa.list_(pa.string()),
-}
-_SQL = (
-    "file string, run string, interval int, fault string, row bigint, key string, text binary, "
-    "unknown array<string>"
-)
-_BATCH = 1024
 _KEPT = 4096
 """Bytes of a refused file that are kept."""
 
@@ -79,39 +58,8 @@ def recognised(path: str, head: bytes) -> str | None:
     return MERGED if re.fullmatch(merged, PurePosixPath(path).name) else HOST
 
 
-def read_nodes(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
-    """A row per node, and one before them for their file.
-
-    file, position   the file's path; struct (block, row), row 0 = the file, n = its nth node
-    run, interval    name of the protocol, checkpoint
-    key, text        what the node goes by in its file, and its JSON; both null for a file that
-                     is sound, the beginning of its content for one that is not
-    fault            why the file is refused, null = it is not
-    unknown          names of fields that VizPub's files do not have, null = none
-
-        file                                position  run             interval  key   text
-        /data/00000007_a_protocol.rings.json  (0, 0)  protocol.rings  7         null  null
-        /data/00000007_a_protocol.rings.json  (0, 1)  protocol.rings  7         44    {"id":"44",…
-    """
-    from pyspark.sql import functions as F
-
-    tasks = min(len(files), 8 * spark.sparkContext.defaultParallelism)
-    paths = spark.createDataFrame([(file.path,) for file in files], "path string")
-    rows = paths.repartition(tasks).mapInArrow(_read, _SQL)
-    return rows.select(
-        "*",
-        F.struct(F.lit(0).cast("bigint").alias("block"), "row").alias("position"),
-    ).withColumn("text", F.col("text").cast("string"))
-
-
-def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for path in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
-        yield from _batches(path, split(*_content(path)))
-
-
-def _content(path: str) -> tuple[bytes, str | None]:
-    from pyarrow import fs
-
+def content_of(path: str) -> tuple[bytes, str | None]:
+    """What is in a file, and why that is not all of it, if it is not."""
     filesystem, inside = fs.FileSystem.from_uri(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
@@ -119,7 +67,7 @@ def _content(path: str) -> tuple[bytes, str | None]:
 
 
 @dataclass(frozen=True)
-class Split:
+class Checkpoint:
     """A file's own fields, and its nodes as JSON by their keys."""
 
     fault: str | None
@@ -131,16 +79,16 @@ class Split:
     nodes: Mapping[str, bytes | memoryview] = field(default_factory=dict)
 
 
-def split(content: bytes, damage: str | None = None) -> Split:
+def split(content: bytes, damage: str | None = None) -> Checkpoint:
     """A file into its nodes. `damage` says why it is not whole, if it is not."""
     try:
         fields = msgspec.json.decode(content.removeprefix(BOM_UTF8), type=dict[str, msgspec.Raw])
         values = {name: _shallow(value) for name, value in fields.items()}
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Split(_why(content, damage, error), content[:_KEPT])
+        return Checkpoint(_why(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
-        return Split(wrong, content[:_KEPT])
-    return Split(
+        return Checkpoint(wrong, content[:_KEPT])
+    return Checkpoint(
         None,
         None,
         values["protocolName"],
@@ -166,16 +114,3 @@ def _why(content: bytes, damage: str | None, error: Exception) -> str:
     except UnicodeDecodeError:
         return INVALID_UTF8
     return "not an object" if isinstance(error, msgspec.ValidationError) else "not JSON"
-
-
-def _batches(path: str, found: Split) -> Iterator[pa.RecordBatch]:
-    alike = (path, found.run, found.interval, found.fault)
-    nodes: list[tuple[str | None, Any]] = [(None, found.text), *found.nodes.items()]
-    numbered = enumerate(nodes)
-    while batch := list(islice(numbered, _BATCH)):
-        rows = [
-            (*alike, row, key, text and bytes(text), None if row else found.unknown)
-            for row, (key, text) in batch
-        ]
-        columns = zip(_ROWS, zip(*rows, strict=True), strict=True)
-        yield pa.record_batch({name: pa.array(values, _ROWS[name]) for name, values in columns})

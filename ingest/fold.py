@@ -1,0 +1,42 @@
+"""Helps a fold to make tables: rows are added one by one and handed out in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+_FULL = 1 << 16
+
+
+class Tables:
+    """Rows of several tables, as tuples, on their way to a sink."""
+
+    def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
+        self._schemas = schemas
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schemas}
+        """Add to them."""
+
+    def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows of tables that have many."""
+        return self._taken(_FULL)
+
+    def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """All rows."""
+        return self._taken(1)
+
+    def _taken(self, least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for name, rows in self.rows.items():
+            if len(rows) >= least:
+                schema = self._schemas[name]
+                columns = zip(*rows, strict=True)
+                arrays = [pa.array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
+                rows.clear()
+                yield name, pa.record_batch(arrays, schema=schema)
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """The rows of the batches, as tuples."""
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

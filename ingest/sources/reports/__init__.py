@@ -1,0 +1,1 @@
+"""Reports by the contract of `ingest.reports`."""

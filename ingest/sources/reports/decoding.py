@@ -1,0 +1,165 @@
+"""Lines of reports → rows: the fast decoder, and the contract's own judgement where it fails.
+
+`msgspec` decodes what is sound and plainly spelled by types made from the grammar. Any other
+line is judged by `ingest.reports`, which takes it or says why not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ingest.reader import MAX_LINE, Kind, Row, Split, lines
+from ingest.report_fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
+from ingest.report_fields import Kind as Grammar
+from ingest.report_records import Report, RunHeader
+from ingest.reports import parse, unknown_fields
+from ingest.sources.reports.facts import Tally
+
+_TOO_LONG = "longer than {:,} bytes (--max-line)"
+TEXT_LIMIT = 1024
+"""Characters of a refused record that are kept."""
+
+
+def typed(kind: Grammar, *, strict: bool) -> Any:
+    """The type by which msgspec decodes what the grammar allows; a strict one refuses fields
+    that the contract does not know. Control characters in names are for `is_plain` to see.
+    """
+    found: Any
+    match kind:
+        case Array(item):
+            found = list[typed(item, strict=strict)]  # type: ignore[misc, valid-type]
+        case KeyOr(more):
+            found = typed(Key(), strict=strict) | typed(more, strict=strict)
+        case Object(fields, required):
+            found = _struct(fields, required, strict=strict)
+        case Whole(most, least):
+            found = Annotated[int, msgspec.Meta(ge=least, le=most)]
+        case Flag():
+            found = bool
+        case OneOf(words):
+            found = Literal[words]
+        case _:
+            found = Annotated[str, msgspec.Meta(min_length=1)]
+    return found
+
+
+def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...], *, strict: bool) -> type:
+    members: list[Any] = []
+    for name, kind in fields.items():
+        inner = typed(kind, strict=strict)
+        members.append((name, inner) if name in required else (name, inner | None, None))
+    return msgspec.defstruct(
+        "Fields", members, kw_only=True, gc=False, forbid_unknown_fields=strict
+    )
+
+
+@cache
+def _strict() -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(typed(REPORT, strict=True))
+
+
+@cache
+def report_decoder() -> msgspec.json.Decoder[Any]:
+    """Decodes lines that `LineReader` took for reports: attributes as the contract's fields."""
+    return msgspec.json.Decoder(typed(REPORT, strict=False))
+
+
+def is_plain(line: bytes) -> bool:
+    """Whether names in the line hold no control character, as far as that is seen without
+    decoding it: nothing is escaped, there is no DEL, and nothing that C1 controls begin with.
+    """
+    return not (b"\\" in line or b"\x7f" in line or b"\xc2" in line)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which reports are taken."""
+
+    only: str | None = None
+    """Those of this run; null = all."""
+    nameless: bool = True
+    """Those that name no run, too."""
+
+    def takes(self, run: str | None, tally: Tally) -> bool:
+        """Count a report. Whether it is taken."""
+        if run is None:
+            tally.nameless += 1
+            return self.nameless
+        tally.runs[run] += 1
+        return self.only is None or run == self.only
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """What NDJSON of the contract holds, as rows."""
+
+    chosen: Chosen = Chosen()
+    max_line: int = MAX_LINE
+
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """The rows of a split."""
+        tally, run, decode = Tally(), header_of_lines(split.path).get("run"), _strict().decode
+        for line in lines(split, self.max_line):
+            text = line.text
+            if text is None:
+                yield refused(split, line.number, _TOO_LONG.format(self.max_line))
+            elif is_plain(text) and (report := _decoded(decode, text)):
+                if self.chosen.takes(report.run or run, tally):
+                    of_peer = report.peer, report.interval, report.seq
+                    yield record_row(*of_peer, split.file, line.number, text)
+            elif text and not text.isspace():
+                yield from self._judged(text, split, line.number, run, tally)
+        yield tally_row(tally)
+
+    def _judged(
+        self, text: bytes, split: Split, number: int, run: str | None, tally: Tally
+    ) -> Iterator[Row]:
+        """The row of a line that is not plainly a report, if there is one."""
+        value, wrong = parse(text)
+        if wrong:
+            yield refused(split, number, "; ".join(wrong), text)
+            return
+        tally.unknown(unknown_fields(value))
+        if value["format"] != Report.format:
+            tally.header({**value, "run": value.get("run") or run})
+        elif self.chosen.takes(value.get("run") or run, tally):
+            of_peer = value["peer"], value["interval"], value.get("seq")
+            yield record_row(*of_peer, split.file, number, text)
+
+
+def _decoded(decode: Callable[[bytes], Any], text: bytes) -> Any:
+    """The report; null where it is not plainly one."""
+    try:
+        return decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes) -> Row:
+    """The row of a report; of those of an interval the one with the greatest `seq` comes first."""
+    rank = 0 if seq is None else -1 - seq
+    return Row(Kind.RECORD, peer, interval, rank, file, line, None, text)
+
+
+def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
+    """The row of a record that goes to the quarantine."""
+    kept = text[: 4 * TEXT_LIMIT]
+    return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
+
+
+def tally_row(tally: Tally) -> Row:
+    """The row of what the reader of a split has counted."""
+    return Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
+
+
+def header_of_lines(path: str) -> dict[str, Any]:
+    """The run header in the first line of a file; empty if there is none."""
+    first = next(lines(Split(0, path)), None)
+    value, wrong = parse((first and first.text) or b"")
+    return {} if wrong or value["format"] != RunHeader.format else value

@@ -1,0 +1,297 @@
+"""What reports tell of their run as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ingest.sources.base import Description, SourceOptions
+from model.clock import Clock
+from model.columns import TRAFFIC_COLUMNS
+from model.errors import InputError, UnknownName, UseError
+
+COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
+STATE = ("neighbors", "topics", "roles")
+FIELDS = (
+    *(*STATE, "sent", "received"),
+    *("control.messages", "control.bytes", "publication.messages", "publication.bytes"),
+    "duplicates",
+)
+"""What reports may leave out."""
+
+_MOST_INTERVALS = 10_000_000
+_MOST_NAMES = 1000
+"""Names of unknown fields that are told apart."""
+_OTHERS = "(others)"
+_DIFFERS = "reports whose publication counters differ from their events"
+_NAMELESS = "reports left out as they name no run"
+
+
+@dataclass
+class Tally:
+    """What is counted of the records of a task, of several, or of a whole run."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    """Reports by the run they name; a run that only a header names has 0."""
+    nameless: int = 0
+    """Reports that name no run."""
+    headers: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    """Values of each field of run headers and ends, by run; '' = they name none."""
+    unknown_fields: Counter[str] = field(default_factory=Counter)
+    """Records that have them."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """Reports that gave way to another of their peer and interval, by why."""
+    first: int | None = None
+    last: int | None = None
+    """Intervals."""
+    shapes: Counter[int] = field(default_factory=Counter)
+    """Reports by what they have, see `shape_of`."""
+    moved: Counter[str] = field(default_factory=Counter)
+    """Reports in which a counter is not 0, where a source asks."""
+    differing: int = 0
+    """Reports that count other publication traffic than their events tell."""
+
+    def header(self, record: Mapping[str, Any]) -> None:
+        """Count a run header or an end."""
+        run = record.get("run")
+        if run is not None:
+            self.runs[run] += 0
+        fields = self.headers.setdefault(run or "", {})
+        for name, value in record.items():
+            if name not in ("format", "run") and value is not None:
+                values = fields.setdefault(name, [])
+                if value not in values:
+                    values.append(value)
+
+    def unknown(self, names: Iterable[str]) -> None:
+        """Count the unknown fields of a record."""
+        for name in names:
+            told = name in self.unknown_fields or len(self.unknown_fields) < _MOST_NAMES
+            self.unknown_fields[name if told else _OTHERS] += 1
+
+    def span(self, first: int, last: int) -> None:
+        """There are reports of these intervals."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+    def add(self, other: Tally) -> None:
+        """Count what another has counted, too."""
+        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+        self.nameless += other.nameless
+        self.differing += other.differing
+        for run, fields in other.headers.items():
+            here = self.headers.setdefault(run, {})
+            for name, values in fields.items():
+                known = here.setdefault(name, [])
+                known.extend(value for value in values if value not in known)
+        if other.first is not None and other.last is not None:
+            self.span(other.first, other.last)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, for `of`."""
+        return {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """From what `plain` gave."""
+        made = cls()
+        for name, value in vars(made).items():
+            setattr(made, name, Counter(plain[name]) if isinstance(value, Counter) else plain[name])
+        made.shapes = Counter({int(shape): n for shape, n in made.shapes.items()})
+        return made
+
+    def forget(self, counters: Collection[str]) -> None:
+        """Take it that these of COUNTERS are told by no report."""
+        bits = sum(_BIT[field] for field, names in _COUNTED.items() if names <= set(counters))
+        shapes, self.shapes = self.shapes, Counter()
+        for shape, number in shapes.items():
+            self.shapes[shape & ~bits] += number
+
+    def known(self, name: str) -> int:
+        """How many reports have a field."""
+        return self._of_shape(lambda shape: bool(shape & _BIT[name]))
+
+    def lacking(self, name: str) -> int:
+        """How many reports lack a field; a peer that left has no state to tell."""
+        bits = _BIT[name] | (_LEFT if name in STATE else 0)
+        return self._of_shape(lambda shape: not shape & bits)
+
+    def _of_shape(self, is_counted: Callable[[int], bool]) -> int:
+        return sum(number for shape, number in self.shapes.items() if is_counted(shape))
+
+
+_BIT = {name: 1 << number for number, name in enumerate(FIELDS)}
+_LEFT = 1 << len(FIELDS)
+_COUNTED = {
+    **{
+        f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
+        for kind in ("control", "publication")
+        for what in ("messages", "bytes")
+    },
+    "duplicates": {"duplicates"},
+}
+"""Those of FIELDS that are counted, and by which of COUNTERS."""
+
+
+def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
+    """What of FIELDS a report has, and whether its peer left, as bits; `traffic` is what it
+    tells of COUNTERS.
+    """
+    c = traffic
+    return (
+        (report.neighbors is not None)
+        | (report.topics is not None) << 1
+        | (report.roles is not None) << 2
+        | (report.sent is not None) << 3
+        | (report.received is not None) << 4
+        | (c[0] is not None or c[1] is not None) << 5
+        | (c[2] is not None or c[3] is not None) << 6
+        | (c[4] is not None or c[5] is not None) << 7
+        | (c[6] is not None or c[7] is not None) << 8
+        | (c[8] is not None) << 9
+        | (report.left is True) << 10
+    )
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a source of reports calls things to people."""
+
+    run: str = "run"
+    header: str = "a header"
+    """What may name one without a report of it."""
+    headers: str = "run headers and ends"
+
+
+def describe(
+    tally: Tally, before: Tally | None, options: SourceOptions, words: Words = Words()
+) -> Description:
+    """See Reports.describe. `before` is what an append finds of the run."""
+    if before is not None:
+        tally = _together(before, tally)
+    run = _the_run(tally, options.only, words)
+    header = _header(tally.headers, run)
+    absent = [name for name in FIELDS if not tally.known(name)]
+    # Where every arrival is told, nobody has to count those that were not the first.
+    unknown = [name for name in absent if name != "duplicates" or "received" in absent]
+    return Description(
+        clock=_clock(tally, header, options.interval_us),
+        protocol=header.get("protocol"),
+        parameters=header.get("parameters", {}),
+        seed=header.get("seed"),
+        epoch=header.get("epoch"),
+        ended="last_interval" in header,
+        unknown=tuple(dict.fromkeys([*unknown, *header.get("unknown", ())])),
+        notes={
+            **{f"unknown field {name}": n for name, n in sorted(tally.unknown_fields.items())},
+            **dict(sorted(tally.lost.items())),
+            **({_NAMELESS: tally.nameless} if tally.nameless and options.only else {}),
+            **{
+                lacking(n): tally.lacking(n) for n in FIELDS if n not in absent and tally.lacking(n)
+            },
+            **({_DIFFERS: tally.differing} if tally.differing else {}),
+        },
+        totals=tally.plain,
+    )
+
+
+def counters_are_totals(tally: Tally, only: str | None) -> bool:
+    """Whether a header of the run says that counters run from the source's start."""
+    mine = [fields for run, fields in tally.headers.items() if run in ("", only) or only is None]
+    return any("total" in fields.get("counters", ()) for fields in mine)
+
+
+def _together(before: Tally, now: Tally) -> Tally:
+    """What was counted before and now. Raises: UseError where that is not before."""
+    if now.first is not None and before.last is not None and now.first <= before.last:
+        raise UseError(
+            f"the new files have reports of interval {now.first}, and the run holds all up to "
+            f"interval {before.last}; ingest all files of the run anew with --replace"
+        )
+    both = Tally()
+    both.add(before)
+    both.add(now)
+    return both
+
+
+def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
+    """The one run of the input; null if it has no name."""
+    found = tally.runs
+    if not any(found.values()) and not tally.nameless:
+        raise InputError(
+            "no report could be read",
+            f"all that could be read are {words.headers}"
+            if found or tally.headers
+            else "every record was refused; see the quarantine",
+        )
+    named = sorted(found)
+    if only is not None:
+        if only not in named:
+            raise UnknownName(words.run, only, named)
+        if not found[only]:
+            raise InputError(f"the input has {words.header} of {words.run} '{only}', but no report")
+        return only
+    if len(named) > 1:
+        told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
+        example = max(named, key=lambda run: found[run] > 0)
+        raise UseError(
+            f"the input holds several {words.run}s: {told}; pick one, for example: --only {example}"
+        )
+    return named[0] if named else None
+
+
+def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:
+    """What the headers and ends of the run say, one value a field.
+
+    Raises: InputError where they contradict each other.
+    """
+    mine = Tally()
+    for name in {"", run or ""}:
+        mine.add(Tally(headers={"": headers.get(name, {})}))
+    values = mine.headers.get("", {})
+    ends = values.pop("last_interval", [])
+    for name, several in values.items():
+        if len(several) > 1:
+            told = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
+            raise InputError(
+                f"run headers contradict each other: '{name}' is {told}",
+                "ingest the files of one run, or pick one with --only RUN",
+            )
+    found = {name: several[0] for name, several in values.items()}
+    return {**found, "last_interval": max(ends)} if ends else found
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _by_value(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clock:
+    told_us = header.get("interval_us")
+    if None not in (asked_us, told_us) and asked_us != told_us:
+        raise UseError(
+            f"the reports' intervals are {told_us} µs long, not {asked_us}: leave out --interval"
+        )
+    assert tally.first is not None  # there is a report
+    assert tally.last is not None
+    last = max(tally.last, header.get("last_interval", 0))
+    if last - tally.first >= _MOST_INTERVALS:
+        raise InputError(
+            f"the reports reach from interval {tally.first} to {last}",
+            f"more than {_MOST_INTERVALS:,} intervals are surely a mistake in one of them",
+        )
+    return Clock(1, told_us or asked_us, tally.first, last)
+
+
+def lacking(name: str) -> str:
+    """The note on how many reports lack what others of the run have."""
+    return f"reports without {name}"

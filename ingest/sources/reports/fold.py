@@ -1,0 +1,402 @@
+"""A peer's reports in order of time → all tables that they tell, in one pass.
+
+What is held while a peer's reports go by is what it has open: its neighbours, topics and roles.
+A state that stays for a thousand intervals is one row. What ends with the last report of a peer
+ends after it here; only who knows the whole run knows whether that is its end, too (`observed`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ingest.fold import Tables, rows_of
+from ingest.folded import CARRIED
+from ingest.reader import Kind
+from ingest.report_fields import INT64
+from ingest.report_records import OVERLAY, Report
+from ingest.sources.reports.decoding import TEXT_LIMIT, report_decoder
+from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
+from model.columns import TRAFFIC_COLUMNS
+
+_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
+_MESSAGE = [("message", pa.string()), ("topic", pa.string()), ("publisher", pa.string())]
+_AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
+
+TABLES: dict[str, pa.Schema] = {
+    "peers": pa.schema([("key", pa.string()), ("interval", pa.int32())]),
+    "presence": pa.schema([("peer", pa.string()), *_SPAN]),
+    "links": pa.schema([(name, pa.string()) for name in ("src", "dst", "layer", "topic")] + _SPAN),
+    "subscriptions": pa.schema([("peer", pa.string()), ("topic", pa.string()), *_SPAN]),
+    "roles": pa.schema([(name, pa.string()) for name in ("peer", "role", "topic")] + _SPAN),
+    "traffic": pa.schema(
+        [("peer", pa.string()), ("interval", pa.int32())]
+        + [(name, pa.int64()) for name in COUNTERS]
+    ),
+    "publications": pa.schema([*_MESSAGE, ("interval", pa.int32()), *_AT[::2]]),
+    "receptions": pa.schema(
+        [
+            *_MESSAGE,
+            ("peer", pa.string()),
+            ("previous_hop", pa.string()),
+            *_AT,
+            ("arrival", pa.int64()),
+            ("first", pa.bool_()),
+            ("hop", pa.int32()),
+        ]
+    ),
+    "untold": pa.schema([("peer", pa.string()), ("what", pa.string()), *_SPAN]),
+    CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
+    "quarantine": pa.schema(
+        [
+            pa.field("file", pa.string(), nullable=False),
+            pa.field("line", pa.int64(), nullable=False),
+            pa.field("reason", pa.string(), nullable=False),
+            pa.field("text", pa.string()),
+        ]
+    ),
+}
+"""What the fold makes.
+
+peers          the first interval of each that reports
+untold         spans in which a peer leaves open its `receptions` or `subscriptions`
+traffic        of the interval alone; publication traffic that is not counted is taken from events
+carry.records  of each peer what a later report goes on from, as a record of the contract
+and those of ingest.sources.base.Observed, where `vt` is the interval after the last in which
+something was told.
+"""
+
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+class ReportFold:
+    """Makes TABLES of rows (ingest.reader) that come by peer and in order of time."""
+
+    def __init__(self, files: Sequence[str], gap_tolerance: int, *, totals: bool) -> None:
+        """Takes the names of the files; `totals` = counters run from the source's start."""
+        self._files, self._gap_tolerance, self.totals = files, gap_tolerance, totals
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The tables' rows."""
+        self._tally, self._tables = Tally(), Tables(TABLES)
+        decode, peer = report_decoder().decode, None
+        for batch in batches:
+            for kind, name, time, rank, file, line, reason, record in rows_of([batch]):
+                if kind >= Kind.BEFORE:
+                    report = decode(record)
+                    if peer is None or name != peer.name:
+                        if peer:
+                            peer.leave()
+                        peer = self._peer(name)
+                    elif time == peer.at:
+                        self._lose(peer, report, rank, (file, line, record))
+                        continue
+                    peer.take(report, rank)
+                    if kind == Kind.RECORD:
+                        peer.tell(report)
+                    else:
+                        peer.go_on(report)
+                elif kind == Kind.REFUSED:
+                    self._refuse(file, line, reason, record)
+                else:
+                    self._tally.add(Tally.of(json.loads(record)))
+            yield from self._tables.full()
+        if peer:
+            peer.leave()
+        yield from self._tables.rest()
+
+    def told(self) -> str:
+        """The tally, as JSON."""
+        return json.dumps(self._tally.plain)
+
+    def _peer(self, name: str) -> _Peer:
+        return _Peer(name, self._tables.rows, self._tally, self._gap_tolerance, self.totals)
+
+    def _refuse(self, file: int, line: int, reason: str, record: bytes) -> None:
+        text = record.decode("utf-8", "replace")[:TEXT_LIMIT]
+        self._tables.rows["quarantine"].append((self._files[file], line, reason, text))
+
+    def _lose(self, peer: _Peer, report: Any, rank: int, place: tuple[int, int, bytes]) -> None:
+        """One of several reports of a peer and interval, behind the first."""
+        file, line, record = place
+        if rank != peer.rank:
+            self._tally.lost["superseded_records"] += 1
+        elif _said(report) == _said(peer.last):
+            self._tally.lost["repeated_records"] += 1
+        else:
+            self._tally.lost["conflicting_records"] += 1
+            self._refuse(file, line, "conflicting report", record)
+
+
+class _Peer:
+    """One peer while its reports go by."""
+
+    def __init__(
+        self, name: str, rows: Rows, tally: Tally, gap_tolerance: int, totals: bool
+    ) -> None:
+        self.name, self._rows, self._tally = name, rows, tally
+        self._gap_tolerance, self._totals = gap_tolerance, totals
+        self.at, self.rank = -1, 0
+        """Of the last report."""
+        self.last: Any = None
+        self._first: int | None = None
+        self._left = True
+        self._since: int | None = None
+        """When this stay began."""
+        self._states = [_State(name, field, rows) for field in STATE]
+        self._topics = self._states[1]
+        self._untold: dict[str, tuple[int, int]] = {}
+        """The last span of what is left open."""
+        self._counted: list[int | None] = [None] * len(COUNTERS)
+        """The counters as last told, where they are totals."""
+        self._told_at: list[int] = []
+        """The first and the last interval of what is told."""
+
+    def go_on(self, report: Any) -> None:
+        """The report is what the run that is appended to left behind."""
+        self._counted = _counters(report)
+
+    def take(self, report: Any, rank: int) -> None:
+        """The next report: what it says of the peer's state."""
+        at, left, over = report.interval, report.left is True, self.at + 1
+        bridges = not self._left and at - over <= self._gap_tolerance
+        joined = bridges and not left
+        if at > over and bridges:
+            self._leave_open("receptions", over, at)
+            if self._topics.told is None:
+                self._leave_open("subscriptions", over, at)
+        if left or not bridges:
+            self._turn(at, bridges=bridges, left=left)
+        for state in self._states:
+            told = None if left else getattr(report, state.field)
+            if not joined or (told is not None and told != state.told):
+                state.turn(told, joined, at, over)
+        self.at, self.rank, self.last, self._left = at, rank, report, left
+        if self._first is None:
+            self._first = at
+
+    def _turn(self, at: int, *, bridges: bool, left: bool) -> None:
+        """A stay begins at a report that follows on none, and ends after one that none follows
+        on; one that says that the peer left tells that it was there before it.
+        """
+        self._be_absent(at if bridges else self.at + 1)
+        self._since = None if left else at
+
+    def _be_absent(self, end: int) -> None:
+        if self._since is not None:
+            self._rows["presence"].append((self.name, self._since, end))
+            self._since = None
+
+    def leave(self) -> None:
+        """There are no more reports."""
+        carried = self._carried()
+        if self._told_at:
+            self._tally.span(self._told_at[0], self._told_at[-1])
+        self._be_absent(self.at + 1)
+        for state in self._states:
+            state.turn(None, False, self.at, self.at + 1)
+        for what in tuple(self._untold):
+            self._close_untold(what)
+        self._rows["peers"].append((self.name, self._first))
+        self._rows[CARRIED].append((self.name, self.at, carried))
+
+    def _leave_open(self, what: str, start: int, end: int) -> None:
+        """What is known of others is not told of these intervals."""
+        first, last = self._untold.get(what, (start, start))
+        if last != start:
+            self._close_untold(what)
+            first = start
+        self._untold[what] = (first, end)
+
+    def _close_untold(self, what: str) -> None:
+        if what in self._untold:
+            self._rows["untold"].append((self.name, what, *self._untold.pop(what)))
+
+    def tell(self, report: Any) -> None:
+        """What a report tells once, and what is counted of it."""
+        at, sent, received = report.interval, report.sent, report.received
+        traffic = self._traffic(report)
+        self._told_at = [*self._told_at[:1], at]
+        self._rows["traffic"].append((self.name, at, *traffic))
+        self._tally.shapes[shape_of(report, traffic)] += 1
+        if sent:
+            self._publish(sent, at)
+        if received:
+            self._receive(received, at)
+        elif received is None:
+            self._leave_open("receptions", at, at + 1)
+        if self._topics.told is None and not self._left:
+            self._leave_open("subscriptions", at, at + 1)
+
+    def _publish(self, sent: Sequence[Any], at: int) -> None:
+        """What a peer sent without having received it."""
+        for copy in sent:
+            if copy.hops == 0 or (copy.hops is None and copy.publisher == self.name):
+                publisher = copy.publisher or self.name
+                self._rows["publications"].append(
+                    (copy.message, copy.topic, publisher, at, copy.time_us, at)
+                )
+
+    def _receive(self, received: Sequence[Any], at: int) -> None:
+        """Every arrival, in the order in which its report has them."""
+        add = self._rows["receptions"].append
+        for arrival, copy in enumerate(received):
+            add(
+                (
+                    *(copy.message, copy.topic, copy.publisher, self.name, getattr(copy, "from")),
+                    *(copy.time_us, at, at, arrival, None, copy.hops),
+                )
+            )
+
+    def _traffic(self, report: Any) -> list[int | None]:
+        """What a report tells of COUNTERS: as counted, else by its events."""
+        counted = _counters(report)
+        if self._totals:
+            counted = self._added(counted)
+        if report.sent is None and report.received is None:
+            return counted
+        events = _of_events(report)
+        self._tally.differing += _differ(counted, events)
+        return _either(counted, events)
+
+    def _added(self, counted: list[int | None]) -> list[int | None]:
+        """What was added to counters that run on; one that dropped began anew."""
+        added = list(counted)
+        for number, (value, before) in enumerate(zip(counted, self._counted, strict=True)):
+            if value is not None:
+                if before is not None and value >= before:
+                    added[number] = value - before
+                self._counted[number] = value
+        return added
+
+    def _carried(self) -> bytes:
+        """What a later report goes on from, as a record: the state as last told in this stay, and
+        the counters as last told at all.
+        """
+        record = {"format": Report.format, "peer": self.name, "interval": self.at}
+        told = {state.field: state.told for state in self._states if state.told is not None}
+        counted: dict[str, dict[str, dict[str, int | None]]] = {}
+        for name, value in zip(TRAFFIC_COLUMNS, self._counted, strict=False):
+            kind, what, way = name.split("_")
+            counted.setdefault(kind, {}).setdefault(way, {})[what] = value
+        more = {"left": self._left, "duplicates": self._counted[-1]}
+        return msgspec.json.encode({**record, **told, **counted, **more})
+
+
+class _State:
+    """One of the lists that make up a peer's state."""
+
+    def __init__(self, peer: str, field: str, rows: Rows) -> None:
+        self.field, self.told = field, None
+        """What was last told of it in this stay; null = nothing yet."""
+        self._add = rows[_TABLE_OF[field]].append
+        self._peer, self._parts = peer, _PARTS[field]
+        self._held: dict[Any, int] = {}
+        """What is held, and since when."""
+
+    def turn(self, told: Any, joined: bool, at: int, over: int) -> None:
+        """It is told anew. What is gone was over after the last report (`over`), and what does
+        not go on (not `joined`) begins anew.
+        """
+        held = self._held
+        now = dict.fromkeys(_items(told)) if told else {}
+        for item in [item for item in held if item not in now] if joined else list(held):
+            self._add((self._peer, *self._parts(item), held.pop(item), over))
+        for item in now:
+            held.setdefault(item, at)
+        self.told = told
+
+
+def _items(entries: list[Any]) -> list[Any]:
+    """Topics, neighbours or roles as what is quickly compared: a name, or a tuple of more."""
+    if type(entries[0]) is str and set(map(type, entries)) == {str}:
+        return entries
+    return [entry if isinstance(entry, str) else _item(entry) for entry in entries]
+
+
+def _item(entry: Any) -> Any:
+    if hasattr(entry, "role"):
+        return entry.role, entry.topic
+    layer = entry.layer or OVERLAY
+    is_plain = layer == OVERLAY and entry.topic is None
+    return entry.peer if is_plain else (entry.peer, layer, entry.topic)
+
+
+def _link(item: Any) -> Any:
+    """dst, layer and topic."""
+    return (item, OVERLAY, None) if isinstance(item, str) else item
+
+
+_TABLE_OF = {"neighbors": "links", "topics": "subscriptions", "roles": "roles"}
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "neighbors": _link,
+    "topics": lambda topic: (topic,),
+    "roles": lambda role: role,
+}
+
+
+def _counters(report: Any) -> list[int | None]:
+    """The values of COUNTERS."""
+    return [*_ways(report.control), *_ways(report.publication), report.duplicates]
+
+
+def _ways(counters: Any) -> tuple[int | None, int | None, int | None, int | None]:
+    if counters is None:
+        return None, None, None, None
+    sent, received = counters.sent or _NOTHING, counters.received or _NOTHING
+    return sent.messages, received.messages, sent.bytes, received.bytes
+
+
+class _NOTHING:
+    """Counters of which nothing is told."""
+
+    messages = bytes = None
+
+
+def _of_events(report: Any) -> list[int | None]:
+    """Publication traffic by the events of a report; null where one of them does not say."""
+    messages = size = arrived = arrived_size = None
+    if report.sent is not None:
+        messages = _sum([None if c.to is None else len(c.to) for c in report.sent])
+        size = _sum([None if None in (c.to, c.bytes) else c.bytes * len(c.to) for c in report.sent])
+    if report.received is not None:
+        arrived, arrived_size = len(report.received), _sum([c.bytes for c in report.received])
+    return [messages, arrived, size, arrived_size]
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """Sums beyond 64 bits are unknown."""
+    if None in values:
+        return None
+    total = sum(values)  # type: ignore[arg-type]
+    return total if total <= INT64 else None
+
+
+_PUBLICATION = slice(4, 8)
+"""The counters that events tell, too."""
+
+
+def _either(counted: list[int | None], events: list[int | None]) -> list[int | None]:
+    """As counted, else by the events."""
+    if counted[_PUBLICATION] == [None] * 4:
+        return [*counted[:4], *events, counted[8]]
+    pairs = zip(counted[_PUBLICATION], events, strict=True)
+    return [*counted[:4], *(e if c is None else c for c, e in pairs), counted[8]]
+
+
+def _differ(counted: list[int | None], events: list[int | None]) -> bool:
+    """Whether a report counts other publication traffic than its events tell."""
+    pairs = zip(counted[_PUBLICATION], events, strict=True)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
+def _said(report: Any) -> tuple[Any, ...]:
+    """All that a report says; what says the same is equal."""
+    state = [getattr(report, field) for field in STATE]
+    items = [told and _items(told) for told in state]
+    return (report.seq, report.left is True, items, _counters(report), report.sent, report.received)

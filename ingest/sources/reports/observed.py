@@ -1,0 +1,69 @@
+"""What was folded of reports → observed tables, by what is known of the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.reports.facts import FIELDS, lacking
+from model.clock import OPEN
+
+_REJECTIONS = (
+    "message string, topic string, peer string, previous_hop string, time_us bigint, "
+    "interval int, tick bigint, reason string"
+)
+
+
+def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
+    """See Reports.observe_run."""
+    unknown = set(run.unknown)
+    counted = set(FIELDS[5:])
+    arrivals = {"sent", "received"} - unknown
+    peers = tables["peers"].select("key", F.lit(True).alias("reports"), "interval")
+    links = None if "neighbors" in unknown else _ends(tables["links"], run)
+    if links is not None and options.reporters_only:
+        reporters = peers.select(F.col("key").alias("dst"))
+        links = links.join(reporters, "dst", "left_semi").select(*links.columns)
+    return Observed(
+        peers=peers,
+        presence=_ends(tables["presence"], run),
+        links=links,
+        subscriptions=None if "topics" in unknown else _ends(tables["subscriptions"], run),
+        roles=None if "roles" in unknown else _ends(tables["roles"], run),
+        traffic=tables["traffic"] if counted - unknown else None,
+        publications=tables["publications"] if arrivals else None,
+        receptions=tables["receptions"] if "received" in arrivals else None,
+        rejections=_none(tables) if arrivals else None,
+        untold=_untold(tables["untold"], run, options),
+    )
+
+
+def _ends(spans: DataFrame, run: Description) -> DataFrame:
+    """What held in the run's last interval is open."""
+    ends = F.when(F.col("vt") == run.clock.last + 1, F.lit(OPEN)).otherwise(F.col("vt"))
+    return spans.withColumn("vt", ends)
+
+
+def _none(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """No rejections: a report has no place for them."""
+    return tables["peers"].sparkSession.createDataFrame([], _REJECTIONS)
+
+
+def _untold(spans: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:
+    """peer, interval, receptions, subscriptions: what is left open there, but told elsewhere.
+
+    A missing report that is bridged leaves open what arrived, and what the one before it does.
+    Null where every report tells all that any does.
+    """
+    known = {"received": "receptions", "topics": "subscriptions"}
+    told = {what: field for field, what in known.items() if field not in run.unknown}
+    complete = all(lacking(field) not in run.notes for field in told.values())
+    if complete and not (told and options.gap_tolerance):
+        return None
+    each = F.explode(F.expr("transform(sequence(vf, vt - 1), at -> int(at))"))
+    rows = spans.where(F.col("what").isin(*told)).select("peer", each.alias("interval"), "what")
+    open_ = (F.bool_or(F.col("what") == what).alias(what) for what in known.values())
+    return rows.groupBy("peer", "interval").agg(*open_)

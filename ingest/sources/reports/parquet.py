@@ -1,0 +1,139 @@
+"""Reports in Parquet → rows of records, a row group at a time; a record's place is its row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ingest.reader import Row, Split
+from ingest.report_arrow import reports_of, unfit_columns, unknown_columns
+from ingest.reports import parse
+from ingest.sources.base import InputFile
+from ingest.sources.reports.decoding import Chosen, record_row, refused, tally_row
+from ingest.sources.reports.facts import Tally
+from model.errors import InputError
+
+ENCODING = "parquet"
+
+_MAGIC = b"PAR1"
+_AFTERWORDS = (b"vizpub.run", b"vizpub.end")
+"""Where a file's own metadata may hold a run header and an end."""
+_BATCH = 4096
+
+
+def is_reports(path: str, head: bytes) -> bool:
+    """Whether the file is Parquet with the columns peer and interval."""
+    if not head.startswith(_MAGIC):
+        return False
+    try:
+        return {"peer", "interval"} <= set(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def group_splits(number: int, file: InputFile) -> Iterator[Split]:
+    """A split for each row group; `line` is the number of its first row.
+
+    Raises: InputError where a column cannot be what the contract wants.
+    """
+    with _opened(file.path) as parquet:
+        for name, found, wanted in unfit_columns(parquet.schema_arrow):
+            raise InputError(
+                f"{file.path}: column '{name}' is {found}",
+                f"of reports it is {wanted}; see docs/sources.md",
+            )
+        first = 1
+        for group in range(parquet.num_row_groups):
+            yield Split(number, file.path, group, group + 1, first)
+            first += parquet.metadata.row_group(group).num_rows
+        if not parquet.num_row_groups:
+            yield Split(number, file.path, 0, 0, first)
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    filesystem, inside = fs.FileSystem.from_uri(path)
+    return pq.ParquetFile(filesystem.open_input_file(inside))
+
+
+@dataclass(frozen=True)
+class GroupReader:
+    """What a row group holds."""
+
+    chosen: Chosen
+
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """The rows of a split; one that says why, where the rest of it cannot be read."""
+        tally = Tally()
+        with _opened(split.path) as parquet:
+            run = _header(parquet).get("run")
+            if split.start == 0:
+                yield from _afterwords(parquet, split, tally)
+            unknown = unknown_columns(parquet.schema_arrow)
+            number = split.line
+            try:
+                for batch in parquet.iter_batches(
+                    _BATCH, row_groups=range(split.start, split.stop or 0)
+                ):
+                    yield from self._judged(batch, split, number, (run, unknown), tally)
+                    number += len(batch)
+            except (OSError, pa.ArrowException) as error:
+                yield refused(split, number, f"cannot be read from here on: {error}")
+        yield tally_row(tally)
+
+    def _judged(
+        self,
+        batch: pa.RecordBatch,
+        split: Split,
+        first: int,
+        of_file: tuple[str | None, Sequence[str]],
+        tally: Tally,
+    ) -> Iterator[Row]:
+        run, unknown = of_file
+        shaped, wrong = reports_of(batch)
+        for row, report in enumerate(shaped.to_pylist()):
+            if row in wrong:
+                yield refused(split, first + row, "; ".join(wrong[row]), _as_text(batch, row))
+                continue
+            tally.unknown(unknown)
+            if self.chosen.takes(report["run"] or run, tally):
+                told = {name: value for name, value in report.items() if value is not None}
+                text = msgspec.json.encode(told)
+                of_peer = report["peer"], report["interval"], report["seq"]
+                yield record_row(*of_peer, split.file, first + row, text)
+
+
+def header_of_parquet(path: str) -> dict[str, Any]:
+    """The run header in the metadata of a file; empty if there is none."""
+    with _opened(path) as parquet:
+        return _header(parquet)
+
+
+def _header(parquet: pq.ParquetFile) -> dict[str, Any]:
+    text = (parquet.schema_arrow.metadata or {}).get(_AFTERWORDS[0], b"")
+    header, wrong = parse(text)
+    return {} if wrong else header
+
+
+def _afterwords(parquet: pq.ParquetFile, split: Split, tally: Tally) -> Iterator[Row]:
+    """The run header and the end in a file's metadata."""
+    told = parquet.schema_arrow.metadata or {}
+    for text in (told[key] for key in _AFTERWORDS if key in told):
+        value, wrong = parse(text)
+        if wrong:
+            yield refused(split, 1, "; ".join(wrong), text)
+        else:
+            tally.header({**value, "run": value.get("run") or _header(parquet).get("run")})
+
+
+def _as_text(batch: pa.RecordBatch, row: int) -> bytes:
+    """A row as JSON, without what is absent."""
+    (told,) = batch.slice(row, 1).to_pylist()
+    known = {name: value for name, value in told.items() if value is not None}
+    return json.dumps(known, ensure_ascii=False, default=str).encode("utf-8", "replace")

@@ -1,0 +1,136 @@
+"""The source: reports in lines of JSON, or in Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ingest.folded import Counted, FoldedSource, Tallies
+from ingest.reader import MAX_LINE, Read, Row, Split, line_splits
+from ingest.reports import parse
+from ingest.sink import Fold
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
+from ingest.sources.reports.facts import Tally, counters_are_totals, describe
+from ingest.sources.reports.fold import TABLES, ReportFold
+from ingest.sources.reports.observed import observe
+from ingest.sources.reports.parquet import (
+    ENCODING,
+    GroupReader,
+    group_splits,
+    header_of_parquet,
+    is_reports,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LOOK_AT = 50
+"""Lines at the beginning of a file that are looked at to recognise it."""
+
+
+@dataclass(frozen=True)
+class ReportReader:
+    """Reads files of either encoding."""
+
+    in_parquet: frozenset[int]
+    """Numbers of files."""
+    chosen: Chosen
+    max_line: int
+
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """The rows of a split."""
+        if split.file in self.in_parquet:
+            return GroupReader(self.chosen)(split)
+        return LineReader(self.chosen, self.max_line)(split)
+
+
+def first_header(file: InputFile) -> dict[str, Any]:
+    """The run header that a file begins with; empty if there is none."""
+    read = header_of_parquet if file.encoding == ENCODING else header_of_lines
+    return read(file.path)
+
+
+class Reports(FoldedSource):
+    """See ingest.sources.base.Source and ingest.folded.FoldedSource."""
+
+    name = "reports"
+    options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
+    appendable = True
+    tables = TABLES
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'ndjson', where one of the first lines is a record of the contract; 'parquet', where
+        there are the columns peer and interval.
+        """
+        if is_reports(path, head):
+            return ENCODING
+        records = (parse(line)[0] for line in head.split(b"\n")[:_LOOK_AT])
+        formats = (record.get("format") for record in records if isinstance(record, dict))
+        return "ndjson" if any(str(name).startswith("vizpub.") for name in formats) else None
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """Ranges of lines, and row groups of Parquet.
+
+        Raises: InputError where a column cannot be what the contract wants.
+        """
+        found = line_splits(files, leave_out={ENCODING})
+        for number, file in enumerate(files):
+            if file.encoding == ENCODING:
+                found += group_splits(number, file)
+        return found
+
+    def reader(
+        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+    ) -> Read:
+        """Reports that name no run are of the only one that the input names, if there is one."""
+        numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
+        read = ReportReader(frozenset(numbers), Chosen(options.only), options.max_line or MAX_LINE)
+        if options.only is None:
+            return read
+        named = self._together(tallies(read)).runs
+        return replace(read, chosen=Chosen(options.only, nameless=set(named) == {options.only}))
+
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> ReportFold:
+        """Without more to go by, counters are as a header in the first line of a file says."""
+        if counted is not None:
+            totals = counters_are_totals(Tally.of(counted), options.only)
+        else:
+            totals = any(first_header(file).get("counters") == "total" for file in files)
+        return ReportFold([file.path for file in files], options.gap_tolerance, totals=totals)
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether a header elsewhere says something else of the counters."""
+        assert isinstance(fold, ReportFold)
+        return fold.totals != counters_are_totals(Tally.of(counted), options.only)
+
+    def tallied(self, told: Tallies) -> Counted:
+        """All that was counted."""
+        return self._together(told).plain
+
+    def _together(self, told: Tallies) -> Tally:
+        tally = Tally()
+        for one in told:
+            tally.add(Tally.of(json.loads(one)))
+        return tally
+
+    def describe_run(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """One tick per interval.
+
+        Raises: InputError where there is no report, the intervals lie too far apart or run
+        headers contradict each other; UseError for several runs without `only`, and for an
+        interval that is not the one of the header; UnknownName for an `only` that is not there.
+        """
+        return describe(Tally.of(counted), Tally.of(before) if before else None, options)
+
+    def observe_run(
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
+    ) -> Observed:
+        """What no report of the run has is unknown."""
+        return observe(tables, run, options)
