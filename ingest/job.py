@@ -23,12 +23,12 @@ from pyspark.sql.types import StructType
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
-from ingest.folded import CARRIED, FoldedSource, rows_by_peer
 from ingest.manifest import Boundary, Cut, Manifest, Part, StoredFile, TableEntry
 from ingest.scale import SMALL_RUN
 from ingest.sink import Fold, Written, write
 from ingest.sources import source_named
 from ingest.sources.base import InputFile, Source, SourceOptions
+from ingest.sources.folded import CARRIED, FoldedSource, rows_by_peer
 from ingest.sources.lines import hadoop_path
 from ingest.store import RunWriter, files_of
 from model.clock import Clock
@@ -209,7 +209,7 @@ class Job:
     def fold(self, stage: str, source: FoldedSource) -> None:
         """Read and fold the input: the tables of the source come into being together."""
         rows = rows_by_peer(
-            self.spark, source, self.files, self.options, self.before(CARRIED), self.small
+            self.spark, source, self.files, self.options, self._carried_in(), self.small
         )
         fold = source.fold(self.files, self.options, None)
         directories, written, told = self._folded(source, fold, rows)
@@ -233,6 +233,10 @@ class Job:
         self.spark.sparkContext.setJobDescription("read and fold the input")
         written, told = write(rows, fold, {name: str(path) for name, path in directories.items()})
         return directories, written, told
+
+    def _carried_in(self) -> DataFrame | None:
+        """What the run that is appended to left behind for records that come later."""
+        return self.before(CARRIED.removeprefix("carry."))
 
     def name(self, stage: str, entries: Mapping[str, TableEntry], **changes: Any) -> None:
         """The stage is done: its tables, which are written, come into being together."""

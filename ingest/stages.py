@@ -17,7 +17,6 @@ from analytics.engines import engine_for
 from analytics.structure import Versions, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
-from ingest.folded import FoldedSource
 from ingest.growth import (
     alive,
     carried_in,
@@ -32,6 +31,7 @@ from ingest.growth import (
 )
 from ingest.job import OBSERVED_ONCE, Job
 from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, ParsedSource, Source
+from ingest.sources.folded import FoldedSource
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
 

@@ -1,8 +1,8 @@
 """What every source does: recognise its files, parse them, say what was observed.
 
-A source turns foreign records into the *observed* tables below. Those that are folded
-(ingest.folded) read records, fold them by peer and describe the run by what was counted; the
-others do it in steps of Spark's:
+A source turns foreign records into the *observed* tables below. A folded one (FoldedSource)
+reads records, folds them by peer and describes the run by what was counted; the others take
+three steps of Spark's:
 
     recognises(head)          is this file mine, and in which encoding?
     parse(spark, files)       records → staged tables and quarantine; the only step that reads input
@@ -115,7 +115,7 @@ class Observed:
 class Source(ABC):
     """An adapter. One module of ingest.sources each; stateless.
 
-    It is a ParsedSource or, better, a FoldedSource (ingest.folded).
+    It is a ParsedSource or, better, a FoldedSource (ingest.sources.folded).
     """
 
     name: str

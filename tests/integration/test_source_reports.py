@@ -13,11 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest.sources.base import Description, InputFile, SourceOptions
+from ingest.sources.folded import Counted
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
-from tests.support.staged import Cases, Staged, Taken, parsed
+from tests.support.staged import Staged, Taken, staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -41,11 +42,7 @@ def end(last_interval: int) -> Record:
 
 Content = Sequence[Record | str] | bytes
 CASES: dict[str, tuple[Content, ...]] = {}
-"""What `Book` parses at once: the files of each case, in a run of its own."""
-
-
-COUNTED_OF_ALL = {"lost": "absent and empty", "unknown field": "unknown fields"}
-"""What is counted without a run, and the one case that has it."""
+"""The files of each case, in a run of its own."""
 
 
 def case(name: str, *files: Content) -> str:
@@ -78,16 +75,16 @@ class Desk:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder, self.runs = spark, folder, 0
 
-    def stage(self, *files: Content, **options: Any) -> tuple[Staged, SourceOptions]:
+    def stage(self, *files: Content, **options: Any) -> Staged:
         self.runs += 1
         here = self.folder / str(self.runs)
         here.mkdir()
         inputs = [written(here, number, content) for number, content in enumerate(files)]
-        chosen = SourceOptions(**options)
-        return parsed(Reports(), self.spark, here, inputs, chosen), chosen
+        return staged(Reports(), inputs, SourceOptions(**options))
 
     def take(self, *files: Content, **options: Any) -> Taken:
-        return Taken(Reports(), *self.stage(*files, **options))
+        found = self.stage(*files, **options)
+        return Taken(Reports(), self.spark, found, SourceOptions(**options))
 
 
 @pytest.fixture
@@ -96,27 +93,26 @@ def desk(spark: SparkSession, tmp_path: Path) -> Desk:
 
 
 class Book:
-    """All CASES, parsed at once; what is staged of each is taken through the source alone."""
+    """CASES, taken through the source by name."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        folders = {name: folder / str(number) for number, name in enumerate(CASES)}
-        inputs = []
-        for name, place in folders.items():
-            place.mkdir()
-            inputs += [written(place, number, file) for number, file in enumerate(CASES[name])]
-        staged = parsed(Reports(), spark, folder, inputs, SourceOptions())
-        self.cases = Cases(spark, staged, folders, COUNTED_OF_ALL)
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
 
     def take(self, case: str, **options: Any) -> Taken:
-        return Taken(Reports(), self.stage(case), SourceOptions(**options))
+        return self.desk.take(*CASES[case], **options)
 
-    def stage(self, case: str) -> Staged:
-        return self.cases.of(case)
+    def counted(self, *cases: str) -> Counted:
+        """What is counted of the files of the cases."""
+        return self.desk.stage(*(file for case in cases for file in CASES[case])).counted
 
 
-@pytest.fixture(scope="module")
-def book(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Book:
-    return Book(spark, tmp_path_factory.mktemp("book"))
+@pytest.fixture
+def book(desk: Desk) -> Book:
+    return Book(desk)
+
+
+def describe(counted: Counted, options: SourceOptions) -> Description:
+    return Reports().describe_run(counted, None, options)
 
 
 EXAMPLE = (
@@ -201,7 +197,7 @@ def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42)}
     assert found.rows("receptions") == {("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3)}
     assert found.rows("rejections") == set()
-    assert found.quarantine() == []
+    assert found.staged.quarantine == []
     assert found.seen.traffic is not None
     assert found.seen.traffic.columns == ["peer", "interval", *TRAFFIC_COLUMNS, "duplicates"]
 
@@ -433,7 +429,7 @@ def test_bad_lines_are_quarantined_and_the_rest_is_ingested(desk: Desk) -> None:
         report("null", 0, seq=None, topics=None, neighbors=[{"peer": "a", "layer": None}]),
     ]
     found = desk.take(lines, odd)
-    assert found.quarantine() == sorted(
+    assert found.staged.quarantine == sorted(
         ("0.ndjson", 3 * number + 1, reason, bad) for number, (bad, reason) in enumerate(BAD)
     )
     assert found.rows("presence") == {("a", 0, OPEN), ('ü\\"{', 0, 1), ("null", 0, 1)}
@@ -460,7 +456,7 @@ def test_truncated_gzip_gives_its_readable_part(book: Book) -> None:
     ((_, _, last),) = found.rows("presence")
     assert last == OPEN
     assert 50 < found.told.clock.last < 499
-    ((_, line, reason, text),) = found.quarantine()
+    ((_, line, reason, text),) = found.staged.quarantine
     assert (line, reason) == (found.told.clock.last + 2, "not JSON")
     assert PACKED_LINES.split(b"\n")[line - 1].startswith(text.encode())
 
@@ -484,7 +480,7 @@ def test_repeated_report_is_superseded_dropped_or_quarantined(desk: Desk) -> Non
         ("same", "t", 0, 1),
         ("odd", "first", 0, OPEN),
     }
-    assert found.quarantine() == [("1.ndjson", 1, "conflicting report", json.dumps(second[0]))]
+    assert found.staged.quarantine == [("1.ndjson", 1, "conflicting report", json.dumps(second[0]))]
     notes = found.told.notes
     assert (notes["superseded_records"], notes["repeated_records"]) == (2, 2)
 
@@ -505,7 +501,7 @@ ABSENT = case("absent and empty", [record for pair in PAIRS for record in pair],
 def test_absent_and_empty_fields_conflict(book: Book) -> None:
     found = book.take(ABSENT)
     second = {json.dumps(of_run(ABSENT, pair[1])) for pair in PAIRS}
-    assert {row[3] for row in found.quarantine()} == second
+    assert {row[3] for row in found.staged.quarantine} == second
     notes = {name: n for name, n in found.told.notes.items() if name.endswith("_records")}
     assert notes == {"repeated_records": 1, "conflicting_records": 3}
 
@@ -523,7 +519,7 @@ def test_unknown_fields_are_counted_once_a_record(book: Book) -> None:
     found = book.take(UNKNOWN_FIELDS)
     notes = {name: n for name, n in found.told.notes.items() if name.startswith("unknown")}
     assert notes == {"unknown field colour": 2, "unknown field sent[].size": 1}
-    assert found.quarantine() == []
+    assert found.staged.quarantine == []
 
 
 SEVERAL = (
@@ -533,11 +529,11 @@ SEVERAL = (
 
 
 def test_input_of_several_runs_is_refused_with_their_names(book: Book) -> None:
-    staged = book.cases.of(*SEVERAL)
+    counted = book.counted(*SEVERAL)
     with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
-        Reports().describe(staged, SourceOptions())
+        describe(counted, SourceOptions())
     with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
-        Reports().describe(staged, SourceOptions(only="c"))
+        describe(counted, SourceOptions(only="c"))
 
 
 def test_only_option_picks_one_run_of_several(desk: Desk) -> None:
@@ -559,10 +555,9 @@ def test_records_without_a_run_join_the_only_one(desk: Desk) -> None:
     assert (found.told.protocol, found.told.clock) == ("ring", Clock(1, 500, 0, 1))
     assert found.told.ended
     assert found.told.notes["repeated_records"] == 1
-    assert [reason for _, _, reason, _ in found.quarantine()] == ["conflicting report"]
+    assert [reason for _, _, reason, _ in found.staged.quarantine] == ["conflicting report"]
     assert {row[:2] for row in found.rows("presence")} == {("a", 0), ("b", 0)}
-    assert len(found.rows("presence")) == found.staged["reports"].count() == 2
-    assert {row.run for row in found.staged["reports"].collect()} == {"x"}
+    assert len(found.rows("presence")) == len(found.staged.tables["traffic"]) == 2
 
 
 def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
@@ -576,9 +571,9 @@ def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
     assert chosen.told.clock == Clock(1, None, 5, 7)
     assert chosen.told.notes["reports left out as they name no run"] == 2
     with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --only a"):
-        Reports().describe(chosen.staged, SourceOptions())
+        describe(chosen.staged.counted, SourceOptions())
     with pytest.raises(InputError, match="a header of run 'empty', but no report"):
-        Reports().describe(chosen.staged, SourceOptions(only="empty"))
+        describe(chosen.staged.counted, SourceOptions(only="empty"))
 
 
 TIMED = [header(interval_us=1_000_000), report("a", 0)]
@@ -590,11 +585,11 @@ FAR_APART = case("far apart", [report("a", 0), report("a", 2_000_000_000)])
 
 
 def test_interval_length_comes_from_the_header(book: Book) -> None:
-    staged = book.stage(OF_A_LENGTH)
+    counted = book.counted(OF_A_LENGTH)
     with pytest.raises(UseError, match="1000000 µs long, not 2000000"):
-        Reports().describe(staged, SourceOptions(2_000_000))
-    assert Reports().describe(staged, SourceOptions(1_000_000)).clock == Clock(1, 1_000_000)
-    assert Reports().describe(staged, SourceOptions()).clock == Clock(1, 1_000_000)
+        describe(counted, SourceOptions(2_000_000))
+    assert describe(counted, SourceOptions(1_000_000)).clock == Clock(1, 1_000_000)
+    assert describe(counted, SourceOptions()).clock == Clock(1, 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -608,7 +603,7 @@ def test_interval_length_comes_from_the_header(book: Book) -> None:
 )
 def test_unusable_input_is_refused_with_the_reason(book: Book, name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Reports().describe(book.stage(name), SourceOptions())
+        describe(book.counted(name), SourceOptions())
 
 
 def test_report_file_is_recognised_by_its_records() -> None:

@@ -11,17 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
-from ingest.sources.base import InputFile, SourceOptions
+from ingest.sources.base import Description, InputFile, SourceOptions
 from ingest.sources.reports import Reports
+from ingest.sources.reports.fold import TABLES
 from model.clock import Clock
 from model.errors import InputError
-from tests.support.staged import Cases, parsed, refused
-
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+from tests.support.staged import Staged, staged
 
 Record = dict[str, Any]
 Rows = list[tuple[Any, ...]]
@@ -56,8 +54,18 @@ def in_lines(records: list[Record]) -> list[Record]:
     return [{"format": "vizpub.report/1", **record} for record in records]
 
 
-def in_order(frame: DataFrame, leave_out: str = "") -> Rows:
-    return sorted((tuple(row) for row in frame.drop(leave_out).collect()), key=repr)
+def in_order(rows: pa.Table) -> Rows:
+    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
+
+
+def stage(folder: Path, *contents: Content) -> Staged:
+    folder.mkdir(exist_ok=True)
+    files = [written(folder, number, content) for number, content in enumerate(contents)]
+    return staged(Reports(), files, SourceOptions())
+
+
+def described(found: Staged) -> Description:
+    return Reports().describe_run(found.counted, None, SourceOptions())
 
 
 def random_record(rng: random.Random, peer: int, interval: int) -> Record:
@@ -138,122 +146,88 @@ def example(folder: Path) -> pa.Table:
     return pq.read_table(folder / "ring.parquet")
 
 
-def named(run: str) -> Record:
-    """A header alone, by which all records of its file are of the run."""
-    return {"format": "vizpub.run/1", "run": run}
+TOLD = [name for name in TABLES if name != "quarantine"]
 
 
-@pytest.fixture(scope="module")
-def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    """Every case is a run; most of them have their name from the header of their file alone."""
+def test_reports_in_parquet_equal_those_in_lines(tmp_path: Path) -> None:
     print("seed", SEED)
-    folder, records = tmp_path_factory.mktemp("cases"), randomly()
-    contents: dict[str, list[Content]] = {
-        "columns": [table(records, run={**HEADER, "run": "columns"}, end=END)],
-        "lines": [[{**HEADER, "run": "lines"}, *in_lines(records), END]],
-        "plain columns": [table(PLAIN, run=named("plain columns"))],
-        "plain lines": [[named("plain lines"), *in_lines(PLAIN_LINES)]],
-        "mixed": [
-            table(PLAIN[:1], run=named("mixed")),
-            [named("mixed"), *in_lines(PLAIN_LINES[1:])],
-        ],
-        "bad": [table([{**row, "run": "bad"} for row in bad()], run=BAD_HEADER)],
-        "ring": [example(folder)],
-    }
-    folders = {name: folder / str(number) for number, name in enumerate(contents)}
-    files = []
-    for name, place in folders.items():
-        place.mkdir()
-        files += [written(place, number, content) for number, content in enumerate(contents[name])]
-    staged = parsed(Reports(), spark, folder, files, SourceOptions())
-    return Cases(spark, staged, folders, {"unknown field": "bad", "lost": "bad"})
+    records = randomly()
+    columns = stage(tmp_path / "columns", table(records, run=HEADER, end=END))
+    lines = stage(tmp_path / "lines", [HEADER, *in_lines(records), END])
+    for name in TOLD:
+        assert in_order(columns.tables[name]) == in_order(lines.tables[name]), name
+    assert len(columns.records) == 120
+    assert described(columns) == described(lines)
+    assert (described(columns).protocol, described(columns).ended) == ("ring", True)
 
 
-def test_reports_in_parquet_equal_those_in_lines(cases: Cases) -> None:
-    columns, lines = cases.of("columns"), cases.of("lines")
-    for name in ("reports", "headers", "quarantine"):
-        assert in_order(columns[name], "run") == in_order(lines[name], "run"), name
-    assert columns["reports"].count() == 120
-    one, other = (Reports().describe(staged, SourceOptions()) for staged in (lines, columns))
-    assert one == other
-    assert (other.protocol, other.ended) == ("ring", True)
-
-
-def test_parquet_is_staged_in_the_types_of_lines(spark: SparkSession, tmp_path: Path) -> None:
-    """In the same columns and types."""
-    contents: tuple[Content, ...] = (table(PLAIN), in_lines(PLAIN_LINES))
-    columns, lines = (
-        Reports().parse(spark, [written(tmp_path, number, content)], SourceOptions())
-        for number, content in enumerate(contents)
-    )
-    assert {name: frame.dtypes for name, frame in columns.items()} == {
-        name: frame.dtypes for name, frame in lines.items()
-    }
-    spark.catalog.clearCache()
-
-
-def test_plain_neighbours_and_numeric_names_equal_those_in_lines(cases: Cases) -> None:
-    found, meant, mixed = map(cases.of, ("plain columns", "plain lines", "mixed"))
-    assert in_order(found["reports"], "run") == in_order(meant["reports"], "run")
-    assert in_order(mixed["reports"], "run") == in_order(meant["reports"], "run")
-    assert meant["reports"].count() == 2
-    told = Reports().describe(found, SourceOptions())
+def test_plain_neighbours_and_numeric_names_equal_those_in_lines(tmp_path: Path) -> None:
+    found = stage(tmp_path / "columns", table(PLAIN))
+    meant = stage(tmp_path / "lines", in_lines(PLAIN_LINES))
+    mixed = stage(tmp_path / "mixed", table(PLAIN[:1]), in_lines(PLAIN_LINES[1:]))
+    for name in TOLD:
+        assert in_order(found.tables[name]) == in_order(meant.tables[name]), name
+        assert in_order(mixed.tables[name]) == in_order(meant.tables[name]), name
+    assert len(meant.records) == 2
+    told = described(found)
     assert "topics" in told.unknown
     assert "neighbors" not in told.unknown
 
 
-def test_bad_rows_are_quarantined_and_the_rest_is_ingested(cases: Cases) -> None:
-    staged = cases.of("bad")
-    (header, *_, conflict) = found = refused(staged)
-    assert [row[:3] for row in found] == [
+def test_bad_rows_are_quarantined_and_the_rest_is_ingested(tmp_path: Path) -> None:
+    found = stage(tmp_path, table(bad(), run=BAD_HEADER))
+    (header, *_, conflict) = found.quarantine
+    assert [row[:3] for row in found.quarantine] == [
         ("0.parquet", 1, "'counters' is not delta or total"),
         ("0.parquet", 1, "no 'peer'"),
         ("0.parquet", 61, "'interval' is negative; 'topics[]' is not a string"),
         ("0.parquet", 120, "conflicting report"),
     ]
     assert json.loads(header[3]) == BAD_HEADER
-    told = {"peer": "a", "interval": 7, "topics": ["u"], "colour": 1, "run": "bad"}
-    assert json.loads(conflict[3]) == told
-    assert staged["reports"].count() == 117
-    counted = {(row.what, row.name): row.records for row in staged["counts"].collect()}
-    assert counted["unknown field", "colour"] == 118
+    told = json.loads(conflict[3])
+    assert told == {**told, "peer": "a", "interval": 7, "topics": ["u"]}
+    assert len(found.tables["traffic"]) == 117
+    assert described(found).notes["unknown field colour"] == 118
 
 
-def test_damaged_row_group_is_quarantined_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_row_group_is_quarantined_alone(tmp_path: Path) -> None:
     rows = [{"peer": f"peer-{n}", "interval": 0, "topics": ["a"]} for n in range(100)]
     rows[1] |= {"peer": "peer-0", "topics": ["b"]}  # it says otherwise than the first one
     file = written(tmp_path, 0, table(rows))
     damage(Path(file.path))
-    staged = Reports().parse(spark, [file], SourceOptions())
-    assert staged["reports"].count() == 49
-    refused = {row.line: (row.reason, row.text) for row in staged["quarantine"].collect()}
+    found = staged(Reports(), [file], SourceOptions())
+    assert len(found.tables["traffic"]) == 49
+    refused = {line: (reason, text) for _, line, reason, text in found.quarantine}
     assert refused.keys() == {2, 51}
     assert '"b"' in refused[2][1]
     assert refused[51][0].startswith("cannot be read from here on: ")
-    spark.catalog.clearCache()
 
 
-def test_column_of_a_wrong_type_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_of_a_wrong_type_is_refused_by_name(tmp_path: Path) -> None:
     wrong = written(tmp_path, 0, table([{"peer": "a", "interval": 1.5}]))
     with pytest.raises(InputError, match=r"column 'interval' is double\n.*integer"):
-        Reports().parse(spark, [wrong], SourceOptions())
+        Reports().splits([wrong])
 
 
-def test_example_of_the_page_writes_valid_reports(cases: Cases) -> None:
-    staged = cases.of("ring")
-    told = Reports().describe(staged, SourceOptions())
+def test_example_of_the_page_writes_valid_reports(tmp_path: Path) -> None:
+    found = stage(tmp_path, example(tmp_path))
+    told = described(found)
     assert told.clock == Clock(1, 1_000_000, 0, 2)
     assert (told.protocol, told.ended) == ("ring", True)
-    assert refused(staged) == []
-    assert {(row.run, row.peer, *row.neighbors) for row in staged["reports"].collect()} == {
-        ("ring", str(peer), str((peer + 1) % 4)) for peer in range(4)
+    assert found.quarantine == []
+    assert {(record["peer"], *map(neighbor, record["neighbors"])) for record in found.records} == {
+        (str(peer), str((peer + 1) % 4)) for peer in range(4)
     }
 
 
-def test_report_parquet_is_told_apart_from_edge_lists(spark: SparkSession, tmp_path: Path) -> None:
+def neighbor(entry: str | Record) -> str:
+    return entry if isinstance(entry, str) else str(entry["peer"])
+
+
+def test_report_parquet_is_told_apart_from_edge_lists(tmp_path: Path) -> None:
     reports, edges = tmp_path / "reports.parquet", tmp_path / "edges.parquet"
     pq.write_table(table([{"peer": "a", "interval": 0}]), reports)
     pq.write_table(table([{"interval": 0, "src": "a", "dst": "b"}]), edges)
-    found = inventory(spark, [str(reports)], SOURCES)
+    found = inventory(None, [str(reports)], SOURCES)
     assert (found.source, found.files[0].encoding) == ("reports", "parquet")
-    assert inventory(spark, [str(edges)], SOURCES).source == "edges"
+    assert inventory(None, [str(edges)], SOURCES).source == "edges"

@@ -17,14 +17,14 @@ from pyspark.sql import SparkSession
 
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
-from ingest.sources.base import SourceOptions
+from ingest.sources.base import Description, SourceOptions
 from ingest.sources.vizpub import Vizpub
 from ingest.store import StoredRun
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
 from tests.support.ingested import Store
-from tests.support.staged import Cases, Staged, Taken, parsed, refused
+from tests.support.staged import Staged, Taken, staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -35,18 +35,19 @@ Row = dict[str, Any]
 Outside = Callable[[str], Path]
 
 
-def stage(
-    spark: SparkSession, work: Path, *paths: Path, **options: Any
-) -> tuple[Staged, SourceOptions]:
-    """As the pipeline does: look at the paths, parse, write."""
-    found = inventory(spark, [str(path) for path in paths], SOURCES)
+def stage(*paths: Path, **options: Any) -> Staged:
+    """As the pipeline does: look at the paths, read and fold what is there."""
+    found = inventory(None, [str(path) for path in paths], SOURCES)
     assert found.source == "vizpub"
-    chosen = SourceOptions(**options)
-    return parsed(Vizpub(), spark, work, found.files, chosen), chosen
+    return staged(Vizpub(), found.files, SourceOptions(**options))
 
 
-def take(spark: SparkSession, work: Path, *paths: Path, **options: Any) -> Taken:
-    return Taken(Vizpub(), *stage(spark, work, *paths, **options))
+def take(spark: SparkSession, *paths: Path, **options: Any) -> Taken:
+    return Taken(Vizpub(), spark, stage(*paths, **options), SourceOptions(**options))
+
+
+def describe(found: Staged, **options: Any) -> Description:
+    return Vizpub().describe_run(found.counted, None, SourceOptions(**options))
 
 
 def table(run: StoredRun, name: str) -> list[Row]:
@@ -291,17 +292,13 @@ class TestPubsub:
             assert copies[at] == sum(map(len, sent))
             assert arrived[at] == received[at] == told["rcvd_entries"]
 
-    def test_sent_entries_of_staged_reports_equal_the_facts(
-        self, spark: SparkSession, tmp_path: Path, outside_data: Outside
-    ) -> None:
+    def test_sent_entries_of_records_equal_the_facts(self, outside_data: Outside) -> None:
         """`publications` is what the nodes sent, once a message: nothing is lost without it."""
         path = folder(outside_data, "pubsub")
-        staged, _ = stage(spark, tmp_path, path)
-        rows = staged["reports"].selectExpr("interval", "explode(sent) AS copy").collect()
         sent, different = Counter[int](), defaultdict(set)
-        for row in rows:
-            sent[row.interval] += 1
-            different[row.interval].add(row.copy.message)
+        for record in stage(path).records:
+            sent[record["interval"]] += len(record["sent"])
+            different[record["interval"]] |= {copy["message"] for copy in record["sent"]}
         for at, told in enumerate(facts(path)):
             found = (sent[at], len(different[at]))
             assert found == (told["sent_entries"], told["pub_map_size"])
@@ -438,20 +435,17 @@ class TestPastry:
 
 
 @pytest.fixture(scope="module")
-def two_hosts(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, outside_data: Outside
-) -> Staged:
-    path = folder(outside_data, "pubsub_two_hosts")
-    return stage(spark, tmp_path_factory.mktemp("two"), path)[0]
+def two_hosts(outside_data: Outside) -> Path:
+    return folder(outside_data, "pubsub_two_hosts")
 
 
 class TestTwoHosts:
     """One checkpoint is in two files, below reports/unprocessed; a host's seventh is missing."""
 
     def test_files_of_two_hosts_make_one_interval(
-        self, two_hosts: Staged, outside_data: Outside
+        self, spark: SparkSession, two_hosts: Path, outside_data: Outside
     ) -> None:
-        seen = Taken(Vizpub(), two_hosts, SourceOptions())
+        seen = take(spark, two_hosts)
         expected = reports(folder(outside_data, "pubsub"))
         expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
         assert at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock) == {
@@ -465,10 +459,10 @@ class TestTwoHosts:
         assert seen.told.unknown == ("roles", "publication.bytes", "duplicates of a message")
 
     def test_missing_report_is_bridged_by_gap_tolerance(
-        self, two_hosts: Staged, outside_data: Outside
+        self, spark: SparkSession, two_hosts: Path, outside_data: Outside
     ) -> None:
         """Peers are there that are before and after; traffic and what arrived stay unknown."""
-        seen = Taken(Vizpub(), two_hosts, SourceOptions(gap_tolerance=1))
+        seen = take(spark, two_hosts, gap_tolerance=1)
         whole = reports(folder(outside_data, "pubsub"))
         odd = {peer for peer in whole[6].keys() & whole[8].keys() if int(peer) % 2}
         present = at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock)
@@ -538,8 +532,8 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "reports")
 
 
-def quarantine(staged: Staged) -> list[tuple[str, int, str]]:
-    return [(name[:8], line, reason) for name, line, reason, _ in refused(staged)]
+def quarantine(found: Staged) -> list[tuple[str, int, str]]:
+    return [(name[:8], line, reason) for name, line, reason, _ in found.quarantine]
 
 
 def write_refused(desk: Desk) -> None:
@@ -583,33 +577,11 @@ def write_restarted(desk: Desk) -> None:
             desk.write(at, node("1", bitsSent=total))
 
 
-CASES: dict[str, Callable[[Desk], object]] = {
-    "protocol.refused": write_refused,
-    "protocol.packed": write_packed,
-    "protocol.twice": write_twice,
-    "protocol.empty": lambda desk: desk.write(0),
-    "protocol.restarted": write_restarted,
-}
-
-
-@pytest.fixture(scope="module")
-def cases(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    """Every case is a protocol."""
-    folder = tmp_path_factory.mktemp("cases")
-    folders = {name: folder / f"{number}/reports" for number, name in enumerate(CASES)}
-    for name, write in CASES.items():
-        write(Desk(folders[name], name))
-    (work := folder / "work").mkdir()
-    staged, _ = stage(spark, work, *folders.values())
-    return Cases(
-        spark, staged, folders, {"unknown field": "protocol.refused", "lost": "protocol.twice"}
-    )
-
-
 class TestBadInput:
-    def test_bad_files_and_nodes_are_quarantined_with_their_reason(self, cases: Cases) -> None:
-        staged = cases.of("protocol.refused")
-        assert quarantine(staged) == [
+    def test_bad_files_and_nodes_are_quarantined_with_their_reason(self, desk: Desk) -> None:
+        write_refused(desk)
+        found = stage(desk.path)
+        assert quarantine(found) == [
             ("00000001", 1, "not JSON"),
             ("00000002", 1, "no 'nodes'"),
             ("00000003", 1, "'nodes' is not an object"),
@@ -621,26 +593,27 @@ class TestBadInput:
             ("00000006", 4, "not an object"),
             ("00000007", 2, "'publicationMsgsReceived[].msgId' is not its key"),
         ]
-        texts = {line: text for name, line, _, text in refused(staged) if "05_" in name}
+        texts = {line: text for name, line, _, text in found.quarantine if "05_" in name}
         assert json.loads(texts[2]) == node("2", controlMsgsSent=-1)
-        rows = staged["reports"].select("peer", "interval").collect()
-        assert sorted((row.interval, row.peer) for row in rows) == [
+        assert sorted((record["interval"], record["peer"]) for record in found.records) == [
             *((0, "1"), (0, "2"), (5, "1"), (6, "1"), (7, "1"), (8, "2")),
         ]
-        told = Vizpub().describe(staged, SourceOptions())
+        told = describe(found)
         assert told.notes["unknown field colour"] == told.notes["unknown field size"] == 1
 
-    def test_files_of_unusual_name_or_packing_are_read(self, cases: Cases) -> None:
-        staged = cases.of("protocol.packed")
-        assert {row.peer for row in staged["reports"].collect()} == {"0", "1", "2"}
-        assert quarantine(staged) == [("00000003", 1, "cut off by the damage of the file")]
+    def test_files_of_unusual_name_or_packing_are_read(self, desk: Desk) -> None:
+        write_packed(desk)
+        found = stage(desk.path)
+        assert {record["peer"] for record in found.records} == {"0", "1", "2"}
+        assert quarantine(found) == [("00000003", 1, "cut off by the damage of the file")]
 
-    def test_peer_reported_twice_counts_once_or_conflicts(self, cases: Cases) -> None:
+    def test_peer_reported_twice_counts_once_or_conflicts(self, desk: Desk) -> None:
         """The same said in another order counts once, else the first is taken."""
-        staged = cases.of("protocol.twice")
-        assert quarantine(staged) == [("00000000", 2, "conflicting report")]
-        assert staged["reports"].count() == 2
-        notes = Vizpub().describe(staged, SourceOptions()).notes
+        write_twice(desk)
+        found = stage(desk.path)
+        assert quarantine(found) == [("00000000", 2, "conflicting report")]
+        assert len(found.tables["traffic"]) == 2
+        notes = describe(found).notes
         assert notes["repeated_records"] == notes["conflicting_records"] == 1
 
     def test_input_of_two_protocols_needs_only_option(
@@ -648,27 +621,28 @@ class TestBadInput:
     ) -> None:
         desk.write(0, node("1"))
         desk.write(0, node("1"), node("2"), protocolName="protocol.q")
-        staged, options = stage(spark, tmp_path / "both", desk.path)
+        both = stage(desk.path)
         with pytest.raises(UseError) as refused:
-            Vizpub().describe(staged, options)
+            describe(both)
         assert str(refused.value) == (
             "the input holds several protocols: protocol.p (1 reports), protocol.q (2 reports); "
             "pick one, for example: --only protocol.p"
         )
         with pytest.raises(UnknownName, match=r"no protocol 'protocol\.r'; did you mean"):
-            Vizpub().describe(staged, SourceOptions(only="protocol.r"))
-        seen = take(spark, tmp_path / "one", desk.path, only="protocol.q")
+            describe(both, only="protocol.r")
+        seen = take(spark, desk.path, only="protocol.q")
         assert seen.told.protocol == "protocol.q"
         assert seen.rows("peers", "key") == {("1",), ("2",)}
 
     def test_folder_without_files_is_refused(self, spark: SparkSession, desk: Desk) -> None:
         desk.write(0).unlink()
         with pytest.raises(InputError, match="folder without files"):
-            inventory(spark, [str(desk.path)], SOURCES)
+            inventory(None, [str(desk.path)], SOURCES)
 
-    def test_input_without_nodes_is_refused(self, cases: Cases) -> None:
+    def test_input_without_nodes_is_refused(self, desk: Desk) -> None:
+        desk.write(0)
         with pytest.raises(InputError, match="all that could be read are files without nodes"):
-            Vizpub().describe(cases.of("protocol.empty"), SourceOptions())
+            describe(stage(desk.path))
 
     def test_merged_files_are_refused(
         self, spark: SparkSession, desk: Desk, tmp_path: Path
@@ -678,9 +652,9 @@ class TestBadInput:
         merged = written.with_name("00000001protocol.p.json")
         shutil.copy(written, merged)
         with pytest.raises(InputError, match="json and merged json, which may be one trace twice"):
-            inventory(spark, [str(desk.path)], SOURCES)
+            inventory(None, [str(desk.path)], SOURCES)
         with pytest.raises(InputError, match="ingest what the hosts wrote"):
-            stage(spark, tmp_path / "work", merged)
+            stage(merged)
 
 
 class TestCounters:
@@ -689,7 +663,7 @@ class TestCounters:
     ) -> None:
         desk.write(0, node("1"), node("2"))
         desk.write(1, node("1", controlMsgsSent=5), node("2"))
-        seen = take(spark, tmp_path / "work", desk.path)
+        seen = take(spark, desk.path)
         columns = ("control_messages_sent", "control_messages_received", "duplicates")
         assert seen.rows("traffic", "peer", "interval", *columns) == {
             *(("1", 0, 0, None, None), ("2", 0, 0, None, None)),
@@ -697,8 +671,9 @@ class TestCounters:
         }
         assert "control.bytes" in seen.told.unknown
 
-    def test_total_that_drops_counts_as_a_restart(self, cases: Cases) -> None:
-        seen = Taken(Vizpub(), cases.of("protocol.restarted"), SourceOptions())
+    def test_total_that_drops_counts_as_a_restart(self, spark: SparkSession, desk: Desk) -> None:
+        write_restarted(desk)
+        seen = take(spark, desk.path)
         found = seen.rows("traffic", "interval", "control_bytes_sent")
         assert found == {(0, 5), (1, 2), (3, 3), (4, 1)}
 

@@ -1,1 +1,5 @@
-"""Reports by the contract of `ingest.reports`."""
+"""Reports by the contract of `ingest.reports`: lines of JSON, or Parquet."""
+
+from ingest.sources.reports.source import Reports
+
+__all__ = ["Reports"]

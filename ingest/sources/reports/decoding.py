@@ -7,7 +7,7 @@ line is judged by `ingest.reports`, which takes it or says why not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -28,12 +28,12 @@ TEXT_LIMIT = 1024
 
 def typed(kind: Grammar, *, strict: bool) -> Any:
     """The type by which msgspec decodes what the grammar allows; a strict one refuses fields
-    that the contract does not know. Control characters in names are for `is_plain` to see.
+    that the contract does not know. Control characters in names are for others to see.
     """
     found: Any
     match kind:
         case Array(item):
-            found = list[typed(item, strict=strict)]  # type: ignore[misc, valid-type]
+            found = list[typed(item, strict=strict)]  # type: ignore[misc]
         case KeyOr(more):
             found = typed(Key(), strict=strict) | typed(more, strict=strict)
         case Object(fields, required):
@@ -70,11 +70,18 @@ def report_decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(typed(REPORT, strict=False))
 
 
-def is_plain(line: bytes) -> bool:
-    """Whether names in the line hold no control character, as far as that is seen without
-    decoding it: nothing is escaped, there is no DEL, and nothing that C1 controls begin with.
+def plain_report(line: bytes) -> Any:
+    """The report, where a line is plainly a sound one without unknown fields; else null: then
+    `ingest.reports` judges it.
     """
-    return not (b"\\" in line or b"\x7f" in line or b"\xc2" in line)
+    # A name may hold a control character where something is escaped, where there is DEL, and
+    # where there is what those of C1 begin with.
+    if b"\\" in line or b"\x7f" in line or b"\xc2" in line:
+        return None
+    try:
+        return _strict().decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -104,12 +111,12 @@ class LineReader:
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split."""
-        tally, run, decode = Tally(), header_of_lines(split.path).get("run"), _strict().decode
+        tally, run = Tally(), header_of_lines(split.path).get("run")
         for line in lines(split, self.max_line):
             text = line.text
             if text is None:
                 yield refused(split, line.number, _TOO_LONG.format(self.max_line))
-            elif is_plain(text) and (report := _decoded(decode, text)):
+            elif report := plain_report(text):
                 if self.chosen.takes(report.run or run, tally):
                     of_peer = report.peer, report.interval, report.seq
                     yield record_row(*of_peer, split.file, line.number, text)
@@ -131,14 +138,6 @@ class LineReader:
         elif self.chosen.takes(value.get("run") or run, tally):
             of_peer = value["peer"], value["interval"], value.get("seq")
             yield record_row(*of_peer, split.file, number, text)
-
-
-def _decoded(decode: Callable[[bytes], Any], text: bytes) -> Any:
-    """The report; null where it is not plainly one."""
-    try:
-        return decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes) -> Row:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ingest.folded import Counted, FoldedSource, Tallies
 from ingest.reader import MAX_LINE, Read, Row, Split, line_splits
 from ingest.reports import parse
 from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.folded import Counted, FoldedSource, Tallies
 from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
 from ingest.sources.reports.facts import Tally, counters_are_totals, describe
 from ingest.sources.reports.fold import TABLES, ReportFold
@@ -54,7 +54,7 @@ def first_header(file: InputFile) -> dict[str, Any]:
 
 
 class Reports(FoldedSource):
-    """See ingest.sources.base.Source and ingest.folded.FoldedSource."""
+    """See ingest.sources.base.Source and ingest.sources.folded.FoldedSource."""
 
     name = "reports"
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})

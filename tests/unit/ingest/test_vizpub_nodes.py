@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import re
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +16,16 @@ NODES = [
     for path in sorted(DEMO.glob("*.json"))
     for node in json.loads(path.read_bytes())["nodes"].values()
 ]
-PLAIN = re.compile(rf"\{{{NODE.members}")
 MESSAGE = {"msgId": "m", "topicId": "t", "destinationIds": ["2"], "hopCount": 1}
-SEED = 20_14
 
 
 def node(**fields: Any) -> dict[str, Any]:
     return {"id": "1", "neighbors": [], **fields}
 
 
-def compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
 @pytest.mark.parametrize("sound", NODES)
-def test_vizpub_nodes_are_valid_and_match_the_plain_pattern(sound: dict[str, Any]) -> None:
+def test_vizpub_nodes_are_valid(sound: dict[str, Any]) -> None:
     assert list(NODE.problems(sound, "")) == []
-    assert PLAIN.fullmatch(compact(sound))
 
 
 @pytest.mark.parametrize(
@@ -75,38 +65,3 @@ def test_invalid_node_is_told_with_its_problems(value: object, problems: list[st
 def test_unknown_fields_are_named_with_their_place() -> None:
     value = node(colour=1, publicationMsgsSent={"m": {**MESSAGE, "size": 3}})
     assert [*NODE.unknown(value, "")] == ["colour", "publicationMsgsSent[].size"]
-
-
-def test_plain_pattern_matches_no_invalid_node() -> None:
-    """Nodes with one value replaced, dropped or added at random. Keys are compared by Spark."""
-    chance = random.Random(SEED)
-    values: list[Any] = [
-        None,
-        -1,
-        2**70,
-        1.5,
-        "",
-        "x",
-        "a\u0001b",
-        "\\",
-        True,
-        [],
-        [1],
-        {},
-        {"m": {}},
-        "🌍",
-    ]
-    passed = 0
-    for _ in range(3000):
-        changed = deepcopy(chance.choice(NODES))
-        places = [changed, *changed["publicationMsgsSent"].values()]
-        place = chance.choice(places)
-        name = chance.choice([*place, "colour"])
-        place[name] = deepcopy(chance.choice(values))
-        text = json.dumps(changed, separators=(",", ":"), ensure_ascii=False)
-        if PLAIN.fullmatch(text) and "id" in changed and "neighbors" in changed:
-            passed += 1
-            wrong = [p for p in NODE.problems(changed, "") if not p.endswith("its key")]
-            assert wrong == [], f"{text} (seed {SEED})"
-            assert [*NODE.unknown(changed, "")] == [], f"{text} (seed {SEED})"
-    assert passed > 100, f"seed {SEED}"
