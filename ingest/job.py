@@ -211,10 +211,11 @@ class Job:
         rows = rows_by_peer(
             self.spark, source, self.files, self.options, self._carried_in(), self.small
         )
-        fold = source.fold(self.files, self.options, None)
+        before = self.base.totals if self.base else None
+        fold = source.fold(self.files, self.options, before)
         directories, written, told = self._folded(source, fold, rows)
         counted = source.tallied(told)
-        if source.is_refuted(fold, counted, self.options):
+        if before is None and source.is_refuted(fold, counted, self.options):
             fold = source.fold(self.files, self.options, counted)
             directories, written, told = self._folded(source, fold, rows)
         entries = {}

@@ -52,8 +52,8 @@ class FoldedSource(Source):
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> Fold:
-        """What makes `tables` of rows, and then tells what it counted. Before anything is counted
-        it may assume what `is_refuted` looks at.
+        """What makes `tables` of rows, and then tells what it counted. By what was `counted` of the
+        run before; where nothing was, it may assume what `is_refuted` looks at.
         """
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:

@@ -124,6 +124,7 @@ class ReportFold:
     def _lose(self, peer: _Peer, report: Any, rank: int, place: tuple[int, int, bytes]) -> None:
         """One of several reports of a peer and interval, behind the first."""
         file, line, record = place
+        self._tally.span(report.interval, report.interval)
         if rank != peer.rank:
             self._tally.lost["superseded_records"] += 1
         elif _said(report) == _said(peer.last):
