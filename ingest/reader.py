@@ -222,11 +222,9 @@ def _lines_of_range(split: Split, limit: int) -> Iterator[Line]:
         next(found, None)
     number = split.line + (counted[0] > 1)
     while begin + counted[0] < (split.stop or 0):
-        line = next(found, None)
-        if line is None:
-            return
-        text = line[0].removeprefix(BOM_UTF8) if line[0] and number == 1 else line[0]
-        yield Line(number, text)
+        is_first = begin + counted[0] == 0
+        text, _ = next(found, (None, False))
+        yield Line(number, text.removeprefix(BOM_UTF8) if text and is_first else text)
         number += 1
 
 

@@ -17,9 +17,10 @@ INT32, INT64 = 2**31 - 1, 2**63 - 1
 LAST_INTERVAL = INT32 - 1
 """The greatest number of an interval: that of the one after it is still 32 bits wide."""
 
-_SPACE = r"[ \t\r]*+"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and halves of surrogate pairs, which no encoding can hold."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DEEPEST = 100
 
 
 class Kind(Protocol):
@@ -107,12 +108,31 @@ class Flag(_Scalar):
 
 @dataclass(frozen=True)
 class Free(_Scalar):
-    """An object of the source's own; what is in it is not looked at."""
+    """An object of the source's own; in it only what no JSON could hold again is looked for."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """Not an object."""
+        """Not an object, nested deeper than readers of JSON take, or with halves of surrogates."""
         if not isinstance(value, dict):
             yield f"'{at}' is not an object"
+            return
+        for inner, depth in _below(value):
+            if depth > _DEEPEST:
+                yield f"'{at}' is nested more than {_DEEPEST} deep"
+                return
+            if isinstance(inner, str) and _SURROGATE.search(inner):
+                yield f"'{at}' has half of a surrogate pair"
+
+
+def _below(value: object) -> Iterator[tuple[object, int]]:
+    """All values inside one, names too, and how deep they lie."""
+    waiting: list[tuple[object, int]] = [(value, 0)]
+    while waiting:
+        found, depth = waiting.pop()
+        yield found, depth
+        if isinstance(found, dict) and depth <= _DEEPEST:
+            waiting += ((inner, depth + 1) for pair in found.items() for inner in pair)
+        elif isinstance(found, list) and depth <= _DEEPEST:
+            waiting += ((inner, depth + 1) for inner in found)
 
 
 @dataclass(frozen=True)
@@ -160,7 +180,7 @@ class Object:
             if kind := self.fields.get(name):
                 yield from kind.unknown(inner, _path(at, name))
             else:
-                yield _path(at, name)
+                yield _path(at, _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name))
 
 
 @dataclass(frozen=True)

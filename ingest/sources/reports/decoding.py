@@ -26,18 +26,18 @@ TEXT_LIMIT = 1024
 """Characters of a refused record that are kept."""
 
 
-def typed(kind: Grammar, *, strict: bool) -> Any:
-    """The type by which msgspec decodes what the grammar allows; a strict one refuses fields
-    that the contract does not know. Control characters in names are for others to see.
+def typed(kind: Grammar) -> Any:
+    """The type by which msgspec decodes what the grammar allows. It refuses fields that the
+    contract does not know; control characters in names are for `plain_report` to see.
     """
     found: Any
     match kind:
         case Array(item):
-            found = list[typed(item, strict=strict)]  # type: ignore[misc]
+            found = list[typed(item)]  # type: ignore[misc]
         case KeyOr(more):
-            found = typed(Key(), strict=strict) | typed(more, strict=strict)
+            found = typed(Key()) | typed(more)
         case Object(fields, required):
-            found = _struct(fields, required, strict=strict)
+            found = _struct(fields, required)
         case Whole(most, least):
             found = Annotated[int, msgspec.Meta(ge=least, le=most)]
         case Flag():
@@ -49,25 +49,18 @@ def typed(kind: Grammar, *, strict: bool) -> Any:
     return found
 
 
-def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...], *, strict: bool) -> type:
+def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
     members: list[Any] = []
     for name, kind in fields.items():
-        inner = typed(kind, strict=strict)
+        inner = typed(kind)
         members.append((name, inner) if name in required else (name, inner | None, None))
-    return msgspec.defstruct(
-        "Fields", members, kw_only=True, gc=False, forbid_unknown_fields=strict
-    )
-
-
-@cache
-def _strict() -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(typed(REPORT, strict=True))
+    return msgspec.defstruct("Fields", members, kw_only=True, gc=False, forbid_unknown_fields=True)
 
 
 @cache
 def report_decoder() -> msgspec.json.Decoder[Any]:
-    """Decodes lines that `LineReader` took for reports: attributes as the contract's fields."""
-    return msgspec.json.Decoder(typed(REPORT, strict=False))
+    """Decodes reports in plain spelling: attributes as the contract's fields."""
+    return msgspec.json.Decoder(typed(REPORT))
 
 
 def plain_report(line: bytes) -> Any:
@@ -79,7 +72,7 @@ def plain_report(line: bytes) -> Any:
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:
         return None
     try:
-        return _strict().decode(line)
+        return report_decoder().decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -137,7 +130,9 @@ class LineReader:
             tally.header({**value, "run": value.get("run") or run})
         elif self.chosen.takes(value.get("run") or run, tally):
             of_peer = value["peer"], value["interval"], value.get("seq")
-            yield record_row(*of_peer, split.file, number, text)
+            # Spelled anew, as two readers of JSON need not agree on what is oddly spelled.
+            known = msgspec.json.encode(Report.from_json(value).to_json())
+            yield record_row(*of_peer, split.file, number, known)
 
 
 def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes) -> Row:
