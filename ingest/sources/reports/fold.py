@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from ingest.fold import Tables, rows_of
 from ingest.reader import Kind
-from ingest.report_fields import INT64
 from ingest.report_records import OVERLAY, Report
 from ingest.sources.folded import CARRIED
 from ingest.sources.reports.decoding import TEXT_LIMIT, report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
+from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
 from model.columns import TRAFFIC_COLUMNS
 
 _SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
@@ -153,14 +153,14 @@ class _Peer:
         self._topics = self._states[1]
         self._untold: dict[str, tuple[int, int]] = {}
         """The last span of what is left open."""
-        self._counted: list[int | None] = [None] * len(COUNTERS)
+        self._counted: Counts = [None] * len(COUNTERS)
         """The counters as last told, where they are totals."""
         self._told_at: list[int] = []
         """The first and the last interval of what is told."""
 
     def go_on(self, report: Any) -> None:
         """The report is what the run that is appended to left behind."""
-        self._counted = _counters(report)
+        self._counted = counters(report)
 
     def take(self, report: Any, rank: int) -> None:
         """The next report: what it says of the peer's state."""
@@ -254,18 +254,18 @@ class _Peer:
                 )
             )
 
-    def _traffic(self, report: Any) -> list[int | None]:
+    def _traffic(self, report: Any) -> Counts:
         """What a report tells of COUNTERS: as counted, else by its events."""
-        counted = _counters(report)
+        counted = counters(report)
         if self._totals:
             counted = self._added(counted)
         if report.sent is None and report.received is None:
             return counted
-        events = _of_events(report)
-        self._tally.differing += _differ(counted, events)
-        return _either(counted, events)
+        events = of_events(report)
+        self._tally.differing += differ(counted, events)
+        return either(counted, events)
 
-    def _added(self, counted: list[int | None]) -> list[int | None]:
+    def _added(self, counted: Counts) -> Counts:
         """What was added to counters that run on; one that dropped began anew."""
         added = list(counted)
         for number, (value, before) in enumerate(zip(counted, self._counted, strict=True)):
@@ -341,63 +341,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _counters(report: Any) -> list[int | None]:
-    """The values of COUNTERS."""
-    return [*_ways(report.control), *_ways(report.publication), report.duplicates]
-
-
-def _ways(counters: Any) -> tuple[int | None, int | None, int | None, int | None]:
-    if counters is None:
-        return None, None, None, None
-    sent, received = counters.sent or _NOTHING, counters.received or _NOTHING
-    return sent.messages, received.messages, sent.bytes, received.bytes
-
-
-class _NOTHING:
-    """Counters of which nothing is told."""
-
-    messages = bytes = None
-
-
-def _of_events(report: Any) -> list[int | None]:
-    """Publication traffic by the events of a report; null where one of them does not say."""
-    messages = size = arrived = arrived_size = None
-    if report.sent is not None:
-        messages = _sum([None if c.to is None else len(c.to) for c in report.sent])
-        size = _sum([None if None in (c.to, c.bytes) else c.bytes * len(c.to) for c in report.sent])
-    if report.received is not None:
-        arrived, arrived_size = len(report.received), _sum([c.bytes for c in report.received])
-    return [messages, arrived, size, arrived_size]
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    """Sums beyond 64 bits are unknown."""
-    if None in values:
-        return None
-    total = sum(values)  # type: ignore[arg-type]
-    return total if total <= INT64 else None
-
-
-_PUBLICATION = slice(4, 8)
-"""The counters that events tell, too."""
-
-
-def _either(counted: list[int | None], events: list[int | None]) -> list[int | None]:
-    """As counted, else by the events."""
-    if counted[_PUBLICATION] == [None] * 4:
-        return [*counted[:4], *events, counted[8]]
-    pairs = zip(counted[_PUBLICATION], events, strict=True)
-    return [*counted[:4], *(e if c is None else c for c, e in pairs), counted[8]]
-
-
-def _differ(counted: list[int | None], events: list[int | None]) -> bool:
-    """Whether a report counts other publication traffic than its events tell."""
-    pairs = zip(counted[_PUBLICATION], events, strict=True)
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
-
-
 def _said(report: Any) -> tuple[Any, ...]:
     """All that a report says; what says the same is equal."""
     state = [getattr(report, field) for field in STATE]
     items = [told and _items(told) for told in state]
-    return (report.seq, report.left is True, items, _counters(report), report.sent, report.received)
+    return (report.seq, report.left is True, items, counters(report), report.sent, report.received)

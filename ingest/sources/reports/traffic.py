@@ -1,0 +1,66 @@
+"""What reports count: COUNTERS as they tell them, and publication traffic by their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ingest.report_fields import INT64
+
+Counts = list[int | None]
+"""Values of facts.COUNTERS; null = not told."""
+
+
+def counters(report: Any) -> Counts:
+    """The values of COUNTERS."""
+    return [*_ways(report.control), *_ways(report.publication), report.duplicates]
+
+
+def _ways(counters: Any) -> tuple[int | None, int | None, int | None, int | None]:
+    if counters is None:
+        return None, None, None, None
+    sent, received = counters.sent or _NOTHING, counters.received or _NOTHING
+    return sent.messages, received.messages, sent.bytes, received.bytes
+
+
+class _NOTHING:
+    """Counters of which nothing is told."""
+
+    messages = bytes = None
+
+
+def of_events(report: Any) -> Counts:
+    """Publication traffic by the events of a report; null where one of them does not say."""
+    messages = size = arrived = arrived_size = None
+    if report.sent is not None:
+        messages = _sum([None if c.to is None else len(c.to) for c in report.sent])
+        size = _sum([None if None in (c.to, c.bytes) else c.bytes * len(c.to) for c in report.sent])
+    if report.received is not None:
+        arrived, arrived_size = len(report.received), _sum([c.bytes for c in report.received])
+    return [messages, arrived, size, arrived_size]
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """Sums beyond 64 bits are unknown."""
+    if None in values:
+        return None
+    total = sum(values)  # type: ignore[arg-type]
+    return total if total <= INT64 else None
+
+
+_PUBLICATION = slice(4, 8)
+"""The counters that events tell, too."""
+
+
+def either(counted: Counts, events: Counts) -> Counts:
+    """As counted, else by the events."""
+    if counted[_PUBLICATION] == [None] * 4:
+        return [*counted[:4], *events, counted[8]]
+    pairs = zip(counted[_PUBLICATION], events, strict=True)
+    return [*counted[:4], *(e if c is None else c for c, e in pairs), counted[8]]
+
+
+def differ(counted: Counts, events: Counts) -> bool:
+    """Whether a report counts other publication traffic than its events tell."""
+    pairs = zip(counted[_PUBLICATION], events, strict=True)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
