@@ -232,7 +232,7 @@ class Job:
     ) -> tuple[dict[str, Path], list[Written], list[str]]:
         directories = {n: self.writer.fresh_directory(_stored_as(n)) for n in source.tables}
         self.spark.sparkContext.setJobDescription("read and fold the input")
-        written, told = write(rows, fold, {name: str(path) for name, path in directories.items()})
+        written, told = write(rows, fold, {name: str(path.absolute()) for name, path in directories.items()})
         return directories, written, told
 
     def _carried_in(self) -> DataFrame | None:
