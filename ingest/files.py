@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from errno import ELOOP
 from glob import glob, has_magic
@@ -68,9 +69,19 @@ def find(paths: Iterable[str]) -> dict[str, Found]:
     return {path: _once(_expand(path), seen) for path in paths}
 
 
-def stamps(paths: Sequence[str]) -> dict[str, Stamp | None]:
-    """How files stand now, by path or URI; null for one that is gone."""
-    return {path: _stamp_now(path) for path in paths}
+def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
+    """Of files, by path or URI, as they stood before they were read.
+
+    Raises: InputError for one that stands otherwise now.
+    """
+    with ThreadPoolExecutor() as pool:  # a remote one is slow to answer
+        found = dict(zip(stamps, pool.map(_stamp_now, stamps), strict=True))
+    for path, before in stamps.items():
+        if (now := found[path]) != before:
+            raise InputError(
+                f"{shown(path)} changed while it was read: {_difference(before, now)}",
+                "give what is no longer written to, for example a copy of it",
+            )
 
 
 def located(path: str) -> tuple[fs.FileSystem, str]:
@@ -230,6 +241,16 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 def _stamp_of(info: fs.FileInfo) -> Stamp:
     return Stamp(info.size, info.mtime_ns)
+
+
+def _difference(before: Stamp, now: Stamp | None) -> str:
+    if now is None:
+        return "it is gone"
+    if now.identity != before.identity:
+        return "another file has taken its place"
+    if now.size != before.size:
+        return f"it had {before.size:,} bytes, and has {now.size:,}"
+    return "it was written again"
 
 
 def _stamp_now(path: str) -> Stamp | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ingest.compressed import GZIP, ZSTD, Content, Readable
-from ingest.files import find, located
+from ingest.files import Stamp, check_unchanged, find, located
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 
@@ -71,17 +71,18 @@ def inventory(
 
     Raises: as ingest.files.find; UnknownName for a source there is not; InputError for a named
     file or a whole input that no source recognises, an input that several do, and one trace in
-    two encodings in one folder.
+    two encodings in one folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
     given = find(paths)
-    paths_found = sorted({file for found in given.values() for file in found.files})
-    looked_at = _look(spark, paths_found, sources)
+    stamps = dict(chain(*(found.files.items() for found in given.values())))
+    looked_at = _look(spark, sorted(stamps), sources)
     source = _tell_source(looked_at, source_name, sources)
     named = {file for found in given.values() if found.named for file in found.files}
-    files, skipped = _sort_out(looked_at, source, named)
+    files, skipped = _sort_out(looked_at, source, named, stamps)
     skipped += chain(*(found.skipped.items() for found in given.values()))
     _check_taken(paths, named, files, skipped)
+    check_unchanged({file.path: stamps[file.path] for file in files})
     by_path = {file.path: file for file in files}
     for path, found in given.items():
         _check_encodings(path, [by_path[file] for file in found.files if file in by_path])
@@ -224,7 +225,7 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
 
 
 def _sort_out(
-    looked_at: Sequence[_LookedAt], source: str, named: set[str]
+    looked_at: Sequence[_LookedAt], source: str, named: set[str], stamps: Mapping[str, Stamp]
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
     files, skipped = [], []
     for row in looked_at:
@@ -232,7 +233,8 @@ def _sort_out(
         # What a writer that was killed leaves behind begins with a dot.
         hidden = os.path.basename(row.path).startswith(".") and row.path not in named
         if encodings and not hidden:
-            files.append(InputFile(row.path, encodings[0], row.size, row.sha256, row.damage))
+            told = row.path, encodings[0], row.size, row.sha256, row.damage
+            files.append(InputFile(*told, stamps[row.path]))
         else:
             unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))

@@ -30,6 +30,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -260,7 +261,7 @@ def _append(
     _check_appendable(old)
     grown = replace(
         fresh,
-        inputs=(*old.inputs, *map(asdict, new)),
+        inputs=(*old.inputs, *map(_told, new)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
         extends=old.identity,
     )
@@ -299,11 +300,16 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
     return Manifest(
         name=request.run,
         source=found.source,
-        inputs=tuple(asdict(file) for file in found.files),
+        inputs=tuple(map(_told, found.files)),
         options={**asdict(request.options), **request.measuring.options},
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
     )
+
+
+def _told(file: InputFile) -> dict[str, Any]:
+    """What run.json says of a file."""
+    return {name: value for name, value in asdict(file).items() if name != "stamp"}
 
 
 def _differences(old: Manifest, new: Manifest) -> list[str]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ingest.files import Stamp
 from model.clock import Clock
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class InputFile:
     sha256: str
     damage: str | None = None
     """Why only a part of it can be read (a truncated gzip); null = whole."""
+    stamp: Stamp | None = field(default=None, compare=False, repr=False)
+    """How it stood before it was looked at."""
 
 
 @dataclass(frozen=True)

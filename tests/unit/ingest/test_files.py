@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyarrow import fs
 
-from ingest.files import find
+from ingest.files import check_unchanged, find
 from model.errors import InputError
 
 
@@ -145,6 +148,30 @@ def test_folder_that_may_not_be_read_is_skipped_or_refused() -> None:
     assert skipped("in") == {"in/closed": "cannot be read: Permission denied"}
     with pytest.raises(InputError, match="closed: cannot be read: Permission denied"):
         find(["in/closed"])
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda file: file.write_text("reds"), "it had 3 bytes, and has 4"),
+        (lambda file: os.utime(file, ns=(0, 1)), "it was written again"),
+        (lambda file: file.unlink(), "it is gone"),
+        (lambda file: shutil.copy(file, "b") and os.replace("b", file), "another file has taken"),
+        (lambda file: file.read_text(), None),
+    ],
+    ids=["grown", "written", "gone", "replaced", "read"],
+)
+def test_changed_file_is_refused(
+    change: Callable[[Path], object], difference: str | None, tmp_path: Path
+) -> None:
+    path = put("a.txt")
+    ((_, found),) = find([path]).items()
+    change(tmp_path / "a.txt")
+    told = nullcontext()
+    if difference:
+        told = pytest.raises(InputError, match=f"a.txt changed while it was read: {difference}")  # type: ignore[assignment]
+    with told:
+        check_unchanged(found.files)
 
 
 FIND = "import sys; from ingest.files import find; print(*find(sys.argv[1:])[sys.argv[1]].files)"

@@ -199,6 +199,30 @@ def test_unreadable_file_is_skipped_with_the_reason(look) -> None:  # type: igno
     ]
 
 
+class Growing(Words):
+    """Whenever it is asked for a file, somebody has written to that."""
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        with open(path, "ab") as file:
+            file.write(b"more\n")
+        return super().recognises(path, head)
+
+
+def test_file_that_grows_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    growing: list[Source] = [Growing("red")]  # type: ignore[list-item]
+    file = put("in/a.txt")
+    with pytest.raises(InputError, match=r"a\.txt changed .* read: it had 9 bytes, and has 14"):
+        inventory(None, ["in"], growing)
+    put("in/log", b"of nobody\n")
+    file.unlink()
+    put("in/b.txt", b"blue text\n")
+    with pytest.raises(InputError, match="no source recognises"):
+        inventory(None, ["in"], growing)
+
+
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
         look(".", source="rde")
