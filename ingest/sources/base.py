@@ -58,6 +58,8 @@ class SourceOptions:
     """The run to take where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that only others name."""
+    max_line: int | None = None
+    """Bytes of a line that is taken; null = ingest.compressed.MAX_LINE."""
 
 
 @dataclass(frozen=True)

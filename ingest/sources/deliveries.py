@@ -27,7 +27,7 @@ class Deliveries(Source):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "deliveries"
-    options = frozenset({"interval_us"})
+    options = frozenset({"interval_us", "max_line"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'csv(…)' or 'parquet(…)' with the columns."""
@@ -37,9 +37,8 @@ class Deliveries(Source):
         self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
     ) -> dict[str, DataFrame]:
         """`deliveries` (message, peer, previous_hop, time_us, arrival) and `quarantine`."""
-        del options
         rules = {"msg": key, "node": key, "prev_node": key, "t_us": whole()}
-        rows, refused = read_table(spark, files, rules)
+        rows, refused = read_table(spark, files, rules, options.max_line)
         time = F.col("t_us").cast("bigint")
         # A number of the line alone would depend on how Spark cut the files.
         in_time = Window.partitionBy("node").orderBy(time, "file", "position")

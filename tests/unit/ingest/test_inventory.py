@@ -236,6 +236,8 @@ def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: i
         ("edges", b"interval,src,dst\n1,a,b\n"),
         ("deliveries", b"msg,node,prev_node,t_us\n0,11,11,0\n"),
         (None, b"# about this folder\n"),
+        (None, b"[" * 60_000),
+        (None, b'{"type":' * 7_000),
     ],
 )
 def test_sources_never_recognise_the_same_file(name: str | None, head: bytes) -> None:
