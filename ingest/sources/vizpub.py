@@ -67,7 +67,7 @@ class Vizpub(Source):
 
 def _traffic(counted: DataFrame) -> DataFrame:
     """What was received are the messages listed and their later copies, which are only counted."""
-    copies = F.col("publication_messages_received") + F.col("duplicates")
+    copies = F.try_add("publication_messages_received", "duplicates")  # unknown beyond 64 bits
     unknown = dict.fromkeys(_NO_BYTES, F.lit(None).cast("bigint"))
     return counted.withColumns({"publication_messages_received": copies, **unknown})
 

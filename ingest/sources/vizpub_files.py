@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 import pyarrow as pa
@@ -133,11 +133,15 @@ class Split:
 
 def split(content: bytes, damage: str | None = None) -> Split:
     """A file into its nodes. `damage` says why it is not whole, if it is not."""
+    text = content.removeprefix(BOM_UTF8)
     try:
-        fields = msgspec.json.decode(content.removeprefix(BOM_UTF8), type=dict[str, msgspec.Raw])
-        values = {name: _shallow(value) for name, value in fields.items()}
+        values = _fields(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Split(_why(content, damage, error), content[:_KEPT])
+        # Halves of surrogate pairs, which msgspec takes nowhere, are of one node alone.
+        try:
+            values = _fields_with_halves(text)
+        except (ValueError, RecursionError):
+            return Split(_why(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
         return Split(wrong, content[:_KEPT])
     return Split(
@@ -148,6 +152,31 @@ def split(content: bytes, damage: str | None = None) -> Split:
         tuple(_FILE.unknown(values, "")),
         values["nodes"],
     )
+
+
+def _fields(text: bytes) -> dict[str, Any]:
+    """A file's fields; its nodes stay JSON. Raises: DecodeError, ValueError, RecursionError."""
+    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return {name: _shallow(value) for name, value in fields.items()}
+
+
+def _fields_with_halves(text: bytes) -> dict[str, Any]:
+    """As `_fields`, by a decoder that takes halves of surrogate pairs, and more slowly."""
+    values = json.loads(text, parse_constant=_refuse)
+    if not isinstance(values, dict):
+        raise ValueError("no object")
+    values = {_shown(name): value for name, value in values.items()}
+    if isinstance(nodes := values.get("nodes"), dict):
+        values["nodes"] = {_shown(key): json.dumps(node).encode() for key, node in nodes.items()}
+    return values
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _shallow(value: msgspec.Raw) -> Any:
@@ -165,6 +194,8 @@ def _why(content: bytes, damage: str | None, error: Exception) -> str:
         content.decode()
     except UnicodeDecodeError:
         return INVALID_UTF8
+    if isinstance(error, RecursionError):
+        return "nested too deep"
     return "not an object" if isinstance(error, msgspec.ValidationError) else "not JSON"
 
 

@@ -157,12 +157,21 @@ def _judge_node(text: bytes, key: str) -> dict[str, object]:
         node = json.loads(text)
     except UnicodeDecodeError:
         return {"reason": INVALID_UTF8, "unknown": None}
+    except RecursionError:
+        return {"reason": "nested too deep", "unknown": None}
+    except ValueError:
+        return {"reason": "not JSON", "unknown": None}
     wrong = list(NODE.problems(node, ""))
     if not wrong and node["id"] != key:
         wrong.append("'id' is not the node's key")
     if wrong:
         return {"reason": "; ".join(wrong), "unknown": None}
-    return {"reason": None, "unknown": list(dict.fromkeys(NODE.unknown(node, ""))) or None}
+    unknown = list(dict.fromkeys(NODE.unknown(node, "")))
+    try:
+        "".join(unknown).encode()
+    except UnicodeEncodeError:
+        return {"reason": "half of a surrogate pair in the name of a field", "unknown": None}
+    return {"reason": None, "unknown": unknown or None}
 
 
 def _header() -> Column:
