@@ -43,8 +43,8 @@ def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
 
     Takes message, peer, previous_hop, publisher, first, hop and any others; the publisher is
     at hop 0, a reception one further than the first reception of its previous hop. A chain
-    that breaks off, runs in a circle or leaves 32 bits gives null. One group holds all messages of a bucket,
-    so that many small messages cost one call.
+    that breaks off, runs in a circle or leaves 32 bits gives null. One group holds all messages
+    of a bucket, so that many small messages cost one call.
     """
     bucket = F.pmod(F.hash("message"), F.lit(buckets))
     grouped = receptions.groupBy(bucket.alias("bucket"))
