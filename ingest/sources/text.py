@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KEPT = 4096
 """Bytes of a line that are kept for the quarantine, which keeps 1024 characters."""
-PIECE = 32 * 2**20
+PIECE = 8 * 2**20
 """Bytes of a plain file that one task reads."""
 _PACKED = (".gz", ".zst", ".zstd")
 _BLOCK = 1 << 16
@@ -70,7 +70,7 @@ def decoded(
 
     def read(piece: Piece) -> Iterator[pa.RecordBatch]:
         rows = ((line, decode(line)) for line in read_piece(piece, limit))
-        return _batches(piece, rows, whole)
+        return _batches(piece, rows, schema)
 
     found = _of_each(spark, list(chain(*map(_pieces, files))), read, whole)
     position = F.struct("block", "row").alias("position")
@@ -212,13 +212,25 @@ def _is_utf8(text: bytes) -> bool:
 def _batches(
     piece: Piece, rows: Iterable[tuple[Line, dict[str, Any]]], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    batch: list[dict[str, Any]] = []
-    held, place = 0, {"file": piece.path, "block": piece.start}
+    found: list[tuple[int, bytes, dict[str, Any]]] = []
+    held = 0
     for line, row in rows:
-        batch.append({**place, "row": line.row, "text": line.text[:KEPT], **row})
+        found.append((line.row, line.text[:KEPT], row))
         held += len(line.text)
-        if len(batch) >= _ROWS or held >= _BYTES:
-            yield pa.RecordBatch.from_pylist(batch, schema)
-            batch, held = [], 0
-    if batch:
-        yield pa.RecordBatch.from_pylist(batch, schema)
+        if len(found) >= _ROWS or held >= _BYTES:
+            yield _batch(piece, found, schema)
+            found, held = [], 0
+    if found:
+        yield _batch(piece, found, schema)
+
+
+def _batch(
+    piece: Piece, found: Sequence[tuple[int, bytes, dict[str, Any]]], schema: pa.Schema
+) -> pa.RecordBatch:
+    numbers, texts, rows = zip(*found, strict=True)
+    decoded = pa.RecordBatch.from_pylist(rows, schema)
+    place = [pa.repeat(piece.path, len(rows)), pa.repeat(piece.start, len(rows))]
+    columns = [*place, pa.array(numbers, pa.int64()), pa.array(texts, pa.binary())]
+    return pa.RecordBatch.from_arrays(
+        [*columns, *decoded.columns], schema=pa.schema([*_PLACE, *schema])
+    )
