@@ -149,9 +149,17 @@ def read_piece(piece: Piece, limit: int = MAX_LINE) -> Iterator[Line]:
         return
     with filesystem.open_input_file(inside) as file:
         file.seek(piece.start - 1)
-        found = lines(_blocks(file), limit)
-        rest, _ = next(found, (b"", False))  # a line that begins in the piece before
-        yield from _lines(None, found, piece.start + _size(rest), piece.stop, limit)
+        blocks, start = _blocks(file), piece.start - 1
+        for block in blocks:  # the rest of a line that begins in a piece before
+            before, ended, rest = block.partition(b"\n")
+            start += len(before) + len(ended)
+            if ended or (piece.stop is not None and start >= piece.stop):
+                break
+        else:
+            return
+        if piece.stop is None or start < piece.stop:
+            found = lines(chain([rest], blocks), limit)
+            yield from _lines(None, found, start, piece.stop, limit)
 
 
 def _blocks(file: Readable, size: float = inf) -> Iterator[bytes]:
