@@ -20,6 +20,8 @@ from model.metrics import METRICS_MESSAGES
 Integers = npt.NDArray[np.int64]
 
 _UNKNOWN = -1
+_MOST_HOPS = 2**31 - 1
+"""As the column `hop` holds."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
 
     Takes message, peer, previous_hop, publisher, first, hop and any others; the publisher is
     at hop 0, a reception one further than the first reception of its previous hop. A chain
-    that breaks off or runs in a circle gives null. One group holds all messages of a bucket,
-    so that many small messages cost one call.
+    that breaks off, runs in a circle or leaves 32 bits gives null. One group holds all messages
+    of a bucket, so that many small messages cost one call.
     """
     bucket = F.pmod(F.hash("message"), F.lit(buckets))
     grouped = receptions.groupBy(bucket.alias("bucket"))
@@ -84,7 +86,8 @@ def chain_hops(arrivals: Arrivals) -> Integers:
     parent = _parents(arrivals)
     while True:
         waiting = np.flatnonzero((hops < 0) & (parent >= 0))
-        found = waiting[hops[parent[waiting]] >= 0]
+        before = hops[parent[waiting]]
+        found = waiting[(before >= 0) & (before < _MOST_HOPS)]
         if not found.size:
             return hops
         hops[found] = hops[parent[found]] + 1

@@ -17,6 +17,8 @@ from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 
+_SUMS = ("receptions", "duplicates")
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -177,10 +179,13 @@ def overlay_table(metrics: Metrics) -> DataFrame:
         published = metrics.publications.select("message", "interval")
         parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
         zero += ["publications", "rejected_publications"]
-    if metrics.receptions_known:
-        zero += ["receptions", "duplicates"]
-    rows = join_all(parts, ["interval"], "left")
-    return conform(rows.fillna(0, zero), METRICS_OVERLAY)
+    rows = join_all(parts, ["interval"], "left").fillna(0, zero)
+    nobody = F.lit(0 if metrics.receptions_known else None)
+    sums = {
+        name: F.when(F.col(f"{name}.told") > 0, F.col(f"{name}.sum")).otherwise(nobody)
+        for name in _SUMS
+    }
+    return conform(rows.withColumns(sums), METRICS_OVERLAY)
 
 
 def _graph_of_overlay(structure: DataFrame, links_known: bool) -> DataFrame:
@@ -189,7 +194,9 @@ def _graph_of_overlay(structure: DataFrame, links_known: bool) -> DataFrame:
 
 
 def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
-    """Means per peer present, sums of arrivals over all peers heard of."""
+    """Means per peer present; of _SUMS over all peers heard of, a struct (sum, told): how many
+    tell it, and what it comes to, null beyond 64 bits.
+    """
     here = F.coalesce("present", F.lit(True))
     # Without presence nobody can say whose report is missing.
     untold = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
@@ -205,8 +212,10 @@ def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     return peers.groupBy("interval").agg(
         *means,
         if_known("present", count_if(untold)).alias("unknown_reports"),
-        F.sum("receptions").alias("receptions"),
-        F.sum("duplicates").alias("duplicates"),
+        *(
+            F.struct(F.try_sum(name).alias("sum"), F.count(name).alias("told")).alias(name)
+            for name in _SUMS
+        ),
     )
 
 

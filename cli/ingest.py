@@ -18,6 +18,7 @@ from cli.settings import Settings
 from cli.summary import show_summary
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
+from model.sizes import parse_size
 
 if TYPE_CHECKING:
     from ingest.account import Account
@@ -55,6 +56,10 @@ class Reading:
     reporters_only: Annotated[
         bool, typer.Option("--reporters-only", help="Leave out peers that only others name.")
     ] = False
+    max_line: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse longer lines; default 64MB."),
+    ] = None
     layers: Annotated[
         str | None,
         typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
@@ -161,7 +166,11 @@ def _request(
         workspace=settings.workspace,
         source=reading.source,
         options=SourceOptions(
-            interval_us, reading.gap_tolerance, reading.only, reading.reporters_only
+            interval_us,
+            reading.gap_tolerance,
+            reading.only,
+            reading.reporters_only,
+            parse_size(reading.max_line) if reading.max_line else None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),

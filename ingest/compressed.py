@@ -12,6 +12,10 @@ from typing import Protocol
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """What compressed files begin with."""
 
+MAX_LINE = 64 * 2**20
+"""Bytes of a line that is held, if nothing else is asked for."""
+KEPT = 4096
+"""Bytes of a longer one that are."""
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 
@@ -52,17 +56,45 @@ class Content:
             head = self._stream.read(_BLOCK)
 
 
-def lines(content: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    r"""Lines without their `\n`, each with whether it had one: only the last may have none."""
-    rest = b""
+class LongLine(bytes):
+    """The beginning of a line that is longer than the limit.
+
+    It ends in a byte that no UTF-8 has: who does not ask what it is refuses it.
+    """
+
+    size: int
+    """Bytes of the whole line."""
+
+    def __new__(cls, beginning: bytes, size: int) -> LongLine:
+        """The whole or a part of the line."""
+        made = super().__new__(cls, beginning[:KEPT] + b"\xff")
+        made.size = size
+        return made
+
+
+def lines(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[bytes, bool]]:
+    r"""Lines without their `\n`, each with whether it had one: only the last may have none.
+
+    Of one of more than `limit` bytes no more than that is held, and it comes as a `LongLine`.
+    """
+    held, size = bytearray(), 0
     for chunk in content:
-        first, *others = chunk.split(b"\n")
-        rest += first
-        for other in others:
-            yield rest, True
-            rest = other
-    if rest:
-        yield rest, False
+        *ended, last = chunk.split(b"\n")
+        for part in ended:
+            if size:
+                held += part[: limit - len(held)]
+                yield _line(bytes(held), size + len(part), limit), True
+                held, size = bytearray(), 0
+            else:
+                yield _line(part, len(part), limit), True
+        size += len(last)
+        held += last[: limit - len(held)]
+    if size:
+        yield _line(bytes(held), size, limit), False
+
+
+def _line(text: bytes, size: int, limit: int) -> bytes:
+    return text if size <= limit else LongLine(text, size)
 
 
 def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
@@ -88,13 +120,13 @@ def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
 
 def _up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
     """What one member gives before it breaks: byte by byte, as zlib drops the whole block."""
-    content = b""
+    content = bytearray()
     for position in range(len(data)):
         try:
             content += member.decompress(data[position : position + 1])
         except zlib.error:
             break
-    return content
+    return bytes(content)
 
 
 def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:

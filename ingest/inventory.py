@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from glob import glob, has_magic
+from itertools import chain
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
-from pyarrow import fs
 
 from ingest.compressed import GZIP, ZSTD, Content, Readable
+from ingest.files import Stamp, check_unchanged, find, located
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 
@@ -32,7 +31,6 @@ HEAD = 1 << 16
 
 _COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
 _SHOWN = 5
-_EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
 )
@@ -71,23 +69,24 @@ def inventory(
 
     In tasks of Spark, or, without it, in threads of this process.
 
-    Raises: UnknownName for a source there is not; InputError for a path that is not there,
-    a folder without files, a named file or a whole input that no source recognises, an input
-    that several do, and one trace in two encodings in one folder.
+    Raises: as ingest.files.find; UnknownName for a source there is not; InputError for a named
+    file or a whole input that no source recognises, an input that several do, and one trace in
+    two encodings in one folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
-    given = {path: expand(path) for path in paths}
-    looked_at = _look(spark, sorted({file for files in given.values() for file in files}), sources)
+    given = find(paths)
+    stamps = dict(chain(*(found.files.items() for found in given.values())))
+    looked_at = _look(spark, sorted(stamps), sources)
     source = _tell_source(looked_at, source_name, sources)
-    named = {
-        min(found) for path, found in given.items() if len(found) == 1 and not _is_folder(path)
-    }
-    files, skipped = _sort_out(looked_at, source, named)
+    named = {file for found in given.values() if found.named for file in found.files}
+    files, skipped = _sort_out(looked_at, source, named, stamps)
+    skipped += chain(*(found.skipped.items() for found in given.values()))
     _check_taken(paths, named, files, skipped)
+    check_unchanged({file.path: stamps[file.path] for file in files})
     by_path = {file.path: file for file in files}
     for path, found in given.items():
-        _check_encodings(path, [by_path[file] for file in found if file in by_path])
-    return Inventory(files, skipped, source)
+        _check_encodings(path, [by_path[file] for file in found.files if file in by_path])
+    return Inventory(files, sorted(set(skipped)), source)
 
 
 def check_source(name: str, sources: Sequence[Source]) -> None:
@@ -104,49 +103,6 @@ def check_options(source: Source, options: SourceOptions) -> None:
         if name not in source.options:
             option = "--" + name.removesuffix("_us").replace("_", "-")
             raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
-
-
-def expand(path: str) -> dict[str, int]:
-    """The files a path stands for, by absolute path or URI, with their sizes.
-
-    Raises: InputError where there are none, or where no file system knows the path.
-    """
-    filesystem, inside = _located(path)
-    info = filesystem.get_file_info(inside)
-    if info.type == fs.FileType.NotFound:
-        matches = sorted(glob(inside, recursive=True)) if has_magic(inside) else []
-        if not matches:
-            raise InputError(f"no such path: {path}", f"give files, folders or globs, {_EXAMPLE}")
-        return {file: size for match in matches for file, size in expand(match).items()}
-    found = [info]
-    if info.type != fs.FileType.File:
-        below = filesystem.get_file_info(fs.FileSelector(inside, recursive=True))
-        found = [entry for entry in below if entry.type == fs.FileType.File]
-    if not found:
-        raise InputError(f"{path} is a folder without files", f"give one with traces, {_EXAMPLE}")
-    return {_named(path, filesystem, entry.path): entry.size for entry in found}
-
-
-def _located(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path in it. Raises: InputError."""
-    try:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
-            path if "://" in path else os.path.abspath(path)
-        )
-        return found
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"no such path: {path}", str(error)) from error
-
-
-def _named(path: str, filesystem: fs.FileSystem, inside: str) -> str:
-    """How every machine finds a file that was found from `path`: without credentials."""
-    if isinstance(filesystem, fs.LocalFileSystem):
-        return inside
-    given = urlsplit(path)
-    # What stores objects has the bucket in the path; what stores files is named before it.
-    place = given.netloc if inside.startswith("/") else ""
-    options = f"?{given.query}" if given.query else ""
-    return f"{given.scheme}://{place}{quote(inside)}{options}"
 
 
 def _look(
@@ -183,7 +139,7 @@ def _look_at_schema() -> pa.Schema:
 
 def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
     try:
-        filesystem, inside = _located(path)
+        filesystem, inside = located(path)
         with filesystem.open_input_stream(inside, compression=None) as stream:
             hashed = _Hashed(stream)
             content = Content(hashed)
@@ -269,7 +225,7 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
 
 
 def _sort_out(
-    looked_at: Sequence[_LookedAt], source: str, named: set[str]
+    looked_at: Sequence[_LookedAt], source: str, named: set[str], stamps: Mapping[str, Stamp]
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
     files, skipped = [], []
     for row in looked_at:
@@ -277,7 +233,8 @@ def _sort_out(
         # What a writer that was killed leaves behind begins with a dot.
         hidden = os.path.basename(row.path).startswith(".") and row.path not in named
         if encodings and not hidden:
-            files.append(InputFile(row.path, encodings[0], row.size, row.sha256, row.damage))
+            told = row.path, encodings[0], row.size, row.sha256, row.damage
+            files.append(InputFile(*told, stamps[row.path]))
         else:
             unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
@@ -299,12 +256,6 @@ def _check_taken(
             f"nothing to ingest in {_listed(paths)}",
             "; ".join(f"{path}: {why}" for path, why in skipped[:_SHOWN]),
         )
-
-
-def _is_folder(path: str) -> bool:
-    filesystem, inside = _located(path)
-    is_folder: bool = filesystem.get_file_info(inside).type == fs.FileType.Directory
-    return is_folder
 
 
 def _check_encodings(path: str, files: Sequence[InputFile]) -> None:

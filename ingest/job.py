@@ -8,6 +8,7 @@ it is committed in the end: to begin again costs less than to keep what was stag
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,6 @@ from ingest.sink import Fold, Written, write
 from ingest.sources import source_named
 from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.sources.folded import CARRIED, FoldedSource, rows_by_peer
-from ingest.sources.lines import hadoop_path
 from ingest.store import RunWriter, files_of
 from model.clock import Clock
 from model.errors import UnknownName
@@ -232,7 +232,8 @@ class Job:
     ) -> tuple[dict[str, Path], list[Written], list[str]]:
         directories = {n: self.writer.fresh_directory(_stored_as(n)) for n in source.tables}
         self.spark.sparkContext.setJobDescription("read and fold the input")
-        written, told = write(rows, fold, {name: str(path.absolute()) for name, path in directories.items()})
+        whole = {name: str(path.absolute()) for name, path in directories.items()}
+        written, told = write(rows, fold, whole)
         return directories, written, told
 
     def _carried_in(self) -> DataFrame | None:
@@ -315,7 +316,7 @@ class Job:
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
 
     def _read(self, name: str, part: Part, schema: str | None) -> DataFrame:
-        paths = [hadoop_path(str(path)) for path in files_of(self.writer.directory, part, name)]
+        paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
         if not paths:
             return self.spark.createDataFrame([], _schema(name, schema))
         rows = self.spark.read.schema(_schema(name, schema)).parquet(*paths)
@@ -332,6 +333,12 @@ def _stored_as(name: str) -> str:
     if name == "quarantine":
         return name
     return f"staged/{name}" if name == CARRIED else f"staged/parsed.{name}"
+
+
+def _uri(path: Path) -> str:
+    """A file as Spark's readers take it: they see patterns in some names."""
+    # Hadoop's configuration may say that a path without a scheme is elsewhere.
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
 
 
 def _shaped(name: str, frame: DataFrame) -> DataFrame:

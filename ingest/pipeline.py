@@ -23,19 +23,22 @@ ingest.growth): they read little of what is there, and write only what is not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from analytics.interval_graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
-from ingest.inventory import Inventory, check_options, check_source, expand, inventory
+from ingest.files import find
+from ingest.inventory import Inventory, check_options, check_source, inventory
 from ingest.job import Job, Measuring
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
@@ -48,6 +51,7 @@ from ingest.warm import warm_session
 from ingest.watch import watching
 from model.errors import InputsDiffer, UseError
 from model.progress import Progress, silent
+from model.run import check_run_name
 
 _TIGHTER = 10
 """How many times smaller a Parquet file is than packed lines that say the same, at least."""
@@ -71,7 +75,8 @@ class IngestRequest:
     """Spark master; null = the environment's, or this machine."""
 
     def __post_init__(self) -> None:
-        """Raises: UseError for what cannot be had together."""
+        """Raises: UseError for what cannot be had together, and what is no name of a run."""
+        check_run_name(self.run)
         if self.append and self.replace:
             raise UseError("--append adds to a run, --replace makes it anew: give one of them")
 
@@ -98,7 +103,7 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     size, account = _looked_over(request), Account()
-    with writing(request.workspace, request.run) as writer:
+    with _leaving_nothing(request), writing(request.workspace, request.run) as writer:
         # What is small is looked at before Spark starts: it may be refused, or be there already.
         start = _look(request, writer, None, account) if is_small(size) else None
         if start and start.made:
@@ -113,6 +118,16 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
             with account.part(END):
                 stack.close()
         return outcome
+
+
+@contextmanager
+def _leaving_nothing(request: IngestRequest) -> Iterator[None]:
+    """If the run does not begin in the block, it leaves no directory behind."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it is not empty
+            (request.workspace / "runs" / request.run).rmdir()
 
 
 def ingest_in(
@@ -208,9 +223,11 @@ def _looked_over(request: IngestRequest) -> int:
     Raises: as inventory, for a source or a path there is not.
     """
     check_source(request.source, SOURCES)
-    sizes = {name: size for path in request.paths for name, size in expand(path).items()}
+    found = find(request.paths).values()
+    files = dict(chain(*(path.files.items() for path in found)))
     return sum(
-        _TIGHTER * size if file.endswith(".parquet") else size for file, size in sizes.items()
+        _TIGHTER * file.size if name.endswith(".parquet") else file.size
+        for name, file in files.items()
     )
 
 
@@ -244,7 +261,7 @@ def _append(
     _check_appendable(old)
     grown = replace(
         fresh,
-        inputs=(*old.inputs, *map(asdict, new)),
+        inputs=(*old.inputs, *map(_told, new)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
         extends=old.identity,
     )
@@ -283,11 +300,16 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
     return Manifest(
         name=request.run,
         source=found.source,
-        inputs=tuple(asdict(file) for file in found.files),
+        inputs=tuple(map(_told, found.files)),
         options={**asdict(request.options), **request.measuring.options},
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
     )
+
+
+def _told(file: InputFile) -> dict[str, Any]:
+    """What run.json says of a file."""
+    return {name: value for name, value in asdict(file).items() if name != "stamp"}
 
 
 def _differences(old: Manifest, new: Manifest) -> list[str]:

@@ -8,32 +8,39 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
+from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest.compressed import GZIP, ZSTD, Content
+from ingest import compressed
+from ingest.compressed import MAX_LINE, Content, LongLine, Readable
+from model.sizes import size_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from ingest.sources.base import InputFile
 
-MAX_LINE = 64 * 2**20
-"""Bytes of a line that is read; of a longer one nothing is held."""
-SPLIT = 64 * 2**20
+SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""
+CUT_OFF = "cut off by the damage of the file"
+INVALID_UTF8 = "not UTF-8"
+TEXT_LIMIT = 1024
+"""Characters of a refused record that are kept."""
 RECORDS = (
     "kind tinyint, peer string, time bigint, rank bigint, file int, line bigint, reason string, "
     "record binary"
 )
 """Columns of Row."""
 
-_BLOCK = 1 << 20
+_PACKED = (".gz", ".zst", ".zstd")
+_BLOCK = 1 << 16
 _BATCH_ROWS, _BATCH_BYTES = 4096, 4 * 2**20
 _SPLITS = "file int, path string, start bigint, stop bigint, line bigint"
 _COUNTED = "file int, start bigint, lines bigint"
@@ -85,9 +92,26 @@ Read = Callable[[Split], Iterator[Row]]
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
     """The rows of all splits, as RECORDS, in no order; lazily."""
-    return _spread(spark, _numbered(spark, splits), small).mapInArrow(
-        partial(_rows, source=read), RECORDS
-    )
+    rows = partial(_rows, source=read)
+    return _spread(spark, numbered(spark, splits), small).mapInArrow(rows, RECORDS)
+
+
+def of_lines(
+    spark: SparkSession,
+    splits: Sequence[Split],
+    read: Callable[[Split], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """What `read` makes of the lines of each split, in tasks; lazily."""
+    work = partial(_batches, read=read)
+    return _spread(spark, numbered(spark, splits), small=False).mapInArrow(work, schema)
+
+
+def _batches(
+    batches: Iterable[pa.RecordBatch], read: Callable[[Split], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    for split in _given(batches):
+        yield from read(split)
 
 
 def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:
@@ -97,56 +121,49 @@ def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFr
 
 
 def line_splits(
-    files: Sequence[InputFile], leave_out: Collection[str] = (), size: int = SPLIT
+    files: Sequence[InputFile], leave_out: Collection[str] = (), size: int | None = None
 ) -> list[Split]:
     """Files of lines, but those of some encodings: a packed one whole, a plain one by ranges."""
     found: list[Split] = []
+    size = size or SPLIT
     for number, file in enumerate(files):
         if file.encoding in leave_out:
             continue
-        if file.size <= size or _is_compressed(file.path):
+        cuts = range(size, file.size, size)
+        if not cuts or file.damage or file.path.partition("?")[0].endswith(_PACKED):
             found.append(Split(number, file.path))
         else:
-            found += (
-                Split(number, file.path, start, min(start + size, file.size), 0)
-                for start in range(0, file.size, size)
-            )
+            edges = zip([0, *cuts], [*cuts, None], strict=True)
+            found += (Split(number, file.path, start, stop, 0) for start, stop in edges)
     return found
 
 
-def _is_compressed(path: str) -> bool:
-    with _opened(path) as stream:
-        head: bytes = stream.read(4)
-    return head.startswith((GZIP, ZSTD))
-
-
-def _opened(path: str) -> pa.NativeFile:
-    filesystem, inside = fs.FileSystem.from_uri(path)
-    return filesystem.open_input_file(inside)
-
-
-def _numbered(spark: SparkSession, splits: Sequence[Split]) -> list[Split]:
+def numbered(spark: SparkSession, splits: Sequence[Split]) -> list[Split]:
     """The splits with the numbers of their first lines: line breaks are counted once."""
     ranges = [split for split in splits if split.line == 0]
     if not ranges:
         return list(splits)
     counted = _spread(spark, ranges, small=False).mapInArrow(_count_lines, _COUNTED).collect()
     breaks = {(row.file, row.start): row.lines for row in counted}
-    numbered = []
+    found = []
     line = 1
     for split in splits:
         if split.line == 0:
             line = 1 if split.start == 0 else line
-            numbered.append(split._replace(line=line))
+            found.append(split._replace(line=line))
             line += breaks[split.file, split.start]
         else:
-            numbered.append(split)
-    return numbered
+            found.append(split)
+    return found
 
 
 def _count_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for split in _given(batches):
-        lines = sum(block.count(b"\n") for block in _blocks(split.path, split.start, split.stop))
+        filesystem, inside = fs.FileSystem.from_uri(split.path)
+        with filesystem.open_input_file(inside) as file:
+            file.seek(split.start)
+            size = inf if split.stop is None else split.stop - split.start
+            lines = sum(block.count(b"\n") for block in _blocks(file, size))
         yield pa.RecordBatch.from_pylist(
             [{"file": split.file, "start": split.start, "lines": lines}],
             pa.schema([("file", pa.int32()), ("start", pa.int64()), ("lines", pa.int64())]),
@@ -190,79 +207,76 @@ def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=list(Row._fields))
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line without its line break."""
+class Line(NamedTuple):
+    """A line of a split, without its line break."""
 
     number: int
-    text: bytes | None
-    """Null = longer than is read."""
-    cut: bool = False
-    """The damage of its file cuts it off."""
+    """From 1."""
+    text: bytes
+    """The beginning, of one that is longer than is read."""
+    fault: str | None
+    """Why it cannot be taken."""
 
 
-def lines(split: Split, limit: int = MAX_LINE) -> Iterator[Line]:
-    """The lines that begin in the split, empty ones too, without a byte order mark."""
-    if split.start == 0 and split.stop is None:
-        with _opened(split.path) as stream:
+def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
+    """The lines that begin in the split, empty ones too, without a byte order mark; of those of
+    more than `limit` bytes the beginning. Raises: OSError.
+    """
+    limit = limit or MAX_LINE
+    filesystem, inside = fs.FileSystem.from_uri(split.path)
+    if split.start == 0:
+        with filesystem.open_input_stream(inside, compression=None) as stream:
             content = Content(stream)
-            for number, (text, ended) in enumerate(bounded(content, limit), 1):
-                plain = text.removeprefix(BOM_UTF8) if text and number == 1 else text
-                yield Line(number, plain, not ended and content.damage is not None)
+            yield from _judged(split, content, compressed.lines(content, limit), 0, limit)
         return
-    yield from _lines_of_range(split, limit)
+    with filesystem.open_input_file(inside) as file:
+        file.seek(split.start - 1)
+        blocks, start = _blocks(file), split.start - 1
+        for block in blocks:  # the rest of a line that begins in a split before
+            before, ended, rest = block.partition(b"\n")
+            start += len(before) + len(ended)
+            if ended or (split.stop is not None and start >= split.stop):
+                break
+        else:
+            return
+        if split.stop is None or start < split.stop:
+            found = compressed.lines(chain([rest], blocks), limit)
+            yield from _judged(split, None, found, start, limit)
 
 
-def _lines_of_range(split: Split, limit: int) -> Iterator[Line]:
-    # What stands before the first line break belongs to the split before; the last line may
-    # go on behind the end.
-    begin = max(split.start - 1, 0)
-    found = bounded(_blocks(split.path, begin), limit, counted := [0])
-    if split.start:
-        next(found, None)
-    number = split.line + (counted[0] > 1)
-    while begin + counted[0] < (split.stop or 0):
-        is_first = begin + counted[0] == 0
-        text, _ = next(found, (None, False))
-        yield Line(number, text.removeprefix(BOM_UTF8) if text and is_first else text)
+def _judged(
+    split: Split,
+    content: Content | None,
+    found: Iterable[tuple[bytes, bool]],
+    start: int,
+    limit: int,
+) -> Iterator[Line]:
+    """The lines that begin before the end of the split; the first one begins at byte `start`."""
+    number = split.line + (start > split.start)
+    for text, ended in found:
+        if split.stop is not None and start >= split.stop:
+            return
+        fault = None
+        if isinstance(text, LongLine):
+            fault = f"longer than {size_told(limit)} (--max-line)"
+        elif not ended and content is not None and content.damage:
+            fault = CUT_OFF
+        elif not text.isascii() and not _is_utf8(text):
+            fault = INVALID_UTF8
+        yield Line(number, text.removeprefix(BOM_UTF8) if start == 0 else text, fault)
+        start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
 
 
-def _blocks(path: str, start: int, stop: int | None = None) -> Iterator[bytes]:
-    with _opened(path) as stream:
-        stream.seek(start)
-        left = stop - start if stop is not None else None
-        while block := stream.read(_BLOCK if left is None else min(_BLOCK, left)):
-            left = None if left is None else left - len(block)
-            yield block
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def bounded(
-    content: Iterable[bytes], limit: int, read: list[int] | None = None
-) -> Iterator[tuple[bytes | None, bool]]:
-    r"""Lines without their `\n`, each with whether it had one; null for one beyond the limit.
-
-    `read[0]` is how many bytes the lines given so far and their line breaks have.
-    """
-    held: list[bytes] = []
-    size, done = 0, read if read is not None else [0]
-    for chunk in content:
-        pieces = chunk.split(b"\n")
-        for piece in pieces[:-1]:
-            size += len(piece)
-            done[0] += size + 1
-            if held:
-                held.append(piece)
-                yield (b"".join(held) if size <= limit else None), True
-                held = []
-            else:
-                yield (piece if size <= limit else None), True
-            size = 0
-        if pieces[-1]:
-            size += len(pieces[-1])
-            if size > limit:
-                held.clear()  # what is beyond the limit is counted, and not kept
-            held.append(pieces[-1] if size <= limit else b"")
-    if size:
-        done[0] += size
-        yield (b"".join(held) if size <= limit else None), False
+def _blocks(file: Readable, size: float = inf) -> Iterator[bytes]:
+    while size > 0 and (block := file.read(int(min(_BLOCK, size)))):
+        size -= len(block)
+        yield block

@@ -17,6 +17,7 @@ from analytics.engines import engine_for
 from analytics.structure import Versions, chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest import dense, messages
+from ingest.files import check_unchanged
 from ingest.growth import (
     alive,
     carried_in,
@@ -33,7 +34,7 @@ from ingest.job import OBSERVED_ONCE, Job
 from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, ParsedSource, Source
 from ingest.sources.folded import FoldedSource
 from ingest.versions import clip, close_at, coalesce, outside
-from model.errors import UnknownName
+from model.errors import InputError, UnknownName
 
 _OF_ROLE = ("peer", "role", "topic")
 _ARRIVALS_PER_BUCKET = 1_000_000
@@ -51,7 +52,7 @@ class Stage:
 
 
 def _parse(job: Job) -> None:
-    source = job.source
+    source, begun = job.source, job.manifest
     if isinstance(source, FoldedSource):
         job.fold("parse", source)
     else:
@@ -61,11 +62,22 @@ def _parse(job: Job) -> None:
         job.commit("parse", {**staged, "quarantine": quarantine})
         # What a source kept in memory to write several tables from is not needed again.
         job.release()
+    if not job.small:  # nothing is read yet of a small input
+        try:
+            _check_inputs(job)
+        except InputError:
+            job.writer.commit(begun)
+            raise
 
 
 def _spark(source: Source) -> ParsedSource:
     assert isinstance(source, ParsedSource)
     return source
+
+
+def _check_inputs(job: Job) -> None:
+    """Raises: InputError for a file that is no longer what run.json says of it."""
+    check_unchanged({file.path: file.stamp for file in job.files if file.stamp})
 
 
 def _describe(job: Job) -> None:
@@ -345,6 +357,8 @@ def _finish(job: Job) -> None:
         overlay = job.known("metrics/overlay")
         engines = measured_by(engine, job.measuring.measures, overlay)
     job.settle()
+    if job.small:
+        _check_inputs(job)
     kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
     carry = job.carried() if job.source.appendable and not job.manifest.ended else {}
     done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)

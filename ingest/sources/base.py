@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ingest.files import Stamp
 from model.clock import Clock
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class InputFile:
     sha256: str
     damage: str | None = None
     """Why only a part of it can be read (a truncated gzip); null = whole."""
+    stamp: Stamp | None = field(default=None, compare=False, repr=False)
+    """How it stood before it was looked at."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class SourceOptions:
     reporters_only: bool = False
     """Leave out peers that only others name."""
     max_line: int | None = None
-    """Bytes of the longest line that is read; null = as many as ever."""
+    """Bytes of a line that is taken; null = ingest.compressed.MAX_LINE."""
 
 
 @dataclass(frozen=True)

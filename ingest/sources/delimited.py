@@ -6,6 +6,7 @@ what it is recognised as: `csv(src,dst,vf,vt)`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial, reduce
 
@@ -15,13 +16,16 @@ from pyarrow import fs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ingest.reader import INVALID_UTF8, Line
 from ingest.report_fields import INT64
 from ingest.sources.base import InputFile
-from ingest.sources.lines import CUT_OFF, INVALID_UTF8, file_uri, quarantine, read_each, read_lines
+from ingest.sources.text import decoded, quarantine, read_each
 
 _PARQUET = b"PAR1"
 _ROW = "file string, row bigint, unread string"
-_CSV_OPTIONS = {"columnNameOfCorruptRecord": "malformed", "escape": '"'}
+_FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
+_FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
+_NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
@@ -55,7 +59,10 @@ def columns_of(encoding: str) -> tuple[str, ...]:
 
 
 def read_table(
-    spark: SparkSession, files: Sequence[InputFile], rules: Mapping[str, Rule]
+    spark: SparkSession,
+    files: Sequence[InputFile],
+    rules: Mapping[str, Rule],
+    max_line: int | None = None,
 ) -> tuple[DataFrame, DataFrame]:
     """Sound rows and the quarantine.
 
@@ -64,7 +71,10 @@ def read_table(
     """
     encodings = sorted({file.encoding for file in files})
     alike = [[file for file in files if file.encoding == encoding] for encoding in encodings]
-    read = [_read_parquet if e.startswith("parquet") else _read_csv for e in encodings]
+    read = [
+        _read_parquet if e.startswith("parquet") else partial(_read_csv, max_line=max_line)
+        for e in encodings
+    ]
     rows = [
         _judged(reader(spark, group), columns_of(encoding), rules)
         for reader, group, encoding in zip(read, alike, encodings, strict=True)
@@ -72,26 +82,40 @@ def read_table(
     judged = reduce(DataFrame.unionByName, rows)
     sound = judged.where("reason IS NULL").select("file", "position", *rules)
     refused = judged.where("reason <> ''").select("file", "position", "text", "reason")
-    return sound, quarantine(refused, judged)
+    return sound, quarantine(refused)
 
 
-def _read_csv(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
+def _read_csv(
+    spark: SparkSession, files: Sequence[InputFile], max_line: int | None = None
+) -> DataFrame:
     """file, position, text, fault and the columns. Headers and blank lines have the fault ''."""
     columns = columns_of(files[0].encoding)
-    schema = ", ".join(f"{name} string" for name in (*columns, "malformed"))
-    plain = F.regexp_replace("text", r"\r\z", "")
-    is_header = F.replace(plain, F.lit('"'), F.lit("")) == ",".join(columns)
-    fault = (
-        F.when(is_header | (F.trim("text") == ""), F.lit(""))
-        .when(~F.is_valid_utf8("text"), F.lit(INVALID_UTF8))
-        .when(F.col("cut"), F.lit(CUT_OFF))
-        .when(F.col("row.malformed").isNotNull(), F.lit(f"not {len(columns)} fields"))
-    )
-    lines = read_lines(spark, files)
-    parsed = lines.withColumn("row", F.from_csv(plain, schema, _CSV_OPTIONS))
-    return parsed.select(
-        "file", "position", "text", fault.alias("fault"), *(f"row.{name}" for name in columns)
-    )
+    schema = pa.schema([("fault", pa.string()), *((name, pa.string()) for name in columns)])
+    return decoded(spark, files, partial(_decode, columns=columns), schema, max_line)
+
+
+def _decode(line: Line, columns: Sequence[str]) -> dict[str, str | None]:
+    text = line.text.removesuffix(b"\r")
+    if line.fault:
+        return {"fault": line.fault}
+    if not text.strip(b" ") or text.replace(b'"', b"") == ",".join(columns).encode():
+        return {"fault": ""}
+    fields = _fields(text)
+    if fields is None:
+        return {"fault": "a quote that is not around a whole field, or is not closed"}
+    if len(fields) != len(columns):
+        return {"fault": f"not {len(columns)} fields"}
+    return {name: field.decode() or None for name, field in zip(columns, fields, strict=True)}
+
+
+def _fields(text: bytes) -> list[bytes] | None:
+    """The fields of a row as RFC 4180 has them; null where its quotes are not."""
+    if b'"' not in text:
+        return text.split(b",")
+    if not _FIELDS.fullmatch(text):
+        return None
+    found = _NEXT.findall(text + b",")[:-1]
+    return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in found]
 
 
 def _read_parquet(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
@@ -108,7 +132,7 @@ def _read_parquet(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
     invalid = F.when(~reduce(Column.__and__, sound), F.lit(INVALID_UTF8))
     return texts.select(
         "file",
-        F.struct(F.lit(0).cast("bigint").alias("block"), "row").alias("position"),
+        (F.col("row") + 1).alias("position"),
         F.to_json(F.struct(*(F.make_valid_utf8(name).alias(name) for name in columns))).alias(
             "text"
         ),
@@ -143,7 +167,7 @@ def _row_batch(
 ) -> pa.RecordBatch:
     return pa.record_batch(
         {
-            "file": pa.array([file_uri(path)] * rows, pa.string()),
+            "file": pa.array([path] * rows, pa.string()),
             "row": pa.array(range(first, first + rows), pa.int64()),
             "unread": pa.array([unread] * rows, pa.string()),
             **texts,

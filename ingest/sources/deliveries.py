@@ -14,12 +14,14 @@ from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
 from ingest.sources.delimited import NO_ROWS, key, read_table, recognised, whole
+from ingest.sources.text import quarantine
 from model.clock import Clock
 from model.errors import InputError
 
 _INTERVAL_US = 1_000_000
 _MOST_INTERVALS = 10_000_000
 _HEADER = ("msg", "node", "prev_node", "t_us")
+REPEATED, CONFLICTING = "repeated", "conflicting"
 _UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
 
 
@@ -27,7 +29,7 @@ class Deliveries(ParsedSource):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "deliveries"
-    options = frozenset({"interval_us"})
+    options = frozenset({"interval_us", "max_line"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'csv(…)' or 'parquet(…)' with the columns."""
@@ -36,21 +38,35 @@ class Deliveries(ParsedSource):
     def parse(
         self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
     ) -> dict[str, DataFrame]:
-        """`deliveries` (message, peer, previous_hop, time_us, arrival) and `quarantine`."""
-        del options
+        """`deliveries` (message, peer, previous_hop, time_us, arrival, lost) and `quarantine`.
+
+        `lost` says of a row why it does not count, null = it does: REPEATED, an earlier one says
+        the same; CONFLICTING, an earlier one says that the message was published otherwise.
+        """
         rules = {"msg": key, "node": key, "prev_node": key, "t_us": whole()}
-        rows, refused = read_table(spark, files, rules)
-        time = F.col("t_us").cast("bigint")
-        # A number of the line alone would depend on how Spark cut the files.
-        in_time = Window.partitionBy("node").orderBy(time, "file", "position")
-        deliveries = rows.select(
+        rows, refused = read_table(spark, files, rules, options.max_line)
+        rows = rows.withColumn("time_us", F.col("t_us").cast("bigint"))
+        # A number of the line alone would depend on how the files were cut.
+        in_time = Window.partitionBy("node").orderBy("time_us", "file", "position")
+        deliveries = _judged(
+            rows.withColumn("arrival", F.row_number().over(in_time).cast("bigint"))
+        ).select(
             F.col("msg").alias("message"),
             F.col("node").alias("peer"),
             F.col("prev_node").alias("previous_hop"),
-            time.alias("time_us"),
-            F.row_number().over(in_time).cast("bigint").alias("arrival"),
+            "time_us",
+            "arrival",
+            "lost",
         )
-        return {"deliveries": deliveries, "quarantine": refused}
+        conflicting = _judged(rows.where(_own())).where(F.col("lost") == CONFLICTING)
+        conflicts = conflicting.select(
+            "file",
+            "position",
+            F.concat_ws(",", *_HEADER).alias("text"),
+            F.lit("another publication of the message came first").alias("reason"),
+        )
+        found = refused.unionByName(quarantine(conflicts))
+        return {"deliveries": deliveries, "quarantine": found}
 
     def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
         """Ticks of a microsecond; intervals of a second if nothing else is asked for.
@@ -58,7 +74,14 @@ class Deliveries(ParsedSource):
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
         interval_us = options.interval_us or _INTERVAL_US
-        row = staged["deliveries"].agg(F.max("time_us").alias("latest")).first()
+        row = (
+            staged["deliveries"]
+            .agg(
+                F.max(F.when(F.col("lost").isNull(), F.col("time_us"))).alias("latest"),
+                F.count_if(F.col("lost") == REPEATED).alias("repeated"),
+            )
+            .first()
+        )
         if row is None or row["latest"] is None:
             raise InputError("no delivery could be read", NO_ROWS)
         last = row["latest"] // interval_us
@@ -67,14 +90,16 @@ class Deliveries(ParsedSource):
                 f"the deliveries reach over {last + 1:,} intervals",
                 "a time is surely a mistake; if not, give longer intervals, as --interval 1m",
             )
-        return Description(Clock(interval_us, 1, 0, last), unknown=_UNKNOWN)
+        notes = {"repeated_records": row["repeated"]} if row["repeated"] else {}
+        return Description(Clock(interval_us, 1, 0, last), unknown=_UNKNOWN, notes=notes)
 
     def observe(
         self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
     ) -> Observed:
         """Lazily."""
         del options
-        deliveries = staged["deliveries"].withColumns(
+        counted = staged["deliveries"].where("lost IS NULL").drop("lost")
+        deliveries = counted.withColumns(
             {
                 "interval": _interval(description.clock),
                 "tick": F.col("time_us"),
@@ -99,6 +124,23 @@ class Deliveries(ParsedSource):
             receptions=receptions,
             rejections=_rejections(deliveries),
         )
+
+
+def _own() -> Column:
+    """The row marks the publisher."""
+    return F.col("prev_node") == F.col("node")
+
+
+def _judged(rows: DataFrame) -> DataFrame:
+    """Adds `lost`; see `parse`. What is said of publications needs no other rows than these."""
+    place = ("file", "position")
+    same = Window.partitionBy("msg", "node", "prev_node", "time_us").orderBy(*place)
+    of_message = Window.partitionBy("msg").orderBy(~_own(), *place)
+    otherwise = _own() & (F.row_number().over(of_message) > 1)
+    repeated = F.row_number().over(same) > 1
+    return rows.withColumn(
+        "lost", F.when(repeated, F.lit(REPEATED)).when(otherwise, F.lit(CONFLICTING))
+    )
 
 
 def _interval(clock: Clock) -> Column:

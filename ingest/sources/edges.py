@@ -30,7 +30,7 @@ class Edges(ParsedSource):
     """The source; see ingest.sources.base.Source for its four steps."""
 
     name = "edges"
-    options = frozenset({"interval_us"})
+    options = frozenset({"interval_us", "max_line"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'csv(…)' or 'parquet(…)' with the columns."""
@@ -43,7 +43,6 @@ class Edges(ParsedSource):
 
         `listed` = the row names one interval. Raises: InputError for both kinds at once.
         """
-        del options
         listed = {"interval" in file.encoding for file in files}
         if len(listed) > 1:
             raise InputError(
@@ -62,6 +61,7 @@ class Edges(ParsedSource):
                 "layer": optional_key,
                 "topic": optional_key,
             },
+            options.max_line,
         )
         return {"links": _links(rows), "quarantine": refused}
 

@@ -25,9 +25,9 @@ from ingest.sources import libp2p_presence as presence
 from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
 from ingest.sources.libp2p_binary import binary_records
 from ingest.sources.libp2p_events import Type, stage
-from ingest.sources.libp2p_json import json_records
+from ingest.sources.libp2p_json import BLANK, json_lines
 from ingest.sources.libp2p_proto import StreamBroken, parse_event, records
-from ingest.sources.lines import file_name, quarantine, read_lines
+from ingest.sources.text import quarantine
 from model.clock import Clock
 from model.errors import InputError
 
@@ -46,7 +46,7 @@ class Libp2p(ParsedSource):
     """
 
     name = "libp2p"
-    options = frozenset({"interval_us", "reporters_only"})
+    options = frozenset({"interval_us", "reporters_only", "max_line"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' or 'protobuf', by content alone."""
@@ -63,7 +63,7 @@ class Libp2p(ParsedSource):
         """`events` (libp2p_events.stage) and `quarantine`."""
         text = [file for file in files if file.encoding == "json"]
         binary = [file for file in files if file.encoding != "json"]
-        parts = [_parse_json(spark, text)] if text else []
+        parts = [_parse_json(spark, text, options.max_line)] if text else []
         parts += [_parse_binary(spark, binary)] if binary else []
         events, refused = (reduce(DataFrame.unionByName, part) for part in zip(*parts, strict=True))
         return {"events": events, "quarantine": refused}
@@ -125,7 +125,7 @@ def _base58(peers: pa.Array) -> pa.Array:
 
 
 def _is_json_event(line: bytes) -> bool:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         event = json.loads(line)
         return isinstance(event, dict) and {"type", "peerID", "timestamp"} <= event.keys()
     return False
@@ -138,15 +138,17 @@ def _is_binary_event(record: bytes) -> bool:
     return False
 
 
-def _parse_json(spark: SparkSession, files: Sequence[InputFile]) -> tuple[DataFrame, DataFrame]:
-    lines = read_lines(spark, files)
-    events, refused = stage(json_records(lines))
-    return events.withColumn("file", file_name(F.col("file"))), quarantine(refused, lines)
+def _parse_json(
+    spark: SparkSession, files: Sequence[InputFile], max_line: int | None
+) -> tuple[DataFrame, DataFrame]:
+    lines = json_lines(spark, files, max_line)
+    events, refused = stage(lines.where(~F.col("fault").eqNullSafe(BLANK)))
+    return events, quarantine(refused)
 
 
 def _parse_binary(spark: SparkSession, files: Sequence[InputFile]) -> tuple[DataFrame, DataFrame]:
     events, refused = stage(binary_records(spark, files))
-    line = F.col("position.row").alias("line")
+    line = F.col("position").alias("line")
     return events, refused.select("file", line, "reason", "text")
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ingest.compressed import Content
 from ingest.sources.base import InputFile
-from ingest.sources.libp2p_events import CONTROL, COUNTS, RECORDS, RPCS, SPELLINGS
+from ingest.sources.libp2p_events import CONTROL, RECORDS, RPCS, SPELLINGS
 from ingest.sources.libp2p_proto import StreamBroken, parse_event, records, unknown_fields
 
 if TYPE_CHECKING:
@@ -24,24 +24,6 @@ _BATCH = 4096
 _TEXT_BYTES = 512
 _PAYLOADS = {int(number): names[0] for number, names in SPELLINGS.items()}
 _TEXTS = ("topic", "reason", "proto")
-_ROW = pa.schema(
-    [
-        ("file", pa.string()),
-        ("position", pa.struct([("block", pa.int64()), ("row", pa.int64())])),
-        ("text", pa.string()),
-        ("fault", pa.string()),
-        ("unknown", pa.list_(pa.string())),
-        ("type", pa.int64()),
-        ("peer", pa.string()),
-        ("ts_ns", pa.int64()),
-        ("other", pa.string()),
-        ("topic", pa.string()),
-        ("message", pa.string()),
-        ("reason", pa.string()),
-        ("proto", pa.string()),
-        *((name, pa.int32()) for name in COUNTS),
-    ]
-)
 
 
 def binary_records(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
@@ -49,15 +31,17 @@ def binary_records(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame
     (libp2p_events.RECORDS). `row` of the position is the record's ordinal, from 1; the
     text of a faulty one is hexadecimal.
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     paths = spark.createDataFrame([(file.path,) for file in files], "path string")
-    return paths.repartition(len(files)).mapInArrow(_read, RECORDS)
+    return paths.repartition(len(files)).mapInArrow(_read, from_arrow_schema(RECORDS))
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for path in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
         rows = _read_file(path)
         while batch := list(islice(rows, _BATCH)):
-            yield pa.RecordBatch.from_pylist(batch, schema=_ROW)
+            yield pa.RecordBatch.from_pylist(batch, schema=RECORDS)
 
 
 def _read_file(path: str) -> Iterator[dict[str, Any]]:
@@ -66,7 +50,7 @@ def _read_file(path: str) -> Iterator[dict[str, Any]]:
     filesystem, inside = fs.FileSystem.from_uri(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         for ordinal, row in enumerate(_rows(Content(stream)), start=1):
-            yield {"file": path, "position": {"block": 0, "row": ordinal}, **row}
+            yield {"file": path, "position": ordinal, **row}
 
 
 def _rows(content: Content) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -61,11 +62,25 @@ IDS = ("ihave_ids", "iwant_ids", "idontwant_ids")
 """How many message ids those entries name in all."""
 COUNTS = ("messages", *CONTROL, *IDS)
 
-RECORDS = (
-    "file STRING, position STRUCT<block BIGINT, row BIGINT>, text STRING, fault STRING, "
-    "unknown ARRAY<STRING>, type BIGINT, peer STRING, ts_ns BIGINT, other STRING, "
-    "topic STRING, message STRING, reason STRING, proto STRING, "
-    + ", ".join(f"{name} INT" for name in COUNTS)
+COLUMNS = pa.schema(
+    [
+        ("fault", pa.string()),
+        ("unknown", pa.list_(pa.string())),
+        ("type", pa.int64()),
+        ("peer", pa.string()),
+        ("ts_ns", pa.int64()),
+        *((name, pa.string()) for name in ("other", "topic", "message", "reason", "proto")),
+        *((name, pa.int32()) for name in COUNTS),
+    ]
+)
+"""Of a record, but for its place in the input."""
+RECORDS = pa.schema(
+    [
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("text", pa.string()),
+        *COLUMNS,
+    ]
 )
 """A record as it was read. `position` orders the records of a file; `fault` says why it
 cannot be taken, null = it could be read; `unknown` names the fields that nobody here knows,
@@ -74,8 +89,8 @@ base64, the counts null where it is not an RPC."""
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
 _BASE64 = (
-    "^(?:[A-Za-z0-9+/]{4})*"
-    "(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$"
+    r"\A(?:[A-Za-z0-9+/]{4})*"
+    r"(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)\z"
 )
 
 
@@ -107,7 +122,7 @@ def _refusal() -> Column:
         _missing("topic", F.col("type").isin(*_ABOUT_TOPIC)),
         _missing("other", F.col("type").isin(*_ABOUT_OTHER)),
         *(_not_base64(name) for name in ("peer", "other", "message")),
-        F.when(F.col("topic").rlike(r"\p{Cntrl}"), "control character in topic"),
+        F.when(F.col("topic").rlike(r"\p{Cc}"), "control character in topic"),
     )
 
 

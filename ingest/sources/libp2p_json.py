@@ -1,130 +1,186 @@
-"""Lines of JSON as go-libp2p-pubsub's `NewJSONTracer` writes them → records.
-
-Spark parses each line twice: into a variant, whose shape tells wrong types and unknown
-fields apart from what was simply left out, and into columns.
-"""
+"""Lines of JSON as go-libp2p-pubsub's `NewJSONTracer` writes them → records."""
 
 from __future__ import annotations
 
-from itertools import product
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import msgspec
 
-from ingest.sources.libp2p_events import CONTROL, COUNTS, RPCS, SPELLINGS
-from ingest.sources.lines import CUT_OFF, INVALID_UTF8
+from ingest.reader import Line
+from ingest.report_fields import INT64
+from ingest.sources.base import InputFile
+from ingest.sources.libp2p_events import COLUMNS, CONTROL, IDS, RPCS, SPELLINGS
+from ingest.sources.text import decoded
 
-_META = (
-    "STRUCT<messages: ARRAY<STRUCT<topic: STRING>>, subscription: ARRAY<STRUCT<topic: STRING>>,"
-    " control: STRUCT<ihave: ARRAY<STRUCT<messageIDs: ARRAY<STRING>>>,"
-    " iwant: ARRAY<STRUCT<messageIDs: ARRAY<STRING>>>,"
-    " graft: ARRAY<STRUCT<topic: STRING>>, prune: ARRAY<STRUCT<topic: STRING>>,"
-    " idontwant: ARRAY<STRUCT<messageIDs: ARRAY<STRING>>>>>"
-)
-_PAYLOAD = (
-    "STRUCT<messageID: STRING, topic: STRING, receivedFrom: STRING, sendTo: STRING,"
-    f" peerID: STRING, proto: STRING, reason: STRING, meta: {_META}>"
-)
-_SPELLINGS = [name for names in SPELLINGS.values() for name in names]
-_EVENT = "type BIGINT, peerID STRING, timestamp BIGINT, " + ", ".join(
-    f"{name} {_PAYLOAD}" for name in _SPELLINGS
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-_ENTRIES = ("messages", *CONTROL)
-_KNOWN = {
-    "BIGINT": ("type", "timestamp"),
-    "STRING": ("peerID", "messageID", "topic", "receivedFrom", "sendTo", "proto", "reason"),
-    "BOOLEAN": ("subscribe",),
-    "OBJECT": (*_SPELLINGS, "meta", "control"),
-    "ARRAY<OBJECT": _ENTRIES,
-    "ARRAY<STRING": ("messageIDs", "peers"),
-    "ARRAY<VOID": (*_ENTRIES, "messageIDs", "peers"),
+_PAYLOADS = {int(number): names for number, names in SPELLINGS.items()}
+_OBJECTS, _TEXTS = "objects", "texts"
+"""Lists of them."""
+_EITHER = "object or objects"
+"""A payload is called as the entries of an RPC are."""
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("type", "timestamp"), int),
+    **dict.fromkeys(
+        ("peerID", "messageID", "topic", "receivedFrom", "sendTo", "proto", "reason"), str
+    ),
+    "subscribe": bool,
+    **dict.fromkeys([name for names in SPELLINGS.values() for name in names], dict),
+    **dict.fromkeys(("meta", "control"), dict),
+    **dict.fromkeys(("messages", *CONTROL), _OBJECTS),
+    **dict.fromkeys(("graft", "prune"), _EITHER),
+    **dict.fromkeys(("messageIDs", "peers"), _TEXTS),
 }
-_NAMES = sorted({name for names in _KNOWN.values() for name in names})
-# What a field may be, as `schema_of_variant` writes it; VOID (null) is as good as left out.
-_FIELDS = [f"{n}: {t}" for t, names in _KNOWN.items() for n in names]
-_FIELDS += [f"{n}: {t}" for n, t in product(_NAMES, ["VOID"])]
-_FIELD = r"(`(?:[^`]|``)+`|\w+): ((?:ARRAY<)*[A-Z]+)"
+"""What a field may be, wherever it stands; null is as good as left out."""
+_ITEMS = {_OBJECTS: dict, _TEXTS: str}
+_KEY = re.compile(rb'"[ \t\r]*:')
+_DEEPEST = 100
+"""An event of today is 7 deep; how deep Python may go depends on who calls."""
+BLANK = ""
+"""The fault of a line that is no record."""
 
 
-def json_records(lines: DataFrame) -> DataFrame:
-    """What `read_lines` gives → records (libp2p_events.RECORDS). Blank lines are no records."""
-    judged = (
-        lines.where(r"NOT text RLIKE '^\\s*$'")
-        .withColumn("parsed", F.try_parse_json(F.concat(F.lit("["), F.col("text"), F.lit("]"))))
-        .withColumn("shape", _shape("parsed"))
-        .withColumn("odd", F.array_except(_fields("shape"), F.array(*map(F.lit, _FIELDS))))
-        .withColumn("odd", F.transform("odd", lambda f: F.regexp_extract(f, _FIELD, 1)))
-    )
-    known = F.array(*map(F.lit, _NAMES))
-    unknown = F.array_except("odd", known)
-    event = F.from_json("text", _EVENT)
-    read = judged.select("*", event.alias("event")).withColumn("payload", _payload())
-    return read.select(
-        "file",
-        "position",
-        "text",
-        _fault(F.array_intersect("odd", known)).alias("fault"),
-        F.when(F.size(unknown) > 0, unknown).alias("unknown"),
-        "event.type",
-        F.col("event.peerID").alias("peer"),
-        F.col("event.timestamp").alias("ts_ns"),
-        F.coalesce("payload.receivedFrom", "payload.sendTo", "payload.peerID").alias("other"),
-        "payload.topic",
-        F.col("payload.messageID").alias("message"),
-        "payload.reason",
-        "payload.proto",
-        *_counts(),
-    )
+def json_lines(
+    spark: SparkSession, files: Sequence[InputFile], max_line: int | None = None
+) -> DataFrame:
+    """A record for each line (libp2p_events.RECORDS), with the fault BLANK for blank ones."""
+    return decoded(spark, files, _decode, COLUMNS, max_line)
 
 
-def _shape(parsed: str) -> Column:
-    """The types of the line's one object by field, null where it is not one object.
-
-    The line was parsed inside brackets: the parser does not look at what follows a value.
-    """
-    shape = F.schema_of_variant(parsed)
-    alone = F.try_variant_get(parsed, "$[1]", "variant").isNull()
-    return F.when(shape.startswith("ARRAY<OBJECT<") & alone, shape)
-
-
-def _fields(shape: str) -> Column:
-    return F.regexp_extract_all(shape, F.lit(_FIELD), F.lit(0))
-
-
-def _fault(mistyped: Column) -> Column:
-    wrong = F.concat(F.lit("wrong type: "), F.array_join(F.array_sort(mistyped), ", "))
-    return (
-        F.when(F.col("cut"), CUT_OFF)
-        .when(~F.is_valid_utf8("text"), INVALID_UTF8)
-        .when(F.col("shape").isNull(), "not one JSON object")
-        .when(F.size(mistyped) > 0, wrong)
-    )
+def _decode(line: Line) -> dict[str, Any]:
+    if line.fault:
+        return {"fault": line.fault}
+    if not line.text.strip():
+        return {"fault": BLANK}
+    try:
+        return _record(_event(line.text))
+    except RecursionError:
+        return {"fault": f"nested more than {_DEEPEST} deep"}
+    except _Refused as refused:
+        return {"fault": str(refused)}
 
 
-def _payload() -> Column:
+class _Refused(Exception):
+    """The line is no event; says why."""
+
+
+class _Seen:
+    """What an event was found to hold: fields of a wrong type, unknown ones, how many in all."""
+
+    def __init__(self) -> None:
+        self.mistyped: set[str] = set()
+        self.unknown: set[str] = set()
+        self.fields = 0
+
+    def look(self, value: Any, depth: int = 0) -> None:
+        """At a JSON value and all below it. Raises: RecursionError."""
+        if depth > _DEEPEST:
+            raise RecursionError
+        if isinstance(value, list):
+            for item in value:
+                self.look(item, depth + 1)
+        elif isinstance(value, dict):
+            self.fields += len(value)
+            for name, item in value.items():
+                kind = _KINDS.get(name)
+                if kind is None:
+                    self.unknown.add(name)
+                elif item is not None and not _is_of(kind, item):
+                    self.mistyped.add(name)
+                if type(item) in (dict, list):
+                    self.look(item, depth + 1)
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    if kind is int:
+        return type(value) is int and -INT64 - 1 <= value <= INT64
+    if kind is _EITHER:
+        return _is_of(dict, value) or _is_of(_OBJECTS, value)
+    if item := _ITEMS.get(kind):
+        return type(value) is list and all(v is None or type(v) is item for v in value)
+    return type(value) is kind
+
+
+def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
+    """The one object of a line. Raises: _Refused, RecursionError."""
+    try:
+        event = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise _Refused(_why(text)) from error
+    if not isinstance(event, dict):
+        raise _Refused(_NO_OBJECT)
+    seen = _Seen()
+    seen.look(event)
+    # Of a key that stands twice the last value would win.
+    if len(_KEY.findall(text)) != seen.fields:
+        try:
+            json.loads(text, object_pairs_hook=_without_repeats)
+        except ValueError as error:
+            raise _Refused(_NO_OBJECT) from error
+    return event, seen
+
+
+_NO_OBJECT = "not one JSON object"
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def _why(text: bytes) -> str:
+    """Why a line was not decoded, by a decoder that takes more."""
+    try:
+        halves = _HALF.search(json.dumps(json.loads(text, parse_constant=_no), ensure_ascii=False))
+    except ValueError:
+        return _NO_OBJECT
+    return "half of a surrogate pair" if halves else "a number out of range"
+
+
+def _no(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a key stands twice")
+
+
+def _record(found: tuple[dict[str, Any], _Seen]) -> dict[str, Any]:
+    event, seen = found
+    if seen.mistyped:
+        raise _Refused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
+    number = event.get("type")
+    payload = _payload(event, number)
+    return {
+        "unknown": sorted(seen.unknown) or None,
+        "type": number,
+        "peer": event.get("peerID"),
+        "ts_ns": event.get("timestamp"),
+        "other": _first(payload, ("receivedFrom", "sendTo", "peerID")),
+        "topic": payload.get("topic"),
+        "message": payload.get("messageID"),
+        "reason": payload.get("reason"),
+        "proto": payload.get("proto"),
+        **(_counts(payload.get("meta") or {}) if number in RPCS else {}),
+    }
+
+
+def _payload(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
     """The payload that belongs to the event's type; others beside it mean nothing."""
-    return F.coalesce(
-        *(
-            F.when(F.col("event.type") == number, F.col(f"event.{name}"))
-            for number, names in SPELLINGS.items()
-            for name in names
-        )
-    )
+    return _first(event, _PAYLOADS.get(-1 if number is None else number, ())) or {}
 
 
-def _counts() -> list[Column]:
-    is_rpc = F.col("event.type").isin(*RPCS)
-    return [F.when(is_rpc, _count(name)).alias(name) for name in COUNTS]
+def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((v for name in names if (v := values.get(name)) is not None), None)
 
 
-def _count(name: str) -> Column:
-    kind = name.removesuffix("_ids")
-    inside = "" if kind in ("messages", "subscription") else "control."
-    entries = F.col(f"payload.meta.{inside}{kind}")
-    number = F.array_size(entries)
-    if kind != name:
-        number = F.aggregate(
-            entries, F.lit(0), lambda n, e: n + F.coalesce(F.array_size(e.messageIDs), F.lit(0))
-        )
-    return F.coalesce(number, F.lit(0))
+def _counts(meta: Mapping[str, Any]) -> dict[str, int]:
+    control = meta.get("control") or {}
+    entries = {name: control.get(name) or () for name in CONTROL if name != "subscription"}
+    counts = {name: len(found) for name, found in entries.items()}
+    for name in IDS:
+        found = entries[name.removesuffix("_ids")]
+        counts[name] = sum(len(entry.get("messageIDs") or ()) for entry in found if entry)
+    counts |= {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
+    return counts

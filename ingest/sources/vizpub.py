@@ -124,7 +124,7 @@ def _traffic(counted: DataFrame, moved: Mapping[str, int]) -> DataFrame:
 
     nothing = F.lit(None).cast("bigint")
     told = counted.withColumns({name: nothing for name in COUNTERS if not moved.get(name)})
-    copies = F.col("publication_messages_received") + F.col("duplicates")
+    copies = F.try_add("publication_messages_received", "duplicates")  # unknown beyond 64 bits
     unknown = dict.fromkeys(_NO_BYTES, nothing)
     return told.withColumns({"publication_messages_received": copies, **unknown})
 

@@ -11,14 +11,14 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from pyarrow import fs
 
 from ingest.compressed import Content
+from ingest.reader import CUT_OFF, INVALID_UTF8
 from ingest.report_fields import LAST_INTERVAL, Free, Key, Object, Whole
-from ingest.sources.lines import CUT_OFF, INVALID_UTF8
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""
@@ -81,11 +81,15 @@ class Checkpoint:
 
 def split(content: bytes, damage: str | None = None) -> Checkpoint:
     """A file into its nodes. `damage` says why it is not whole, if it is not."""
+    text = content.removeprefix(BOM_UTF8)
     try:
-        fields = msgspec.json.decode(content.removeprefix(BOM_UTF8), type=dict[str, msgspec.Raw])
-        values = {name: _shallow(value) for name, value in fields.items()}
+        values = _fields(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        return Checkpoint(_why(content, damage, error), content[:_KEPT])
+        # Halves of surrogate pairs, which msgspec takes nowhere, are of one node alone.
+        try:
+            values = _fields_with_halves(text)
+        except (ValueError, RecursionError):
+            return Checkpoint(_why(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
         return Checkpoint(wrong, content[:_KEPT])
     return Checkpoint(
@@ -96,6 +100,31 @@ def split(content: bytes, damage: str | None = None) -> Checkpoint:
         tuple(_FILE.unknown(values, "")),
         values["nodes"],
     )
+
+
+def _fields(text: bytes) -> dict[str, Any]:
+    """A file's fields; its nodes stay JSON. Raises: DecodeError, ValueError, RecursionError."""
+    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return {name: _shallow(value) for name, value in fields.items()}
+
+
+def _fields_with_halves(text: bytes) -> dict[str, Any]:
+    """As `_fields`, by a decoder that takes halves of surrogate pairs, and more slowly."""
+    values = json.loads(text, parse_constant=_refuse)
+    if not isinstance(values, dict):
+        raise ValueError("no object")
+    values = {_shown(name): value for name, value in values.items()}
+    if isinstance(nodes := values.get("nodes"), dict):
+        values["nodes"] = {_shown(key): json.dumps(node).encode() for key, node in nodes.items()}
+    return values
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _shallow(value: msgspec.Raw) -> Any:
@@ -113,4 +142,6 @@ def _why(content: bytes, damage: str | None, error: Exception) -> str:
         content.decode()
     except UnicodeDecodeError:
         return INVALID_UTF8
+    if isinstance(error, RecursionError):
+        return "nested too deep"
     return "not an object" if isinstance(error, msgspec.ValidationError) else "not JSON"

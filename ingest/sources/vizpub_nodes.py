@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ingest.reader import INVALID_UTF8
 from ingest.report_fields import INT32, Array, Key, Kind, Object, Whole
 from ingest.report_records import Json, Report, RunHeader
 from ingest.sources.base import DUPLICATES_OF_MESSAGE
-from ingest.sources.lines import INVALID_UTF8
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ def judged(text: bytes, key: str) -> tuple[Any, list[str]]:
         node = json.loads(text)
     except UnicodeDecodeError:
         return None, [INVALID_UTF8]
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return None, ["nested too deep"]
+    except ValueError:
         return None, ["not JSON"]
     wrong = list(NODE.problems(node, ""))
     if not wrong and node["id"] != key:

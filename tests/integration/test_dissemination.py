@@ -133,6 +133,26 @@ class TestHops:
     def test_hops_without_a_publisher_are_unknown(self) -> None:
         assert self.chain((1, 0), (2, 1), publisher=None) == [-1, -1]
 
+    def test_hops_beyond_32_bits_are_unknown(self, spark: SparkSession) -> None:
+        told, most = {"message": 7, "first": True, "publisher": 0}, 2**31 - 1
+        rows = [
+            {**told, "peer": 1, "previous_hop": 9, "hop": most - 1},
+            {**told, "peer": 2, "previous_hop": 1, "hop": None},
+            {**told, "peer": 3, "previous_hop": 2, "hop": None},
+            {**told, "peer": 4, "previous_hop": 3, "hop": None},
+        ]
+        schema = pa.schema(
+            [
+                ("message", pa.int64()),
+                *((name, pa.int32()) for name in ("peer", "previous_hop", "publisher", "hop")),
+                ("first", pa.bool_()),
+            ]
+        )
+        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+        filled = with_hops(frame, buckets=1)
+        found = {row.peer: row.hop for row in filled.collect()}
+        assert found == {1: most - 1, 2: most, 3: None, 4: None}
+
     def test_hops_of_one_message_do_not_use_another(self) -> None:
         """The same peers, and neighbouring message numbers."""
         one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}

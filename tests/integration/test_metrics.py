@@ -573,3 +573,21 @@ def test_metrics_from_messages_alone_equal_plain_sums(spark: SparkSession, trace
     found = measured(spark, world)
     check_world(found, world)
     assert {row["network_size"] for row in found.overlay} == {None}
+
+
+@pytest.mark.usefixtures("small_inputs")
+@pytest.mark.parametrize("receptions_known", [True, False])
+def test_sum_beyond_64_bits_is_unknown(spark: SparkSession, receptions_known: bool) -> None:
+    most = 2**63 - 1
+    counts = [(0, [most, 1]), (1, [most - 1, 1, None]), (2, [None, None])]
+    peers = [
+        {"interval": interval, "peer": peer, "present": True, "receptions": 1, "duplicates": count}
+        for interval, each in counts
+        for peer, count in enumerate(each)
+    ]
+    frame = spark.createDataFrame(pa.Table.from_pylist(peers, METRICS_PEERS.arrow))
+    known = Metrics(Clock(1, None, 0, 3), frame, None, None, None, None, receptions_known, True)
+    found = {row["interval"]: row for row in collected(overlay_table(known), "metrics/overlay")}
+    nothing = 0 if receptions_known else None
+    assert [found[i]["duplicates"] for i in range(4)] == [None, most, nothing, nothing]
+    assert [found[i]["receptions"] for i in range(4)] == [2, 3, 2, nothing]

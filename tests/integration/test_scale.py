@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ingest.job import Job
 from ingest.manifest import FILE, read_manifest
 from ingest.stages import STAGES
 from ingest.store import RunWriter, StoredRun
+from model.errors import InputError
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import copied, ingest
 
@@ -227,3 +229,30 @@ def test_small_ingests_take_few_jobs_and_infer_no_schema(small: dict[str, Small]
     print(jobs)
     assert {name: made.outside for name, made in small.items()} == dict.fromkeys(small, 0)
     assert {name: count for name, count in jobs.items() if not 0 < count <= 40} == {}
+
+
+@pytest.mark.parametrize("size", [LARGE, scale.SMALL_INPUT], ids=["large", "small"])
+def test_input_that_grows_after_it_was_looked_at_is_refused(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(scale, "SMALL_INPUT", size)
+    name, path = f"grown-{size}", edges(tmp_path)
+    parse = STAGES[0]
+
+    def grow_and_parse(job: Job) -> None:
+        with path.open("a") as file:
+            file.write("3,a,b\n")
+        parse.run(job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ingest.pipeline.STAGES", (replace(parse, run=grow_and_parse), *STAGES[1:]))
+        with pytest.raises(InputError, match=r"edges.csv changed while it was read: it had 54 by"):
+            runs.ingest(name, path)
+    left = read_manifest(runs.folder / "runs" / name)
+    assert (left.complete, left.stages) == (False, ())
+    if size == LARGE:
+        return  # what goes on from here is as ever
+    made = runs.ingest(name, path).manifest
+    assert [file["sha256"] for file in made.inputs] == [sha256(path.read_bytes()).hexdigest()]
+    assert made.clock is not None
+    assert made.clock.last == 3

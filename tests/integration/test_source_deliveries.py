@@ -125,6 +125,41 @@ def test_deliveries_become_publications_receptions_and_quarantine(
     )
 
 
+def test_conflicting_publication_is_refused_and_repeated_row_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [
+        "m,b,a,400",
+        "m,a,a,0",  # 3
+        "m,c,c,0",  # another publisher
+        "m,a,a,9000000",  # another time, and beyond the last interval
+        "m,a,a,0",
+        "m,b,a,400",
+        "m,b,a,500",  # another arrival
+        "m,b,a,400",
+        "n,lonely,lonely,1",
+        "n,later,later,1",  # 11
+    ]
+    path = tmp_path / "deliveries.csv"
+    path.write_text("\n".join(["msg,node,prev_node,t_us", *rows]))
+    quarantine, told, seen = take(spark, path)
+    why = "another publication of the message came first"
+    assert sorted((row.line, row.reason, row.text) for row in quarantine.collect()) == [
+        (4, why, "m,c,c,0"),
+        (5, why, "m,a,a,9000000"),
+        (11, why, "n,later,later,1"),
+    ]
+    assert told.notes == {"repeated_records": 3}
+    assert told.clock.last == 0
+    assert seen.publications is not None
+    published = {(row.message, row.publisher, row.tick) for row in seen.publications.collect()}
+    assert published == {("m", "a", 0), ("n", "lonely", 1)}
+    assert seen.receptions is not None
+    arrived = [(row.peer, row.tick) for row in seen.receptions.orderBy("arrival").collect()]
+    assert arrived == [("b", 400), ("b", 500)]
+    assert {row.key for row in seen.peers.collect()} == {"a", "b", "lonely"}
+
+
 def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "deliveries.csv"
     path.write_text("msg,node,prev_node,t_us\nm,a,a,x\n")

@@ -159,10 +159,16 @@ def test_damaged_parquet_is_read_up_to_the_damage(spark: SparkSession, tmp_path:
     assert reason.startswith("cannot be read from here on: ")
 
 
+QUOTE = "a quote that is not around a whole field, or is not closed"
 BAD = [
     (",b,0,1", "no 'src'"),
     ("a,b", "not 4 fields"),
     ("a,b,0,1,2", "not 4 fields"),
+    ("a,b,0,1" + "," * 25_000, "not 4 fields"),
+    ('a,b,0,1"', QUOTE),
+    ('"a"b,c,0,1', QUOTE),
+    ('"a,b,0,1', QUOTE),
+    ('a"b",c,0,1', QUOTE),
     ("a,b,x,1", "'vf' is not an integer"),
     ("a,b,1.0,2", "'vf' is not an integer"),
     ("a,b,-1,1", "'vf' is negative"),
@@ -187,7 +193,7 @@ def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     packed = packer.compress(BOM_UTF8 + b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
     quarantine, _, seen = take(spark, found_file(path), found_file(other, "truncated gzip"))
-    expected = [(2 * n + 2, why, bad) for n, (bad, why) in enumerate(BAD)]
+    expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
     cut = (3, "cut off by the damage of the file", "c,d,1,11")
     last = (2 * len(BAD) + 2, "not UTF-8", "\ufffd,b,0,1")
     assert refused(quarantine) == sorted([*expected, cut, last])

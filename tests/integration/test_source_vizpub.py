@@ -547,6 +547,10 @@ def write_refused(desk: Desk) -> None:
     desk.write(6, {"id": "2"}, good, nodes={"1": good, "2": {"id": "2"}, "3": node("4"), "5": 5})
     desk.write(7, good, node("2", publicationMsgsReceived={"n": late}))
     desk.write(8, node("2", publicationMsgsReceived={"m": late}, colour="red"), size=3)
+    half = chr(0xD800)
+    odd = desk.write(9, good, node("4", x=0))
+    odd.write_text(odd.read_text().replace('"x": 0', '"x": ' + "[" * 2000 + "]" * 2000))
+    desk.write(10, good, node("2", neighbors=[half]), node("3", **{half: 1}), node("4", size=half))
 
 
 def write_packed(desk: Desk) -> None:
@@ -592,14 +596,17 @@ class TestBadInput:
             ("00000006", 3, "'id' is not the node's key"),
             ("00000006", 4, "not an object"),
             ("00000007", 2, "'publicationMsgsReceived[].msgId' is not its key"),
+            ("00000009", 1, "nested too deep"),
+            ("00000010", 2, "'neighbors[]' has a control character"),
         ]
         texts = {line: text for name, line, _, text in found.quarantine if "05_" in name}
         assert json.loads(texts[2]) == node("2", controlMsgsSent=-1)
         assert sorted((record["interval"], record["peer"]) for record in found.records) == [
             *((0, "1"), (0, "2"), (5, "1"), (6, "1"), (7, "1"), (8, "2")),
+            *((10, "1"), (10, "3"), (10, "4")),
         ]
         told = describe(found)
-        assert told.notes["unknown field colour"] == told.notes["unknown field size"] == 1
+        assert told.notes["unknown field colour"] == told.notes["unknown field size"] - 1 == 1
 
     def test_files_of_unusual_name_or_packing_are_read(self, desk: Desk) -> None:
         write_packed(desk)

@@ -14,16 +14,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ingest.reader import MAX_LINE, Kind, Row, Split, lines
+from ingest.reader import TEXT_LIMIT, Kind, Row, Split, lines
 from ingest.report_fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
 from ingest.report_fields import Kind as Grammar
 from ingest.report_records import Report, RunHeader
 from ingest.reports import parse, unknown_fields
 from ingest.sources.reports.facts import Tally
-
-_TOO_LONG = "longer than {:,} bytes (--max-line)"
-TEXT_LIMIT = 1024
-"""Characters of a refused record that are kept."""
 
 
 def typed(kind: Grammar) -> Any:
@@ -54,7 +50,9 @@ def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
     for name, kind in fields.items():
         inner = typed(kind)
         members.append((name, inner) if name in required else (name, inner | None, None))
-    return msgspec.defstruct("Fields", members, kw_only=True, gc=False, forbid_unknown_fields=True)
+    return msgspec.defstruct(
+        "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
+    )
 
 
 @cache
@@ -100,15 +98,15 @@ class LineReader:
     """What NDJSON of the contract holds, as rows."""
 
     chosen: Chosen = Chosen()
-    max_line: int = MAX_LINE
+    max_line: int | None = None
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split."""
         tally, run = Tally(), header_of_lines(split.path).get("run")
         for line in lines(split, self.max_line):
             text = line.text
-            if text is None:
-                yield refused(split, line.number, _TOO_LONG.format(self.max_line))
+            if line.fault:
+                yield refused(split, line.number, line.fault, text)
             elif report := plain_report(text):
                 if self.chosen.takes(report.run or run, tally):
                     of_peer = report.peer, report.interval, report.seq
@@ -155,5 +153,5 @@ def tally_row(tally: Tally) -> Row:
 def header_of_lines(path: str) -> dict[str, Any]:
     """The run header in the first line of a file; empty if there is none."""
     first = next(lines(Split(0, path)), None)
-    value, wrong = parse((first and first.text) or b"")
+    value, wrong = parse(first.text if first else b"")
     return {} if wrong or value["format"] != RunHeader.format else value

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 
 from ingest.fold import Tables, rows_of
-from ingest.reader import Kind
+from ingest.reader import TEXT_LIMIT, Kind
 from ingest.report_records import OVERLAY, Report
 from ingest.sources.folded import CARRIED
-from ingest.sources.reports.decoding import TEXT_LIMIT, report_decoder
+from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
 from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
 from model.columns import TRAFFIC_COLUMNS

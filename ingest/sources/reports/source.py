@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ingest.reader import MAX_LINE, Read, Row, Split, line_splits
+from ingest.reader import Read, Row, Split, line_splits
 from ingest.reports import parse
 from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
@@ -38,7 +38,7 @@ class ReportReader:
     in_parquet: frozenset[int]
     """Numbers of files."""
     chosen: Chosen
-    max_line: int
+    max_line: int | None
 
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split."""
@@ -87,7 +87,7 @@ class Reports(FoldedSource):
     ) -> Read:
         """Reports that name no run are of the only one that the input names, if there is one."""
         numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
-        read = ReportReader(frozenset(numbers), Chosen(options.only), options.max_line or MAX_LINE)
+        read = ReportReader(frozenset(numbers), Chosen(options.only), options.max_line)
         if options.only is None:
             return read
         named = self._together(tallies(read)).runs

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 SCHEMA = (
     "type BIGINT, peer STRING, ts_ns BIGINT, other STRING, topic STRING, message STRING, "
-    "reason STRING, file STRING, position STRUCT<block BIGINT, row BIGINT>"
+    "reason STRING, file STRING, position BIGINT"
 )
 Event = tuple[Type, str, int, str | None, str | None, str | None]
 Span = tuple[int, int]

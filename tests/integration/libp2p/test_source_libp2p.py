@@ -62,9 +62,7 @@ def test_lines_are_all_read_as_events(as_json: Any, facts: Any) -> None:
 def test_events_of_a_file_are_in_order_of_time(as_json: Any) -> None:
     by_file = defaultdict(list)
     for row in as_json.events:
-        by_file[row["file"]].append(
-            (row["position"]["block"], row["position"]["row"], row["ts_ns"])
-        )
+        by_file[row["file"]].append((row["position"], row["ts_ns"]))
     for found in by_file.values():
         times = [time for *_, time in sorted(found)]
         assert times == sorted(times)
@@ -105,7 +103,7 @@ def test_empty_control_block_counts_no_control_message(
     for row in as_json.events:
         order[row["file"]].append(row)
     for file, n in empty:
-        row = sorted(order[file], key=lambda r: r["position"]["row"])[n]
+        row = sorted(order[file], key=lambda r: r["position"])[n]
         assert row["type"] in RPCS.values()
         kinds = ("ihave", "iwant", "graft", "prune", "idontwant")
         assert [row[name] for name in kinds] == [0] * 5
@@ -188,7 +186,7 @@ def test_truth_has_eleven_snapshots(truth: Any) -> None:
 def test_mesh_of_grafts_and_prunes_alone_is_larger(as_json: Any, truth: Any) -> None:
     """Without the closed streams and the left topics the mesh would be larger than it was."""
     state: dict[tuple[str, str, str], bool] = {}
-    for row in sorted(as_json.events, key=lambda r: (r["ts_ns"], r["file"], r["position"]["row"])):
+    for row in sorted(as_json.events, key=lambda r: (r["ts_ns"], r["file"], r["position"])):
         if row["type"] in (Type.GRAFT, Type.PRUNE):
             state[row["peer"], row["topic"], row["other"]] = row["type"] == Type.GRAFT
     meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["vt"] == OPEN]

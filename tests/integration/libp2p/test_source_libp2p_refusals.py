@@ -48,6 +48,7 @@ GOOD = [
         8,
         about("dropRPC", sendTo=YOU, meta={"control": {"prune": [{"topic": "t", "peers": [ME]}]}}),
     ),
+    line(join={"topic": '":'}),
     line(4, about("addPeer", peerID=YOU, proto="/meshsub/1.1.0")),
     line(5, about("onClosedOutboundStream", peerID=YOU)),
     line(3, about("deliverMessage", messageID=MESSAGE)),
@@ -64,6 +65,14 @@ BAD = [
     (line() + line(), NOT_JSON),
     (f"{line()}, {line()}", NOT_JSON),
     (line() + " and more", NOT_JSON),
+    (f"{line()}]{line()}", NOT_JSON),
+    (line(more=1)[:-2] + "[" * 900 + "]" * 900 + "}", "nested more than 100 deep"),
+    (line(more=1)[:-2] + '{"a":' * 90_000 + "1" + "}" * 90_001, "nested more than 100 deep"),
+    (line(more="?").replace("?", "\\ud800"), "half of a surrogate pair"),
+    (line(join={"topic": "?"}).replace("?", "\\udc00 "), "half of a surrogate pair"),
+    (line(**{"?": 1}).replace("?", "\\ud83d"), "half of a surrogate pair"),
+    (line(more=1).replace(": 1", ": 1e999"), "a number out of range"),
+    ('{"type":9,"type" :9,"peerID":"bWU=","timestamp":1,"join":{"topic":"\\":"}}', NOT_JSON),
     ('{"type":9,"type":9,"peerID":"bWU=","timestamp":1,"join":{"topic":"t"}}', NOT_JSON),
     (line("9"), "wrong type: type"),
     (line(9.5), "wrong type: type"),
@@ -97,12 +106,16 @@ BAD = [
     (line(timestamp=-1), "negative timestamp"),
     (line(peerID="me"), "not base64: peerID"),
     (line(peerID=""), "not base64: peerID"),
+    (line(peerID=f"{ME}\n"), "not base64: peerID"),
+    (line(4, about("addPeer", peerID=f"{YOU}\n")), "not base64: the other peer's id"),
+    (line(3, about("deliverMessage", messageID=f"{MESSAGE}\n")), "not base64: messageID"),
     (line(peerID="bWU"), "not base64: peerID"),
     (line(peerID="bWV="), "not base64: peerID"),
     (line(peerID="b_U="), "not base64: peerID"),
     (line(12, about("prune", peerID="?", topic="t")), "not base64: the other peer's id"),
     (line(3, about("deliverMessage", messageID="m")), "not base64: messageID"),
     (line(join={"topic": "a\nb"}), "control character in topic"),
+    (line(join={"topic": "\x85"}), "control character in topic"),
     (line(join={"topic": "\x7f"}), "control character in topic"),
 ]
 NO_TABLES: tuple[str, ...] = ()
@@ -147,7 +160,7 @@ def test_good_lines_are_all_taken(mixed: Any) -> None:
     blank = sum(not text.strip() for text in GOOD)
     assert len(mixed.events) == 2 * (len(GOOD) - blank)
     topics = {row["topic"] for row in mixed.events if row["type"] == 9}
-    assert topics == {"t", "ünï/<&>", ""}
+    assert topics == {"t", "ünï/<&>", "", '":'}
     (prune, _) = (row for row in mixed.events if row["type"] == 8)
     assert (prune["prune"], prune["messages"], prune["ihave"]) == (1, 0, 0)
     assert {row["message"] for row in mixed.events if row["type"] == 3} == {b"message".hex()}
@@ -158,7 +171,7 @@ def test_unknown_types_and_fields_are_counted_by_name(mixed: Any) -> None:
     assert mixed.description.notes == {
         "unknown event type 17": 2,
         **{f"unknown field {name}": 2 for name in ("newThing", "a", "b", "more", "x")},
-        "unknown field `odd name: STRING`": 2,
+        "unknown field odd name: STRING": 2,
     }
 
 

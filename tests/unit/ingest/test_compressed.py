@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import random
+import tracemalloc
 
 import pyarrow as pa
 import pytest
 
-from ingest.compressed import Content, lines
+from ingest.compressed import KEPT, Content, LongLine, lines
 
 SEED = 7
 RAW = b"".join(b"%d\n" % random.Random(SEED + i).randrange(10**9) for i in range(40_000))
@@ -80,3 +82,33 @@ def test_lines_are_joined_over_chunks() -> None:
         (b"d\r", True),
         (b"e", False),
     ]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 10**6])
+def test_line_beyond_the_limit_is_told_and_not_held(size: int) -> None:
+    text = b"a" * 9_999 + b"\n" + b"b" * 10_000 + b"\n\n" + b"c" * 10_001 + b"\nd\n" + b"e" * 20_000
+    chunks = [text[at : at + size] for at in range(0, len(text), size)]
+    found = list(lines(chunks, 10_000))
+    assert [ended for _, ended in found] == [True, True, True, True, True, False]
+    (first, second, blank, third, fourth, last) = (line for line, _ in found)
+    assert (first, second, blank, fourth) == (b"a" * 9_999, b"b" * 10_000, b"", b"d")
+    for long, letter, length in ((third, b"c", 10_001), (last, b"e", 20_000)):
+        assert isinstance(long, LongLine)
+        assert (long.size, long[:-1]) == (length, letter * KEPT)
+        with pytest.raises(UnicodeDecodeError):
+            long.decode()
+
+
+def test_endless_line_is_read_in_bounded_memory() -> None:
+    """Whoever joined its chunks to a longer text each time would copy 200 TB here."""
+    chunk = b"x" * 2**16
+    held = 2**20
+    tracemalloc.start()
+    try:
+        ((found, ended),) = lines(itertools.repeat(chunk, 100_000), held)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(found, LongLine)
+    assert (found.size, ended) == (len(chunk) * 100_000, False)
+    assert most < 4 * held

@@ -8,10 +8,9 @@ import os
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from ingest.inventory import check_options, expand, inventory
+from ingest.inventory import check_options, inventory
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
@@ -200,6 +199,30 @@ def test_unreadable_file_is_skipped_with_the_reason(look) -> None:  # type: igno
     ]
 
 
+class Growing(Words):
+    """Whenever it is asked for a file, somebody has written to that."""
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        with open(path, "ab") as file:
+            file.write(b"more\n")
+        return super().recognises(path, head)
+
+
+def test_file_that_grows_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    growing: list[Source] = [Growing("red")]  # type: ignore[list-item]
+    file = put("in/a.txt")
+    with pytest.raises(InputError, match=r"a\.txt changed .* read: it had 9 bytes, and has 14"):
+        inventory(None, ["in"], growing)
+    put("in/log", b"of nobody\n")
+    file.unlink()
+    put("in/b.txt", b"blue text\n")
+    with pytest.raises(InputError, match="no source recognises"):
+        inventory(None, ["in"], growing)
+
+
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
         look(".", source="rde")
@@ -213,33 +236,9 @@ def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: i
         ("edges", b"interval,src,dst\n1,a,b\n"),
         ("deliveries", b"msg,node,prev_node,t_us\n0,11,11,0\n"),
         (None, b"# about this folder\n"),
+        (None, b"[" * 60_000),
+        (None, b'{"type":' * 7_000),
     ],
 )
 def test_sources_never_recognise_the_same_file(name: str | None, head: bytes) -> None:
     assert [source.name for source in ALL if source.recognises("x", head)] == [name][: bool(name)]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system of buckets stands behind every URI."""
-    (tmp_path / "bucket" / "some reports").mkdir(parents=True)
-    (tmp_path / "bucket" / "some reports" / "a.csv").write_text("red 1")
-    buckets = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    monkeypatch.setattr("ingest.inventory._located", lambda _: (buckets, "bucket/some reports"))
-
-
-@pytest.mark.usefixtures("store")
-def test_store_uri_is_kept_without_secrets() -> None:
-    found = expand("s3://name:secret@bucket/some%20reports?region=here")
-    assert found == {"s3://bucket/some%20reports/a.csv?region=here": 5}
-
-
-def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
-    (tmp_path / "a b.csv").write_text("red 1")
-    assert expand((tmp_path / "a b.csv").as_uri()) == {str(tmp_path / "a b.csv"): 5}
-
-
-@pytest.mark.parametrize("uri", ["gopher://host/reports", "hdfs://no host/reports"])
-def test_uri_of_an_unknown_file_system_is_refused(uri: str) -> None:
-    with pytest.raises(InputError, match=f"no such path: {uri}"):
-        expand(uri)

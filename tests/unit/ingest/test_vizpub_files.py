@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ingest.reader import CUT_OFF
 from ingest.sources import SOURCES
-from ingest.sources.lines import CUT_OFF
 from ingest.sources.vizpub_files import HOST, MERGED, recognised, split
 
 DEMO = Path(__file__).parents[2] / "data/vizpub/reports/processed/protocol.demo"
@@ -79,7 +79,7 @@ def test_unknown_fields_are_named() -> None:
         (whole()[:-1], "not JSON"),
         (whole() + whole(), "not JSON"),
         (whole(edges={"a": 1}).replace(b"1}", b"01}"), "not JSON"),
-        (b'{"nodes": ' + b"[" * 100_000, "not JSON"),
+        (b'{"nodes": ' + b"[" * 100_000, "nested too deep"),
         (whole(nodes={"a": {"id": "ä"}}).replace(b"\\u00e4", b"\xff")[:-1], "not UTF-8"),
         (b'{"\xff": 1}', "not UTF-8"),
         (b"[]", "not an object"),

@@ -1,0 +1,273 @@
+"""The files that paths stand for: files, folders with all below them, globs, URIs.
+
+A file is taken once, however many names it has, and links to folders are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from errno import ELOOP
+from glob import glob, has_magic
+from urllib.parse import quote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from model.errors import InputError
+
+EXAMPLE = "for example: vizpub ingest traces/ --run NAME"
+_SHOWN = 5
+_NOT_UTF8 = "its name is not UTF-8: rename it"
+_PIPE = "a pipe"
+_NO_FILES = {
+    stat.S_IFIFO: _PIPE,
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_DEEP = f"{os.sep}**{os.sep}"
+_OF_PROCESS = ("/dev/", "/proc/")
+_AS_FILE = (
+    "input is read more than once: write it into a file first, for example: "
+    "zcat trace.json.gz > trace.json"
+)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file as it stands: one that is written again has another."""
+
+    size: int
+    mtime_ns: int | None
+    identity: tuple[int, int] | None = None
+    """Device and inode; null where the file system has none."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a path stands for."""
+
+    files: dict[str, Stamp] = field(default_factory=dict)
+    """By absolute path or URI."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """What is no file to read, and why."""
+    named: bool = False
+    """The path is that of the file."""
+
+
+def find(paths: Iterable[str]) -> dict[str, Found]:
+    """What each of the paths stands for. A file is found by the first that leads to it.
+
+    Raises: InputError where there is nothing, where no file system knows the path, and for a
+    path of what cannot be read as a file: a pipe, a device, a link that leads nowhere.
+    """
+    seen: dict[tuple[int, int], str] = {}
+    return {path: _once(_expand(path), seen) for path in paths}
+
+
+def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
+    """Of files, by path or URI, as they stood before they were read.
+
+    Raises: InputError for one that stands otherwise now.
+    """
+    with ThreadPoolExecutor() as pool:  # a remote one is slow to answer
+        found = dict(zip(stamps, pool.map(_stamp_now, stamps), strict=True))
+    for path, before in stamps.items():
+        if (now := found[path]) != before:
+            raise InputError(
+                f"{shown(path)} changed while it was read: {_difference(before, now)}",
+                "give what is no longer written to, for example a copy of it",
+            )
+
+
+def located(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path in it. Raises: InputError."""
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
+            path if "://" in path else os.path.abspath(path)
+        )
+        return found
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"no such path: {path}", str(error)) from error
+
+
+def _expand(path: str) -> Found:
+    if "://" not in path:
+        return _expand_local(path, os.path.abspath(path))
+    filesystem, inside = located(path)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return _expand_local(path, inside)
+    info = filesystem.get_file_info(inside)
+    if info.type == fs.FileType.NotFound:
+        raise _nothing(path)
+    is_file = info.type == fs.FileType.File
+    below = fs.FileSelector(inside, recursive=True)
+    entries = [info] if is_file else filesystem.get_file_info(below)
+    files = {_uri(path, e.path): _stamp_of(e) for e in entries if e.type == fs.FileType.File}
+    return _some(path, Found(files, named=is_file))
+
+
+def _expand_local(given: str, path: str) -> Found:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return _matches(given, path, error)
+    if stat.S_ISDIR(status.st_mode):
+        return _some(given, _gathered([path]))
+    why = _unfit(path, status)
+    if path.startswith(_OF_PROCESS):  # other processes find something else there
+        path = os.path.realpath(path)
+        why = why or (None if os.path.exists(path) else _PIPE)
+    if why:
+        raise InputError(f"{shown(given)}: {why}", _AS_FILE if why != _NOT_UTF8 else "")
+    return Found({path: _stamp(status)}, named=True)
+
+
+def _matches(given: str, path: str, error: OSError) -> Found:
+    """What a path that is not there matches as a pattern. Raises: InputError for nothing."""
+    if os.path.lexists(path) or not isinstance(error, FileNotFoundError):
+        raise InputError(f"{shown(given)}: {_why(path, error)}")
+    matches = set(_glob(path)) if has_magic(path) else set()
+    if not matches:
+        raise _nothing(given)
+    return _expand_local(given, *matches) if len(matches) == 1 else _gathered(matches)
+
+
+def _glob(pattern: str) -> Iterator[str]:
+    """What a pattern matches; a `**` follows no links, as glob's would."""
+    above, deep, below = (pattern + os.sep).partition(_DEEP)
+    if not deep:
+        yield from glob(pattern)
+        return
+    for top in glob(above):
+        for place, folders, _ in os.walk(top):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from _glob(os.path.join(place, below).rstrip(os.sep))
+
+
+def _nothing(path: str) -> InputError:
+    return InputError(f"no such path: {shown(path)}", f"give files, folders or globs, {EXAMPLE}")
+
+
+def _some(path: str, found: Found) -> Found:
+    """What was found. Raises: InputError where that is nothing."""
+    if not found.files:
+        told = [f"{name}: {why}" for name, why in found.skipped.items()]
+        raise InputError(
+            f"{shown(path)} is a folder without files",
+            "; ".join(told[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
+        )
+    return found
+
+
+def _gathered(paths: Iterable[str]) -> Found:
+    """Files, and those below folders."""
+    found = Found()
+    for path in paths:
+        for inside in _below(path, found.skipped) if os.path.isdir(path) else [path]:
+            try:
+                status = os.stat(inside)
+            except OSError as error:
+                found.skipped[shown(inside)] = _why(inside, error)
+                continue
+            if why := _unfit(inside, status):
+                found.skipped[shown(inside)] = why
+            else:
+                found.files[inside] = _stamp(status)
+    return found
+
+
+def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
+    """What is no folder, below one; links are not followed."""
+
+    def tell(error: OSError) -> None:
+        skipped[shown(error.filename)] = _why(error.filename, error)
+
+    for place, folders, names in os.walk(folder, onerror=tell):
+        for path in (os.path.join(place, name) for name in tuple(folders)):
+            if os.path.islink(path):
+                skipped[shown(path)] = "a link to a folder: name it to have it read"
+            elif not _is_utf8(path):
+                skipped[shown(path)] = _NOT_UTF8
+                folders.remove(os.path.basename(path))
+        yield from (os.path.join(place, name) for name in names)
+
+
+def _once(found: Found, seen: dict[tuple[int, int], str]) -> Found:
+    """Without files that have been found by another name. What is no link comes first."""
+    once = Found({}, found.skipped, found.named)
+    for path in sorted(found.files, key=lambda path: (os.path.islink(path), path)):
+        stamp = found.files[path]
+        first = seen.setdefault(stamp.identity, path) if stamp.identity else path
+        if first == path:
+            once.files[path] = stamp
+        else:
+            once.skipped[path] = f"the same file as {first}"
+    return once
+
+
+def _unfit(path: str, status: os.stat_result) -> str | None:
+    """Why what is there is no file to read."""
+    if not _is_utf8(path):
+        return _NOT_UTF8
+    return None if stat.S_ISREG(status.st_mode) else _NO_FILES.get(stat.S_IFMT(status.st_mode))
+
+
+def _why(path: str, error: OSError) -> str:
+    """Why there is no looking at a path, in words."""
+    if isinstance(error, FileNotFoundError) and os.path.islink(path):
+        return f"a link to {shown(os.readlink(path))}, which is not there"
+    if error.errno == ELOOP:
+        return "a link to itself"
+    return f"cannot be read: {error.strerror}"
+
+
+def _is_utf8(path: str) -> bool:
+    return shown(path) == path
+
+
+def shown(path: str) -> str:
+    r"""A path as text; bytes that are not UTF-8 as `\xff`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_size, status.st_mtime_ns, (status.st_dev, status.st_ino))
+
+
+def _stamp_of(info: fs.FileInfo) -> Stamp:
+    return Stamp(info.size, info.mtime_ns)
+
+
+def _difference(before: Stamp, now: Stamp | None) -> str:
+    if now is None:
+        return "it is gone"
+    if now.identity != before.identity:
+        return "another file has taken its place"
+    if now.size != before.size:
+        return f"it had {before.size:,} bytes, and has {now.size:,}"
+    return "it was written again"
+
+
+def _stamp_now(path: str) -> Stamp | None:
+    if "://" not in path:
+        try:
+            return _stamp(os.stat(path))
+        except OSError:
+            return None
+    filesystem, inside = located(path)
+    info = filesystem.get_file_info(inside)
+    return _stamp_of(info) if info.type == fs.FileType.File else None
+
+
+def _uri(path: str, inside: str) -> str:
+    """How every machine finds a file that was found from `path`: without credentials."""
+    given = urlsplit(path)
+    # What stores objects has the bucket in the path; what stores files is named before it.
+    place = given.netloc if inside.startswith("/") else ""
+    options = f"?{given.query}" if given.query else ""
+    return f"{given.scheme}://{place}{quote(inside)}{options}"

@@ -1,0 +1,322 @@
+"""Records that are bad in every way: each ends in the tables or in the quarantine, none in both.
+
+What is in the tables is what another reader finds in the lines that were not refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.sources.base import InputFile, ParsedSource, SourceOptions
+from ingest.sources.deliveries import Deliveries
+from ingest.sources.edges import Edges
+from ingest.sources.libp2p import Libp2p
+from ingest.sources.vizpub import Vizpub
+from tests.support.fuzz import bent, mixture, odd_fields
+from tests.support.staged import staged
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+LONG_LINE = 20_000
+"""Bytes that a line may have here; some have more."""
+SIZES = [pytest.param(1_500, id="few"), pytest.param(100_000, id="many", marks=pytest.mark.long)]
+Staged = dict[str, DataFrame]
+
+
+@pytest.fixture(params=SIZES)
+def count(request: pytest.FixtureRequest) -> int:
+    """Records of each file."""
+    return int(request.param)
+
+
+@pytest.fixture
+def rng(count: int) -> Random:
+    seed = count + 14
+    print(f"seed {seed}")
+    return Random(seed)
+
+
+def parse(spark: SparkSession, source: ParsedSource, encoding: str, path: Path) -> Staged:
+    files = [InputFile(str(path), encoding, path.stat().st_size, "")]
+    staged = source.parse(spark, files, SourceOptions(max_line=LONG_LINE))
+    return {name: frame.cache() for name, frame in staged.items()}
+
+
+def refused(staged: Staged) -> dict[int, str]:
+    """Reasons by line; no line is there twice."""
+    rows = staged["quarantine"].select("line", "reason").collect()
+    found = {row.line: row.reason for row in rows}
+    assert len(found) == len(rows)
+    assert all(found.values())
+    return found
+
+
+def write(path: Path, lines: Iterable[bytes]) -> list[bytes]:
+    """Lines as a reader finds them: what was spoilt may have more of them, or fewer."""
+    content = b"\n".join(lines)
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    return content.split(b"\n")
+
+
+def read_csv(
+    lines: list[bytes], header: bytes, refused: dict[int, str]
+) -> Counter[tuple[str | None, ...]]:
+    """The rows that were not refused, by Python's own reader."""
+    told = [
+        line.removesuffix(b"\r").decode()
+        for number, line in enumerate(lines, 1)
+        if number not in refused and line.strip(b" ") not in (b"", b"\r")
+    ]
+    rows = (
+        next(csv.reader([text], strict=True))
+        for text in told
+        if text.replace('"', "") != header.decode()
+    )
+    return Counter(tuple(value or None for value in row) for row in rows)
+
+
+def check_some(refused: dict[int, str], lines: int, *reasons: str) -> None:
+    """Some lines were refused, most were not, and among the reasons are these."""
+    assert lines * 0.1 < len(refused) < lines * 0.6
+    for reason in reasons:
+        assert any(reason in found for found in refused.values()), reason
+
+
+def test_edges_are_taken_or_refused(
+    spark: SparkSession, tmp_path: Path, rng: Random, count: int
+) -> None:
+    def row(number: int) -> list[str]:
+        return [
+            f"a{number}",
+            f"b {number % 7}",
+            str(number % 50),
+            "" if number % 3 else "51",
+            "mesh",
+        ]
+
+    header = b"src,dst,vf,vt,layer"
+
+    def sound(n: int) -> bytes:
+        return ",".join(row(n)).encode()
+
+    made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
+    lines = write(tmp_path / "edges.csv", [header, *made])
+    staged = parse(spark, Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
+    told = refused(staged)
+    check_some(
+        told,
+        count,
+        "not 5 fields",
+        "a quote that",
+        "not UTF-8",
+        "control char",
+        "too large",
+        "longer",
+    )
+    links = (
+        staged["links"]
+        .selectExpr("src", "dst", "vf", "if(vt > 2147483647, NULL, vt)", "layer")
+        .collect()
+    )
+    found = Counter((r[0], r[1], r[2], r[3], r[4]) for r in links)
+    expected: Counter[Any] = Counter()
+    for (src, dst, vf, vt, layer), times in read_csv(lines, header, told).items():
+        end = None if vt is None or int(vt) > 2**31 else int(vt)
+        expected[src, dst, int(vf or ""), end, layer or "overlay"] += times
+    assert found == expected
+
+
+def test_deliveries_are_taken_or_refused(
+    spark: SparkSession, tmp_path: Path, rng: Random, count: int
+) -> None:
+    def row(number: int) -> list[str]:
+        message, peer = f"m{number // 20}", f"p{number % 20}"
+        before = peer if number % 20 == 0 else f"p{number % 20 - 1}"
+        return [message, peer, before, str(number)]
+
+    header = b"msg,node,prev_node,t_us"
+
+    def sound(n: int) -> bytes:
+        return ",".join(row(n - n % 20 if n % 31 == 1 else n)).encode()
+
+    made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
+    lines = write(tmp_path / "deliveries.csv.gz", [header, *made])
+    staged = parse(spark, Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
+    told = refused(staged)
+    check_some(
+        told,
+        count,
+        "not 4 fields",
+        "a quote that",
+        "not UTF-8",
+        "'t_us' is negative",
+        "another publ",
+    )
+    rows = staged["deliveries"].where("lost IS NULL OR lost = 'repeated'")
+    found = rows.selectExpr("message", "peer", "previous_hop", "time_us", "lost").collect()
+    expected = read_csv(
+        lines, header, {n: why for n, why in told.items() if "another publ" not in why}
+    )
+    conflicts = read_csv(
+        [lines[n - 1] for n, why in told.items() if "another publ" in why], header, {}
+    )
+    times = Counter((m, p, b, int(t or "")) for m, p, b, t in (expected - conflicts).elements())
+    assert Counter(tuple(row)[:4] for row in found if row.lost is None) == Counter(set(times))
+    repeated = sum(row.lost is not None for row in found)
+    assert repeated + len(set(times)) + conflicts.total() == expected.total()
+    publishers = {(row.message) for row in found if row.peer == row.previous_hop and not row.lost}
+    assert len(publishers) == sum(r.peer == r.previous_hop and not r.lost for r in found)
+
+
+ME, YOU = "bWU=", "eW91"
+
+
+def event(number: int) -> dict[str, Any]:
+    """An event of libp2p, of one of some types."""
+    told: dict[str, Any] = {"peerID": ME, "timestamp": 10**18 + number}
+    entry = {"topic": "t", "messageIDs": [YOU, ME]}
+    meta = {
+        "messages": [{"messageID": YOU, "topic": "t"}],
+        "control": {"ihave": [entry], "graft": [{}]},
+    }
+    payloads: list[tuple[int, str, dict[str, Any]]] = [
+        (9, "join", {"topic": f"t{number}"}),
+        (0, "publishMessage", {"messageID": YOU, "topic": "t"}),
+        (3, "deliverMessage", {"messageID": YOU, "receivedFrom": YOU, "topic": "t"}),
+        (7, "sendRPC", {"sendTo": YOU, "meta": meta}),
+        (4, "addPeer", {"peerID": YOU, "proto": "/meshsub/1.1.0"}),
+    ]
+    kind, name, payload = payloads[number % len(payloads)]
+    return {"type": kind, **told, name: payload}
+
+
+def test_json_events_are_taken_or_refused(
+    spark: SparkSession, tmp_path: Path, rng: Random, count: int
+) -> None:
+    made = mixture(
+        rng, count, lambda n: json.dumps(event(n)).encode(), lambda n: bent(rng, event(n))
+    )
+    lines = write(tmp_path / "trace.ndjson", made)
+    staged = parse(spark, Libp2p(), "json", tmp_path / "trace.ndjson")
+    told = refused(staged)
+    check_some(
+        told, count, "not one JSON object", "wrong type", "missing key", "not base64", "not UTF-8",
+        "half of a surrogate", "nested more than", "longer than", "control character",
+    )  # fmt: skip
+    rows = (
+        staged["events"]
+        .select(F.col("position").alias("row"), "type", "peer", "ts_ns", "topic")
+        .collect()
+    )
+    found = {row.row + 1: (row.type, row.peer, row.ts_ns, row.topic) for row in rows}
+    assert len(found) == len(rows)
+    records = {n: line for n, line in enumerate(lines, 1) if line.strip()}
+    assert found.keys() | told.keys() == records.keys()
+    assert found.keys() & told.keys() == set()
+    for number, (kind, peer, time, topic) in found.items():
+        read = json.loads(records[number].removeprefix(b"\xef\xbb\xbf"))
+        assert (kind, peer, time) == (read["type"], read["peerID"], read["timestamp"])
+        assert topic is None or any(
+            v.get("topic") == topic for v in read.values() if isinstance(v, dict)
+        )
+
+
+def test_protobuf_events_are_taken_or_refused(
+    spark: SparkSession, tmp_path: Path, libp2p_small: Path, rng: Random, count: int
+) -> None:
+    """The lengths are right; the last record is cut off."""
+    some = gzip.decompress((libp2p_small / "trace.pb.gz").read_bytes())
+    known = list(framed(some, 500))
+
+    def bad(n: int) -> bytes:
+        return rng.choice(known)[: rng.randrange(12)] + rng.randbytes(9)
+
+    made = list(mixture(rng, count, lambda n: known[n % len(known)], bad))
+    stream = b"".join(varint(len(record)) + record for record in made) + varint(5) + b"cut"
+    (tmp_path / "trace.pb").write_bytes(stream)
+    staged = parse(spark, Libp2p(), "protobuf", tmp_path / "trace.pb")
+    told = refused(staged)
+    check_some(told, count, "not a TraceEvent", "missing key", "record is cut off")
+    rows = staged["events"].select("position").collect()
+    found = {row.position for row in rows}
+    assert len(found) == len(rows)
+    assert found | told.keys() == set(range(1, len(made) + 2))
+    assert found & told.keys() == set()
+
+
+def framed(stream: bytes, most: int) -> Iterable[bytes]:
+    """The first records of a stream."""
+    at = 0
+    for _ in range(most):
+        size = shift = 0
+        while True:
+            byte = stream[at]
+            size, shift, at = size | (byte & 0x7F) << shift, shift + 7, at + 1
+            if byte < 0x80:
+                break
+        yield stream[at : at + size]
+        at += size
+
+
+def varint(number: int) -> bytes:
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def node(number: int) -> dict[str, Any]:
+    """What a file of VizPub says of a peer."""
+    copy = {"msgId": "m", "topicId": "t", "originalSenderId": "p1", "hopCount": 2}
+    return {
+        "id": f"p{number}",
+        "neighbors": [f"p{number + 1}", "p0"],
+        "topics": ["t"],
+        "subscriptionSize": 1,
+        **dict.fromkeys(
+            ("controlMsgsSent", "controlMsgsReceived", "bitsSent", "bitsReceived"), number
+        ),
+        "duplicateCount": 1,
+        "publicationMsgsReceived": {"m": copy | {"sourceId": "p0"}},
+    }
+
+
+def test_vizpub_nodes_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
+    """A file that is no JSON, or nested too deep, is one record; else each of its nodes is."""
+    nodes = 50
+    files = []
+    for place in range(count // nodes):
+        each = [
+            json.dumps(node(n)).encode() if rng.random() < 0.8 else bent(rng, node(n))
+            for n in range(nodes)
+        ]
+        inside = b", ".join(b'"p%d": %s' % (n, text) for n, text in enumerate(each))
+        head = b'{"protocolId": 1, "protocolName": "p", "intervalCount": %d, "nodes": {' % place
+        path = tmp_path / f"{place:08d}_host_p.json"
+        path.write_bytes(head + inside + b"}}")
+        files.append(InputFile(str(path), "json", path.stat().st_size, ""))
+    found = staged(Vizpub(), files, SourceOptions())
+    told = [(row["file"], row["line"]) for row in found.tables["quarantine"].to_pylist()]
+    reports = Counter(record["interval"] for record in found.records)
+    assert len(set(told)) == len(told)
+    whole = 0
+    for place, file in enumerate(files):
+        bad = [line for path, line in told if path == file.path]
+        if reports[place] == 0:
+            assert bad == [1]  # the file
+            whole += 1
+        else:
+            assert reports[place] + len(bad) == nodes
+    assert 0 < whole < len(files)
+    assert len(told) > whole

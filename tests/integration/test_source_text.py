@@ -1,0 +1,89 @@
+"""Lines that Python tasks decode, and their numbers, against Python's own reading of the files."""
+
+from __future__ import annotations
+
+import gzip
+from codecs import BOM_UTF8
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest import reader
+from ingest.reader import Line
+from ingest.sources.base import InputFile
+from ingest.sources.text import decoded, quarantine
+from model.tables import QUARANTINE
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+LIMIT = 200
+PIECES = (10**6, 700, 64)
+"""Bytes: files in one piece, in several, and lines that are longer than a piece."""
+NAMES = (
+    "plain.txt", "a b%20+.txt", "g[1]{x}*?\\.txt", "_hidden.txt", "colon:.txt", "ü.txt",
+    "packed.txt.gz", "padded.txt.gz", "frames.txt.zst", "broken.txt.gz",
+)  # fmt: skip
+SCHEMA = pa.schema([("fault", pa.string()), ("size", pa.int64())])
+
+
+def decode(line: Line) -> dict[str, object]:
+    return {"fault": line.fault, "size": len(line.text)}
+
+
+def content(name: str) -> bytes:
+    """Lines of many lengths, some of them blank, not UTF-8, or longer than the limit."""
+    kinds = (
+        b"%d %s" % (n, name.encode() * (n % 7) + b"x" * (n % 40 // 39 * 500)) for n in range(300)
+    )
+    return b"\n".join(
+        b"" if not n % 9 else line + b"\xff" * (n % 50 == 1) for n, line in enumerate(kinds)
+    )
+
+
+def write(path: Path) -> InputFile:
+    data, damage = BOM_UTF8 + content(path.name), None
+    if path.suffix == ".gz":
+        packed = gzip.compress(data)
+        if path.name.startswith("broken"):
+            packed, damage = packed[: len(packed) * 2 // 3], "truncated gzip"
+        data = packed + b"\0" * 100_000 * path.name.startswith("padded")
+    elif path.suffix == ".zst":
+        data = pa.compress(data, codec="zstd", asbytes=True)
+    path.write_bytes(data)
+    return InputFile(str(path), "text", len(data), "", damage)
+
+
+def fault(line: bytes) -> str | None:
+    if len(line) > LIMIT:
+        return "longer than 200 bytes (--max-line)"
+    return "not UTF-8" if b"\xff" in line else None
+
+
+@pytest.mark.parametrize("size", PIECES)
+def test_lines_and_their_numbers_equal_those_of_the_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(reader, "SPLIT", size)
+    files = [write(tmp_path / name) for name in NAMES]
+    found = decoded(spark, files, decode, SCHEMA, LIMIT)
+    refused = found.where("fault IS NOT NULL").withColumnRenamed("fault", "reason")
+    told = quarantine(refused).select(*QUARANTINE.names).collect()
+    numbers = {(row.file, row.line): row.reason for row in told}
+    assert len(numbers) == len(told)
+    sizes: dict[str, list[int]] = {}
+    for row in found.orderBy("file", "position").collect():
+        sizes.setdefault(row.file, []).append(row["size"] if row.fault is None else -1)
+    for file in files:
+        path = Path(file.path)
+        expected = content(path.name).split(b"\n")
+        mine = {line: why for (name, line), why in numbers.items() if name == file.path}
+        if file.damage:
+            *whole, cut = expected[: len(sizes[file.path])]
+            assert 10 < len(whole) < 299
+            assert mine.pop(len(whole) + 1, None) is not None or not cut
+            expected = whole
+            sizes[file.path].pop()
+        assert sizes[file.path] == [-1 if fault(line) else len(line) for line in expected]
+        assert mine == {n: fault(line) for n, line in enumerate(expected, 1) if fault(line)}
