@@ -213,12 +213,8 @@ def test_json_events_are_taken_or_refused(
         told, count, "not one JSON object", "wrong type", "missing key", "not base64", "not UTF-8",
         "half of a surrogate", "nested more than", "longer than", "control character",
     )  # fmt: skip
-    rows = (
-        staged["events"]
-        .select(F.col("position").alias("row"), "type", "peer", "ts_ns", "topic")
-        .collect()
-    )
-    found = {row.row + 1: (row.type, row.peer, row.ts_ns, row.topic) for row in rows}
+    rows = staged["events"].select("position", "type", "peer", "ts_ns", "topic").collect()
+    found = {row.position: (row.type, row.peer, row.ts_ns, row.topic) for row in rows}
     assert len(found) == len(rows)
     records = {n: line for n, line in enumerate(lines, 1) if line.strip()}
     assert found.keys() | told.keys() == records.keys()

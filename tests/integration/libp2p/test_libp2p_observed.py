@@ -32,7 +32,7 @@ def at(us: int, type: Type, peer: str, other: str | None = None, **about: str) -
 
 def on_clock(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
     """A trace in which the events stand in this order, one file a peer."""
-    rows = [(int(type), *told, None, told[0], (0, n)) for n, (type, *told) in enumerate(events)]
+    rows = [(int(type), *told, None, told[0], n) for n, (type, *told) in enumerate(events)]
     clock = Clock(ticks_per_interval=1_000_000, tick_us=1)
     return observed.on_clock(spark.createDataFrame(rows, SCHEMA), 0, clock)
 
