@@ -22,6 +22,8 @@ Integers = npt.NDArray[np.int64]
 _UNKNOWN = -1
 _MOST_HOPS = 2**31 - 1
 """As the column `hop` holds."""
+_PEER_BITS = 32
+"""Of a key: a peer is an int32. What is left holds as many messages as ingest.dense can number."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,11 @@ def with_hops(receptions: DataFrame, buckets: int) -> DataFrame:
     """
     bucket = F.pmod(F.hash("message"), F.lit(buckets))
     grouped = receptions.groupBy(bucket.alias("bucket"))
-    return grouped.applyInArrow(_fill_hops, receptions.schema)
+    return grouped.applyInArrow(fill_hops, receptions.schema)
 
 
-def _fill_hops(rows: pa.Table) -> pa.Table:
+def fill_hops(rows: pa.Table) -> pa.Table:
+    """`with_hops` of one bucket."""
     arrivals = Arrivals(
         rows["first"].to_numpy(),
         *(_ints(rows, name) for name in ("message", "peer", "previous_hop", "publisher", "hop")),
@@ -95,21 +98,26 @@ def chain_hops(arrivals: Arrivals) -> Integers:
 
 def _parents(arrivals: Arrivals) -> Integers:
     """Row of the first reception at each row's previous hop; -1 where there is none."""
-    peers = max(arrivals.peer.max(initial=0), arrivals.previous.max(initial=0)) + 1
     firsts = np.flatnonzero(arrivals.first)
-    keys = arrivals.message[firsts] * peers + arrivals.peer[firsts]
+    keys = _key(arrivals.message, arrivals.peer)[firsts]
     order = np.argsort(keys)
-    wanted = arrivals.message * peers + arrivals.previous
+    wanted = _key(arrivals.message, arrivals.previous)
     place = np.searchsorted(keys, wanted, sorter=order)
     at = np.append(firsts[order], _UNKNOWN)[place]
     there = np.append(keys[order], _UNKNOWN)[place] == wanted
-    return np.where(there & (arrivals.previous >= 0), at, _UNKNOWN)
+    return np.where(there, at, _UNKNOWN)
+
+
+def _key(message: Integers, peer: Integers) -> Integers:
+    """One number for both, -1 where the peer is unknown."""
+    return message << _PEER_BITS | peer
 
 
 def measure_messages(tables: Messages) -> DataFrame:
     """The table metrics/messages (see model.metrics)."""
-    parts = [_refusals(tables), _hits(tables)]
-    zero = ["rejections"]
+    parts, zero = [_refusals(tables)], ["rejections"]
+    if tables.subscriptions is not None:
+        parts.append(_hits(tables, tables.subscriptions))
     if tables.receptions is not None:
         parts += [_arrivals(tables, tables.receptions), _violations(tables, tables.receptions)]
         zero += ["receptions", "first_receptions", "duplicates"]
@@ -119,8 +127,9 @@ def measure_messages(tables: Messages) -> DataFrame:
     rows = conform(rows.fillna(0, zero), METRICS_MESSAGES, "topic")
     if tables.receptions is not None:
         rows = _where_known(rows, _interest_known(tables), ["relay_receptions"])
+    ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
     redundancy = F.col("receptions") / F.nullif(F.col("first_receptions"), F.lit(0)) - 1
-    rows = rows.withColumn("redundancy", redundancy)
+    rows = rows.withColumns({"hit_ratio": ratio, "redundancy": redundancy})
     if not tables.duplicates_known:
         unknown = F.lit(None)
         rows = rows.withColumns({"duplicates": unknown, "redundancy": unknown})
@@ -145,7 +154,7 @@ def _arrivals(tables: Messages, receptions: DataFrame) -> DataFrame:
         F.max("hops").alias("hops_max"),
         # Spark's own mean adds doubles, which are not exact in whatever order.
         (F.try_sum("delay") / F.count("delay")).alias("delay_us_mean"),
-        F.max("delay").cast("double").alias("delay_us_max"),
+        F.max("delay").alias("delay_us_max"),
         shares.alias("shares"),
     )
     names = ("delay_us_p50", "delay_us_p95", "delay_us_p99")
@@ -156,42 +165,31 @@ def _refusals(tables: Messages) -> DataFrame:
     return tables.rejections.groupBy("message").agg(F.count("*").alias("rejections"))
 
 
-def _hits(tables: Messages) -> DataFrame:
-    """message, eligible, delivered, delivered_in_interval, hit_ratio, late_deliveries."""
-    names = ["eligible", "delivered", "delivered_in_interval", "late_deliveries"]
-    if tables.subscriptions is None:
-        unknown = (F.lit(None).cast("long").alias(name) for name in names)
-        return tables.publications.select("message", *unknown, F.lit(None).alias("hit_ratio"))
-    eligible = _eligible(tables, tables.subscriptions)
-    rows = eligible.join(_firsts(tables), ["message", "peer"], "full").join(
-        tables.publications.select("message", "interval"), "message"
-    )
-    chosen, arrived = F.col("eligible"), F.col("arrived").isNotNull()
-    counts = rows.groupBy("message").agg(
-        count_if(chosen).alias("eligible"),
-        count_if(chosen & arrived).alias("delivered"),
-        count_if(chosen & (F.col("arrived") == F.col("interval"))).alias("delivered_in_interval"),
-        count_if(arrived & chosen.isNull() & F.col("interested")).alias("late_deliveries"),
-    )
+def _hits(tables: Messages, subscriptions: DataFrame) -> DataFrame:
+    """message, eligible; where receptions are known delivered, delivered_in_interval and
+    late_deliveries, too.
+    """
+    rows, chosen = _eligible(tables, subscriptions), F.col("eligible")
+    counted = {"eligible": chosen}
+    if tables.receptions is not None:
+        firsts = tables.receptions.where("first").select(
+            "message", "peer", F.col("interval").alias("arrived_in"), "interested"
+        )
+        rows = rows.join(firsts, ["message", "peer"], "full").join(
+            tables.publications.select("message", "interval"), "message"
+        )
+        arrived = F.col("arrived_in").isNotNull()
+        counted |= {
+            "delivered": chosen & arrived,
+            "delivered_in_interval": chosen & (F.col("arrived_in") == F.col("interval")),
+            "late_deliveries": arrived & chosen.isNull() & F.col("interested"),
+        }
+    counts = rows.groupBy("message").agg(*(count_if(c).alias(n) for n, c in counted.items()))
     published = tables.publications.select("message", "topic", "publication_known")
     # When nobody told of the publication, who subscribed at its time is not known.
     told = _interest_known(tables) & F.col("publication_known")
-    known = _where_known(published.join(counts, "message", "left"), told, names)
-    known = known.drop("topic", "publication_known")
-    if tables.receptions is None:
-        known = known.withColumns({name: F.lit(None) for name in names[1:]})
-    ratio = F.col("delivered") / F.nullif(F.col("eligible"), F.lit(0))
-    return known.withColumn("hit_ratio", ratio)
-
-
-def _firsts(tables: Messages) -> DataFrame:
-    """message, peer, arrived (its interval), interested of first receptions."""
-    if tables.receptions is None:
-        nobody = tables.publications.selectExpr("message", "publisher AS peer").limit(0)
-        return nobody.withColumns({"arrived": F.lit(0), "interested": F.lit(None).cast("boolean")})
-    return tables.receptions.where("first").select(
-        "message", "peer", F.col("interval").alias("arrived"), "interested"
-    )
+    known = _where_known(published.join(counts, "message", "left"), told, list(counted))
+    return known.drop("topic", "publication_known")
 
 
 def _interest_known(tables: Messages) -> Column:

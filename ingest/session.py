@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _NO_SPACE = os.strerror(ENOSPC)
 _STOPPED = "methods on a stopped SparkContext"
+_CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
+"""All that py4j says where an answer of Java's breaks off; what Java answers goes on from there."""
+_GONE = (
+    "its Java process has ended, as where it is killed for want of memory; "
+    "run the same command again"
+)
 _LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
@@ -102,15 +108,17 @@ def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path) -> Iterator[Non
 @contextmanager
 def failures_told(workspace: Path) -> Iterator[None]:
     """Failures of Spark and of the disk as errors of ours. Raises: SparkFailed, DiskFull."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
+    unreachable = (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (*unreachable, Py4JError, PySparkException) as error:
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
-        raise SparkFailed(_cause(str(error))) from error
+        gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
+        raise SparkFailed(_GONE if gone else _cause(str(error))) from error
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(workspace)) from error

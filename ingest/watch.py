@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
+from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
@@ -36,13 +37,14 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
 
 def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:
     tasks: dict[int, tuple[int, int]] = {}
-    while not over.wait(_EVERY):
-        for stage in [*_active_stages(tracker), *tasks]:
-            if info := tracker.getStageInfo(stage):
-                tasks[stage] = (info.numCompletedTasks, info.numTasks)
-        if tasks:
-            done, total = map(sum, zip(*tasks.values(), strict=True))
-            progress(step, done, total)
+    with suppress(Py4JError, ConnectionError):  # where Java ends, whoever waits for it tells so
+        while not over.wait(_EVERY):
+            for stage in [*_active_stages(tracker), *tasks]:
+                if info := tracker.getStageInfo(stage):
+                    tasks[stage] = (info.numCompletedTasks, info.numTasks)
+            if tasks:
+                done, total = map(sum, zip(*tasks.values(), strict=True))
+                progress(step, done, total)
 
 
 def _active_stages(tracker: StatusTracker) -> list[int]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from math import isclose
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.dissemination import Arrivals, Messages, chain_hops, measure_messages, with_hops
+from analytics.dissemination import Messages, measure_messages, with_hops
 from ingest.dense import Indices, message_index, peer_index, topic_index
 from ingest.messages import publications, receptions
 from ingest.sources.reports import Reports
@@ -21,159 +19,45 @@ from model.clock import OPEN, Clock
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
 from model.tables import PUBLICATIONS, RECEPTIONS, REJECTIONS, SUBSCRIPTIONS
+from tests.support.arrivals import PEERS, Row, naive_hops, random_arrivals, random_messages
 
 pytestmark = pytest.mark.spark
 
-Row = dict[str, Any]
-PEERS, TOPICS, TICKS_PER_INTERVAL = 14, 4, 100
+TOPICS, TICKS_PER_INTERVAL = 4, 100
 LAST = 2_000
 
 
-def random_arrivals(rng: np.random.Generator, message: int, publisher: int | None) -> list[Row]:
-    """Arrivals of one message from anywhere: chains, circles, gaps, told hops, duplicates."""
-    rows: list[Row] = []
-    tells = rng.random() < 0.2
-    for peer in rng.permutation(PEERS)[: rng.integers(0, PEERS + 1)]:
-        for copy in range(int(rng.choice([1, 1, 2, 3]))):
-            previous = None if rng.random() < 0.05 else int(rng.integers(0, PEERS))
-            if publisher is not None and rng.random() < 0.15:
-                previous = publisher
-            rows.append(
-                {
-                    "message": message,
-                    "peer": int(peer),
-                    "previous_hop": previous,
-                    "publisher": publisher,
-                    "first": copy == 0,
-                    "hop": int(rng.integers(1, 9)) if tells and rng.random() < 0.5 else None,
-                }
-            )
-    return [rows[i] for i in rng.permutation(len(rows))]
-
-
-def naive_hop(row: Row, firsts: dict[int, Row], seen: frozenset[int] = frozenset()) -> int | None:
-    """The hop of an arrival, by following it back to the publisher."""
-    if row["hop"] is not None:
-        return int(row["hop"])
-    previous = row["previous_hop"]
-    if previous is None or previous in seen:
-        return None
-    if previous == row["publisher"]:
-        return 1
-    if previous not in firsts:
-        return None
-    before = naive_hop(firsts[previous], firsts, seen | {previous})
-    return None if before is None else before + 1
-
-
-def naive_hops(rows: list[Row]) -> list[int | None]:
-    firsts: dict[int, dict[int, Row]] = defaultdict(dict)
-    for row in rows:
-        if row["first"]:
-            firsts[row["message"]][row["peer"]] = row
-    return [naive_hop(row, firsts[row["message"]]) for row in rows]
-
-
-def arrivals(rows: list[Row]) -> Arrivals:
-    def column(name: str) -> Any:
-        return np.array([-1 if row[name] is None else row[name] for row in rows], np.int64)
-
-    names = ("message", "peer", "previous_hop", "publisher", "hop")
-    return Arrivals(np.array([row["first"] for row in rows], np.bool_), *map(column, names))
-
-
-def random_messages(seed: int, count: int) -> list[Row]:
-    print(f"seed {seed}")
-    rng = np.random.default_rng(seed)
-    rows: list[Row] = []
-    for message in range(count):
-        publisher = None if rng.random() < 0.1 else int(rng.integers(0, PEERS))
-        rows += random_arrivals(rng, message, publisher)
-    return [rows[i] for i in rng.permutation(len(rows))]
-
-
-class TestHops:
-    @pytest.mark.parametrize("seed", range(8))
-    def test_hops_of_random_messages_equal_plain_python(self, seed: int) -> None:
-        rows = random_messages(seed, 60)
-        found = [None if hop < 0 else hop for hop in chain_hops(arrivals(rows)).tolist()]
-        assert found == naive_hops(rows)
-        assert None in found
-        assert max(hop for hop in found if hop is not None) > 3
-
-    def test_hops_of_no_arrivals_are_empty(self) -> None:
-        assert chain_hops(arrivals([])).size == 0
-
-    @staticmethod
-    def chain(*steps: tuple[int, int | None], publisher: int | None = 0) -> list[int]:
-        """Hops of first arrivals (peer, previous hop) of one message."""
-        rows = [
-            {"message": 7, "peer": peer, "previous_hop": previous, "first": True}
-            | {"publisher": publisher, "hop": None}
-            for peer, previous in steps
+def test_hops_beyond_32_bits_are_unknown(spark: SparkSession) -> None:
+    told, most = {"message": 7, "first": True, "publisher": 0}, 2**31 - 1
+    rows = [
+        {**told, "peer": 1, "previous_hop": 9, "hop": most - 1},
+        {**told, "peer": 2, "previous_hop": 1, "hop": None},
+        {**told, "peer": 3, "previous_hop": 2, "hop": None},
+        {**told, "peer": 4, "previous_hop": 3, "hop": None},
+    ]
+    schema = pa.schema(
+        [
+            ("message", pa.int64()),
+            *((name, pa.int32()) for name in ("peer", "previous_hop", "publisher", "hop")),
+            ("first", pa.bool_()),
         ]
-        return [int(hop) for hop in chain_hops(arrivals(rows))]
+    )
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+    filled = with_hops(frame, buckets=1)
+    found = {row.peer: row.hop for row in filled.collect()}
+    assert found == {1: most - 1, 2: most, 3: None, 4: None}
 
-    def test_hops_of_a_chain_are_counted_in_any_order(self) -> None:
-        assert self.chain((3, 2), (1, 0), (2, 1)) == [3, 1, 2]
 
-    def test_hops_of_a_chain_of_500_are_counted(self) -> None:
-        length = 500
-        assert self.chain(*((i + 1, i) for i in range(length))) == list(range(1, length + 1))
-
-    def test_circle_and_peers_behind_it_have_no_hops(self) -> None:
-        assert self.chain((1, 2), (2, 1), (3, 2), (4, 0), (5, 5)) == [-1, -1, -1, 1, -1]
-
-    def test_gap_leaves_the_rest_of_a_chain_without_hops(self) -> None:
-        assert self.chain((1, 9), (2, 1), (3, None), (4, 3)) == [-1, -1, -1, -1]
-
-    def test_reception_at_the_publisher_does_not_lengthen_chains(self) -> None:
-        assert self.chain((1, 0), (0, 1), (2, 0)) == [1, 2, 1]
-
-    def test_hops_without_a_publisher_are_unknown(self) -> None:
-        assert self.chain((1, 0), (2, 1), publisher=None) == [-1, -1]
-
-    def test_hops_beyond_32_bits_are_unknown(self, spark: SparkSession) -> None:
-        told, most = {"message": 7, "first": True, "publisher": 0}, 2**31 - 1
-        rows = [
-            {**told, "peer": 1, "previous_hop": 9, "hop": most - 1},
-            {**told, "peer": 2, "previous_hop": 1, "hop": None},
-            {**told, "peer": 3, "previous_hop": 2, "hop": None},
-            {**told, "peer": 4, "previous_hop": 3, "hop": None},
-        ]
-        schema = pa.schema(
-            [
-                ("message", pa.int64()),
-                *((name, pa.int32()) for name in ("peer", "previous_hop", "publisher", "hop")),
-                ("first", pa.bool_()),
-            ]
-        )
-        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-        filled = with_hops(frame, buckets=1)
-        found = {row.peer: row.hop for row in filled.collect()}
-        assert found == {1: most - 1, 2: most, 3: None, 4: None}
-
-    def test_hops_of_one_message_do_not_use_another(self) -> None:
-        """The same peers, and neighbouring message numbers."""
-        one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}
-        rows = [{**one, "message": 1}, {**one, "message": 2, "peer": 2, "previous_hop": 1}]
-        assert chain_hops(arrivals(rows)).tolist() == [1, -1]
-
-    def test_hops_in_spark_equal_plain_python(self, spark: SparkSession) -> None:
-        rows = [{**row, "id": i} for i, row in enumerate(random_messages(8, 80))]
-        schema = pa.schema(
-            [
-                *((name, pa.int64()) for name in ("id", "message")),
-                *((name, pa.int32()) for name in ("peer", "previous_hop", "publisher", "hop")),
-                ("first", pa.bool_()),
-            ]
-        )
-        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-        filled = with_hops(frame, 5)
-        assert filled.schema == frame.schema
-        expected = [{**row, "hop": hop} for row, hop in zip(rows, naive_hops(rows), strict=True)]
-        found = sorted(filled.toArrow().to_pylist(), key=lambda row: int(row["id"]))
-        assert found == [{name: row[name] for name in schema.names} for row in expected]
+def test_hops_in_spark_equal_plain_python(spark: SparkSession) -> None:
+    rows = [{**row, "id": i} for i, row in enumerate(random_messages(8, 80))]
+    numbers = ("id", "message", "peer", "previous_hop", "publisher", "hop")
+    schema = pa.schema([*((name, pa.int32()) for name in numbers), ("first", pa.bool_())])
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+    filled = with_hops(frame, 5)
+    assert filled.schema == frame.schema
+    expected = [{**row, "hop": hop} for row, hop in zip(rows, naive_hops(rows), strict=True)]
+    found = sorted(filled.toArrow().to_pylist(), key=lambda row: int(row["id"]))
+    assert found == [{name: row[name] for name in schema.names} for row in expected]
 
 
 @dataclass(frozen=True)
@@ -181,9 +65,10 @@ class World:
     """Tables as rows."""
 
     publications: list[Row]
-    receptions: list[Row]
+    receptions: list[Row] | None
     rejections: list[Row]
     subscriptions: list[Row] | None
+    untold: list[Row]
 
 
 def random_subscriptions(rng: np.random.Generator) -> list[Row]:
@@ -198,19 +83,32 @@ def random_subscriptions(rng: np.random.Generator) -> list[Row]:
     return rows
 
 
-def random_publication(rng: np.random.Generator, message: int) -> Row:
-    known = bool(rng.random() < 0.85)
-    tick = int(rng.integers(0, LAST))
+def random_publication(rng: np.random.Generator, message: int, subscriptions: list[Row]) -> Row:
+    """At any time, or when a subscription to its topic begins or ends."""
+    known, topic = bool(rng.random() < 0.85), int(rng.integers(0, TOPICS))
+    turns = [row[end] for row in subscriptions for end in ("vf", "vt") if row["topic"] == topic]
+    sharp = rng.random() < 0.3
+    tick = int(rng.choice([t for t in turns if t < LAST]) if sharp else rng.integers(0, LAST))
     return {
         "message": message,
         "key": f"m{message}",
-        "topic": None if rng.random() < 0.08 else int(rng.integers(0, TOPICS)),
-        "publisher": int(rng.integers(0, PEERS)) if known or rng.random() < 0.5 else None,
+        "topic": None if rng.random() < 0.08 else topic,
+        "publisher": int(rng.integers(0, PEERS)) if rng.random() < (0.5, 0.95)[known] else None,
         "interval": tick // TICKS_PER_INTERVAL,
         "time_us": tick if known and rng.random() < 0.9 else None,
         "tick": tick,
         "publication_known": known,
     }
+
+
+def random_untold(rng: np.random.Generator) -> list[Row]:
+    """Reports that leave something open, half of them receptions."""
+    return [
+        {"peer": peer, "interval": interval, "receptions": bool(rng.random() < 0.5)}
+        for peer in range(PEERS)
+        for interval in range(LAST // TICKS_PER_INTERVAL)
+        if rng.random() < 0.3
+    ]
 
 
 def naive_interest(
@@ -228,7 +126,8 @@ def random_world(seed: int, messages: int) -> World:
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     subscriptions = random_subscriptions(rng)
-    publications = [random_publication(rng, message) for message in range(messages)]
+    publications = [random_publication(rng, m, subscriptions) for m in range(messages)]
+    untold = random_untold(rng)
     receptions, rejections = [], []
     for published in publications:
         timed = rng.random() < 0.9
@@ -245,23 +144,28 @@ def random_world(seed: int, messages: int) -> World:
                 rejections.append({**row, **times, "reason": "refused"})
             else:
                 receptions.append({**row, **times, "interested": interested})
-    return World(publications, receptions, rejections, subscriptions)
+    return World(publications, receptions, rejections, subscriptions, untold)
 
 
-def naive_eligible(published: Row, subscriptions: list[Row]) -> set[int]:
+def naive_eligible(published: Row, subscriptions: list[Row], untold: list[Row]) -> set[int]:
     found = {
         peer
         for peer in range(PEERS)
         if naive_interest(subscriptions, peer, published["topic"], published["tick"])
     }
-    return found - {published["publisher"]}
+    interval = published["interval"]
+    silent = {row["peer"] for row in untold if row["interval"] == interval and row["receptions"]}
+    return found - silent - {published["publisher"]}
 
 
-def naive_hits(published: Row, firsts: list[Row], subscriptions: list[Row] | None) -> Row:
+def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
     names = ("eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries")
-    if subscriptions is None or published["topic"] is None:
+    told = published["publication_known"] and published["topic"] is not None
+    if world.subscriptions is None or not told:
         return dict.fromkeys(names)
-    eligible = naive_eligible(published, subscriptions)
+    eligible = naive_eligible(published, world.subscriptions, world.untold)
+    if firsts is None:
+        return dict.fromkeys(names) | {"eligible": len(eligible)}
     reached = {row["peer"] for row in firsts} & eligible
     at_once = [
         row
@@ -308,26 +212,27 @@ def naive_delays(published: Row, firsts: list[Row]) -> Row:
 def naive_message(published: Row, world: World) -> Row:
     """Its row of metrics/messages."""
     message = published["message"]
+    refused = sum(row["message"] == message for row in world.rejections)
+    told = {"message": message, "rejections": refused}
+    if world.receptions is None:
+        return dict.fromkeys(METRICS_MESSAGES.names) | told | naive_hits(published, None, world)
     arrived = [row for row in world.receptions if row["message"] == message]
     firsts = [row for row in arrived if row["first"]]
     hops = [row["hop"] for row in firsts if row["hop"] is not None]
     interest_known = world.subscriptions is not None and published["topic"] is not None
     return {
-        "message": message,
+        **told,
         "receptions": len(arrived),
         "first_receptions": len(firsts),
         "duplicates": len(arrived) - len(firsts),
         "relay_receptions": sum(not row["interested"] for row in arrived)
         if interest_known
         else None,
-        "rejections": sum(row["message"] == message for row in world.rejections),
         "hops_mean": fmean(hops) if hops else None,
         "hops_max": max(hops, default=None),
         "redundancy": len(arrived) / len(firsts) - 1 if firsts else None,
         "causality_violations": naive_violations(published, arrived),
-        **naive_hits(
-            published, firsts, world.subscriptions if published["publication_known"] else None
-        ),
+        **naive_hits(published, firsts, world),
         **naive_delays(published, firsts),
     }
 
@@ -337,12 +242,13 @@ def frame(spark: SparkSession, meant: Table, rows: list[Row]) -> DataFrame:
 
 
 def measured(spark: SparkSession, world: World) -> list[Row]:
-    subscriptions = world.subscriptions
+    receptions, subscriptions = world.receptions, world.subscriptions
     tables = Messages(
         frame(spark, PUBLICATIONS, world.publications),
-        frame(spark, RECEPTIONS, world.receptions),
+        None if receptions is None else frame(spark, RECEPTIONS, receptions),
         frame(spark, REJECTIONS, world.rejections),
         None if subscriptions is None else frame(spark, SUBSCRIPTIONS, subscriptions),
+        spark.createDataFrame(world.untold, "peer int, interval int, receptions boolean"),
     )
     found = measure_messages(tables)
     assert found.columns == METRICS_MESSAGES.names
@@ -384,13 +290,24 @@ def test_message_metrics_equal_plain_python(spark: SparkSession, world: World) -
 def test_metrics_of_interest_without_subscriptions_are_null(
     spark: SparkSession, world: World
 ) -> None:
-    receptions = [{**row, "interested": None} for row in world.receptions]
+    receptions = [{**row, "interested": None} for row in world.receptions or ()]
     blind = replace(world, subscriptions=None, receptions=receptions)
     found = measured(spark, blind)
     check(found, blind)
     unknown = {"eligible", "delivered", "hit_ratio", "late_deliveries", "relay_receptions"}
     assert all(row[name] is None for row in found for name in unknown)
-    assert sum(row["receptions"] for row in found) == len(receptions)
+    assert sum(row["receptions"] for row in found) == len(receptions) > 0
+
+
+@pytest.mark.usefixtures("small_inputs")
+def test_message_metrics_without_receptions_equal_plain_python(
+    spark: SparkSession, world: World
+) -> None:
+    untold = replace(world, receptions=None)
+    found = measured(spark, untold)
+    check(found, untold)
+    known = {name for name in METRICS_MESSAGES.names for row in found if row[name] is not None}
+    assert known == {"message", "eligible", "rejections"}
 
 
 @pytest.mark.usefixtures("small_inputs")
@@ -406,7 +323,7 @@ def test_message_metrics_without_arrivals_equal_plain_python(
 
 @pytest.mark.usefixtures("small_inputs")
 def test_message_metrics_without_publications_are_empty(spark: SparkSession) -> None:
-    assert measured(spark, World([], [], [], [])) == []
+    assert measured(spark, World([], [], [], [], [])) == []
 
 
 @pytest.mark.usefixtures("small_inputs")

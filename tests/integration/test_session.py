@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.manifest import FILE
 from ingest.staying import FOLDER
 from ingest.store import StoredRun, open_run
 from tests.support.ingested import TINY, Store
@@ -41,6 +39,8 @@ SUM = sum(range(1000))
 def main(scratch: str, does: str, file: str = "") -> None:
     if does == "ask":
         print(json.dumps({"refused": refusal(Path(scratch))}))
+    elif does == "kill":
+        print(json.dumps({"code": code_without_java(Path(scratch), file)}))
     else:
         use(Path(scratch), does, file)
 
@@ -52,6 +52,25 @@ def refusal(scratch: Path) -> str:
     with pytest.raises(NotUsed) as told:
         lease(scratch)
     return str(told.value)
+
+
+def code_without_java(scratch: Path, file: str) -> int:
+    """What a command that ingests ends with, in the middle of which Java is killed."""
+    from pyspark import SparkContext
+
+    from cli.errors import report
+    from ingest.pipeline import IngestRequest, ingest
+    from model.errors import SparkFailed
+
+    def progress(step: str, *_: int) -> None:
+        if step.startswith("versions "):
+            assert SparkContext._gateway is not None
+            java = SparkContext._gateway.jvm.java.lang.ProcessHandle.current().pid()
+            os.kill(java, signal.SIGKILL)
+
+    with pytest.raises(SparkFailed) as told:
+        ingest(IngestRequest((file,), "run", scratch.parent), progress)
+    return report(told.value)
 
 
 def use(scratch: Path, does: str, file: str) -> None:
@@ -137,8 +156,11 @@ class Session:
                 child.communicate()
 
     def processes(self) -> list[psutil.Process]:
-        """The holder, the JVM and Python's workers."""
-        holder = psutil.Process(self.status()["pid"])
+        """The holder, the JVM and Python's workers; none where there is no session."""
+        pid = self.status()["pid"]
+        if pid is None:
+            return []
+        holder = psutil.Process(pid)
         return [holder, *holder.children(recursive=True)]
 
 
@@ -154,15 +176,19 @@ def all_end(processes: list[psutil.Process]) -> bool:
     return not psutil.wait_procs(processes, IN_TIME_S)[1]
 
 
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 @contextmanager
 def started(workspace: Path, *options: str) -> Iterator[Session]:
-    session = Session(workspace, {**os.environ, "PYTHONPATH": str(ROOT)})
+    session = Session(workspace, environment())
     done = session.vizpub("session", "start", *options)
     assert done.returncode == 0, done.stderr
     try:
         yield session
     finally:
-        processes = session.processes() if session.status()["pid"] else []
+        processes = session.processes()
         assert session.vizpub("session", "stop").returncode == 0
         assert all_end(processes)
 
@@ -306,21 +332,28 @@ def test_session_with_other_settings_is_reported_and_replaced(tmp_path: Path) ->
         assert "not used" not in other.done("leave")[1]
 
 
+def check_resumed(session: Session, tiny: Path) -> None:
+    """An ingest whose Java is killed says so, and the same command goes on."""
+    found, said = session.done("kill", str(tiny))
+    assert found["code"] == 3
+    assert "error: Spark failed: its Java process has ended" in said
+    assert not open_run(session.workspace, "run", complete=False).manifest.complete
+    again = session.vizpub("ingest", str(tiny), "--run", "run", "--no-load")
+    assert again.returncode == 0, again.stderr
+    assert open_run(session.workspace, "run").manifest.complete
+
+
 @pytest.mark.long
 def test_ingest_whose_java_is_killed_resumes_when_repeated(tmp_path: Path, tiny: Path) -> None:
-    words = ("ingest", str(tiny), "--run", "run", "--no-load")
+    check_resumed(Session(tmp_path / "ws", environment()), tiny)
+
+
+@pytest.mark.long
+def test_ingest_resumes_when_the_java_of_its_session_is_killed(tmp_path: Path, tiny: Path) -> None:
     with started(tmp_path / "ws") as session:
-        java = psutil.Process(session.status()["java"])
-        manifest = session.workspace / "runs" / "run" / FILE
-        with ThreadPoolExecutor() as pool:
-            told = pool.submit(session.vizpub, *words)
-            wait_until(lambda: manifest.exists() or told.done())
-            java.kill()
-            killed = told.result()
-        assert killed.returncode == 3, killed.stderr
-        again = session.vizpub(*words)
-        assert again.returncode == 0, again.stderr
-        assert open_run(session.workspace, "run").manifest.complete
+        processes = session.processes()
+        check_resumed(session, tiny)
+        assert all_end(processes)
 
 
 if __name__ == "__main__":

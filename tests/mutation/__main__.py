@@ -23,6 +23,8 @@ from tests.mutation.mutants import living, mutants
 from tests.mutation.targets import TARGETS, Target
 
 SEED = 13
+PATIENCE_S = 30.0
+"""And ten times what it took without a change: a test that takes longer never ends."""
 
 
 class Mutating:
@@ -33,45 +35,54 @@ class Mutating:
         self._module = importlib.import_module(target.module)
         self.tried: set[str] = set()
         self.survivors: set[str] = set()
+        self._limits: dict[pytest.Item, float] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         say = session.config.pluginmanager.get_plugin("terminalreporter").write_line
         _send_by_value(self._module)
-        order, begun = list(session.items), time.monotonic()
-        if failed := self._first_failure(session, order, limit=0):
+        order = sorted(session.items, key=_cost)
+        if failed := self._first_failure(session, order):
             raise pytest.UsageError(f"{failed.nodeid} fails without any change")
-        limit = 60 + 3 * (time.monotonic() - begun)
         every = list(mutants(self._module))
         count = min(len(every), self._target.most)
         chosen = set(random.Random(SEED).sample(range(len(every)), count))
         say(f"{self._module.__name__}: {len(chosen)} of {len(every)} changes, seed {SEED}")
         for mutant in (mutant for i, mutant in enumerate(every) if i in chosen):
             with living(mutant, self._module):
-                killer = self._first_failure(session, order, limit)
+                killer = self._first_failure(session, order)
             self.tried.add(str(mutant))
             if killer is None:
                 self.survivors.add(str(mutant))
             else:  # who finds one may well find the next
-                order.sort(key=lambda item: item is not killer)
+                order.sort(key=lambda item: (_cost(item), item is not killer))
             say(f"{'found   ' if killer else 'SURVIVES'} {mutant}")
         return True
 
     def _first_failure(
-        self, session: pytest.Session, items: list[pytest.Item], limit: float
+        self, session: pytest.Session, items: list[pytest.Item]
     ) -> pytest.Item | None:
         nobody: Any = _Nobody(session)
         signal.signal(signal.SIGALRM, _stop)
-        signal.setitimer(signal.ITIMER_REAL, limit)
         try:
             for item, following in pairwise([*items, nobody]):
+                begun = time.monotonic()
+                signal.setitimer(signal.ITIMER_REAL, self._limits.get(item, 0))
                 reports = runtestprotocol(item, log=False, nextitem=following)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                self._limits.setdefault(item, PATIENCE_S + 10 * (time.monotonic() - begun))
                 if any(report.failed for report in reports):
                     return item
             return None
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             with suppress(Exception):
                 session._setupstate.teardown_exact(nobody)
+
+
+def _cost(item: pytest.Item) -> int:
+    """First what needs neither Spark nor Neo4j, then what has the plans of small inputs."""
+    if not any(item.get_closest_marker(service) for service in ("spark", "neo4j")):
+        return 0
+    return 1 if "small_inputs" in getattr(item, "fixturenames", ()) else 2
 
 
 class _Nobody:

@@ -47,7 +47,13 @@ TARGETS = {
                 "checksum_of: 0 → 1": "all columns are of one length",
             },
         ),
-        Target("analytics.dissemination", ("tests/integration/test_dissemination.py",)),
+        Target(
+            "analytics.dissemination",
+            (
+                "tests/unit/analytics/test_dissemination.py",
+                "tests/integration/test_dissemination.py",
+            ),
+        ),
         Target("ingest.growth", ("tests/integration/test_growth.py",)),
     )
 }

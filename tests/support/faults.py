@@ -1,12 +1,15 @@
-"""Ingests that stop where a killed one would, in the process of the tests."""
+"""Ingests that stop where a killed one would, and a Java that is gone, without a kill."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import JavaObject
 
 from ingest import scale, store
 from ingest.manifest import FILE, Manifest, write_manifest
@@ -44,3 +47,11 @@ def stopping(
         patch.setattr(store, "write_manifest", write)  # what a commit calls
         with pytest.raises(Stopped):
             yield
+
+
+def java_gone() -> JavaObject:
+    """An object of a Java process that has ended."""
+    with socket.create_server(("127.0.0.1", 0)) as ended:
+        parameters = JavaParameters(port=ended.getsockname()[1])
+    gateway = ClientServer(parameters, PythonParameters(eager_load=False))
+    return JavaObject("o42", gateway._gateway_client)

@@ -5,11 +5,12 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from ingest.session import failures_told
 from model.errors import DiskFull, SparkFailed
+from tests.support.faults import java_gone
 
 UNANSWERED = """An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
 : java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
@@ -45,6 +46,31 @@ def test_java_failure_without_a_cause_is_told_itself() -> None:
 
 def test_python_error_of_a_task_is_the_told_cause() -> None:
     assert told(PySparkException("Traceback …\n  File x\nValueError: no")) == "ValueError: no"
+
+
+def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
+    with (
+        pytest.raises(SparkFailed, match="its Java process has ended"),
+        failures_told(Path("there")),
+    ):
+        java_gone().parquet()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionResetError("[Errno 104] Connection reset by peer"),
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o42.parquet"),
+    ],
+)
+def test_answer_that_breaks_off_is_told_as_the_end_of_java(error: Exception) -> None:
+    assert told(error).startswith("its Java process has ended")
+
+
+def test_reader_of_the_output_that_is_gone_is_no_failure_of_spark() -> None:
+    with pytest.raises(BrokenPipeError), failures_told(Path("there")):
+        raise BrokenPipeError
 
 
 def test_full_disk_error_is_told_as_disk_full() -> None:
