@@ -24,7 +24,8 @@ from ingest import scale
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.stages import STAGES as ALL_STAGES
-from ingest.store import RunWriter, StoredRun, open_run
+from ingest.store import StoredRun, open_run
+from ingest.writer import PENDING, RunWriter
 from model.errors import InputsDiffer, UseError
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest
@@ -220,7 +221,7 @@ def stopped(
     for stage, committed in STOPS:
         with stopping(stage, committed=committed):
             lab.ingest("grown", rest, append=True, gap_tolerance=2)
-        pending = read_manifest(before.directory, "appended.json")
+        pending = read_manifest(before.directory, PENDING)
         assert pending.stages == STAGES[: STAGES.index(stage) + committed]
         same_tables(lab.run("grown"), before)  # readers see the old run, whole
     return lab, before, [first, rest]
@@ -296,7 +297,7 @@ def test_append_of_input_that_does_not_follow_is_refused(
     [
         ("ended", "its source marks its end"),
         ("edges", "in source 'edges' later input changes what was said"),
-        ("early", "an earlier version made it"),
+        ("early", "an earlier version made it, which did not number its formats"),
     ],
 )
 def test_append_to_a_run_that_cannot_grow_is_refused(
@@ -305,7 +306,7 @@ def test_append_to_a_run_that_cannot_grow_is_refused(
     lab = lab_with_runs
     if run == "early":
         early = copied(lab.run("small"), lab.folder, "early")
-        write_manifest(early.directory, replace(early.manifest, carry={}))
+        write_manifest(early.directory, replace(early.manifest, formats={}))
     later = lab.folder / "later.csv" if run == "edges" else lab.write("later", small([5]))
     if run == "edges":
         later.write_text("interval,src,dst\n1,a,b\n")

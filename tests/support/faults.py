@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest import scale, store
+from ingest import scale, writer
 from ingest.manifest import FILE, Manifest, write_manifest
 
 LARGE = -1
@@ -41,6 +41,6 @@ def stopping(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scale, "SMALL_INPUT", LARGE)
-        patch.setattr(store, "write_manifest", write)  # what a commit calls
+        patch.setattr(writer, "write_manifest", write)  # what a commit calls
         with pytest.raises(Stopped):
             yield
