@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 _AT_ONCE = 8
@@ -19,15 +20,11 @@ _AT_ONCE = 8
 
 
 def sync(files: Iterable[Path], top: Path) -> None:
-    """Let files last that lie below `top`, whoever wrote them, and then their names, up to `top`.
-
-    Nothing else is done before all files are there: a name never outlasts what it is of.
-    """
+    """Let files below `top` last, whoever wrote them, and their names, up to those in `top`."""
     files = list(files)
     directories = {parent for file in files for parent in _up_to(file.parent, top)}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(sync_file, files))
-        list(pool.map(sync_directory, sorted(directories)))
+        list(chain(pool.map(sync_file, files), pool.map(sync_directory, directories)))
 
 
 def write(path: Path, text: str) -> None:
