@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ingest.cluster import check_shared, cores, is_local, shipped
 from ingest.jvm import is_running, start_jvm
-from model.errors import DiskFull, SparkFailed
+from model.errors import DiskFull, SparkFailed, StoreBroken
 from model.java import find_java, spark_java_home
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_SPACE = os.strerror(ENOSPC)
+_OTHER_PAGE = "CRC checksum verification failed"
+"""What Parquet says; only stored files are read so that it looks."""
 _STOPPED = "methods on a stopped SparkContext"
 _LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -101,7 +103,10 @@ def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path) -> Iterator[Non
 
 @contextmanager
 def failures_told(workspace: Path) -> Iterator[None]:
-    """Failures of Spark and of the disk as errors of ours. Raises: SparkFailed, DiskFull."""
+    """Failures of Spark, of the disk and of stored files as errors of ours.
+
+    Raises: SparkFailed, DiskFull, StoreBroken.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -110,6 +115,10 @@ def failures_told(workspace: Path) -> Iterator[None]:
     except (Py4JError, PySparkException) as error:
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
+        if _OTHER_PAGE in str(error):
+            file = re.search(r"reading file (?:file:/*)?(/?\S+\.parquet)", str(error))
+            path = f"/{file[1].lstrip('/')}" if file else str(workspace)
+            raise StoreBroken(path, "other bytes than those that were written") from error
         raise SparkFailed(_cause(str(error))) from error
     except OSError as error:
         if error.errno == ENOSPC:

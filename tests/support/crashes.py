@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -20,6 +20,9 @@ from typing import Any
 import pytest
 
 from ingest import durable
+
+_UNDER_WAY = "_temporary"
+"""Where Spark keeps what it has not written to the end."""
 
 Seen = dict[Path, tuple[int, ...] | None]
 """What is there: of a file what changes with its content, of a directory null."""
@@ -90,9 +93,11 @@ class Recorder:
     def _there(self) -> Seen:
         found: Seen = {}
         for path in sorted(self.folder.rglob("*")):
-            told = path.stat()
-            is_file = path.is_file()
-            found[path] = (told.st_ino, told.st_size, told.st_mtime_ns) if is_file else None
+            with suppress(FileNotFoundError):  # Spark writes meanwhile
+                told = path.stat()
+                seen = (told.st_ino, told.st_size, told.st_mtime_ns)
+                if _UNDER_WAY not in path.parts:
+                    found[path] = None if path.is_dir() else seen
         return found
 
     def _look(self) -> None:
@@ -123,9 +128,6 @@ class Node:
     """Those that a cut leaves."""
     changes: list[tuple[str, str, Node]] = field(default_factory=list)
     """What was done to the names since they last: (old name, new name, of what); empty = none."""
-
-
-Choose = Callable[[], bool]
 
 
 class Disk:
