@@ -1,23 +1,24 @@
 """What it costs that a run outlasts a power cut: `python -m benchmarks.durability`.
 
-    sync     a commit of as many files as a small run has, against bare fsyncs of as many files, all
-             one after another, and as many at a time
+    sync     a commit of as many files as a small run has, with and without their CRCs, against
+             bare fsyncs of those files and all their directories, and of the files alone
     read     a table with the checksums of its pages looked at, against without
-    ingest   the demo's, in one session: as it is, against without syncing, CRCs, checksums of pages
+    ingest   the demo's, in one session: as it is, against without syncing, CRCs and checksums of
+             pages; and what of it is spent in CRCs, and in commits
 
-Each pair is taken in turn in the same run; the least of so many counts, in seconds, and the ratio.
+All of a part are taken in turn in the same run: the least and the median of so many, in seconds,
+and as multiples of the last.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.watched import ROOT
-from ingest import durable, intact, job
+from ingest import durable, intact, job, writer
 from ingest.manifest import Manifest
 from ingest.pipeline import IngestRequest, ingest_in
 from ingest.session import spark_session
@@ -38,9 +39,9 @@ FILES = 39
 """As many as a small run has."""
 _BYTES = 20_000
 _ROWS = 2_000_000
-_AT_ONCE = 8
+_ON_FILES: tuple[Callable[..., Any], ...] = (intact.described, RunWriter.commit)
 
-Pair = dict[str, Callable[[Path], float]]
+Parts = dict[str, Callable[[Path], float]]
 
 
 def main() -> None:
@@ -51,75 +52,71 @@ def main() -> None:
     asked = parser.parse_args()
     with TemporaryDirectory(prefix="vizpub-durability-", dir=ROOT) as folder:
         place = Path(folder)
-        told("sync", least(place, _syncing(), asked.runs))
-        told("read", least(place, _reading(place), asked.runs))
+        told("sync", in_turn(place, _syncing(), asked.runs))
+        told("read", in_turn(place, _reading(place), asked.runs))
         with spark_session(place / ".spark", quick=True) as spark:
-            pair: Pair = {
-                "as it is": partial(_ingested, spark),
+            _ingested(spark, place / "first")
+            spent: dict[str, list[float]] = {"in CRCs, of all threads": [], "in commits": []}
+            parts: Parts = {
+                "as it is": lambda where: _spent(partial(_ingested, spark, where), spent),
                 "without": lambda where: _without(partial(_ingested, spark, where)),
             }
-            _ingested(spark, place / "first")
-            told("ingest", least(place, pair, asked.ingests))
+            ingests = in_turn(place, parts, asked.ingests)
+            told("ingest", {**spent, **ingests})
 
 
-def told(what: str, seconds: dict[str, float]) -> None:
+def told(what: str, seconds: dict[str, list[float]]) -> None:
     """A line for each, and how many times the last it took."""
-    *_, least_of_last = seconds.values()
+    *_, last = seconds.values()
     for name, took in seconds.items():
-        print(f"{what:8}{name:28}{took:9.4f} s{took / least_of_last:8.2f}")
+        for how in (min, median):
+            ratio = how(took) / how(last)
+            print(f"{what:8}{name:32}{how.__name__:8}{how(took):9.4f} s{ratio:8.2f}")
 
 
-def least(place: Path, measured: Pair, runs: int) -> dict[str, float]:
-    """The least seconds of each, taken in turn."""
+def in_turn(place: Path, measured: Parts, runs: int) -> dict[str, list[float]]:
+    """The seconds of each."""
     found: dict[str, list[float]] = {name: [] for name in measured}
     for number in range(runs):
         for name, measure in measured.items():
             found[name].append(measure(place / f"{name}-{number}"))
-    return {name: min(of) for name, of in found.items()}
+    return found
 
 
-def _syncing() -> Pair:
+def _syncing() -> Parts:
     return {
-        "commit": _committed,
-        "commit, CRCs apart": partial(_committed, apart=True),
-        "bare, at once": partial(_bare, at_once=_AT_ONCE),
-        "bare, one by one": partial(_bare, at_once=1),
+        "commit and CRCs": partial(_committed, bare=None),
+        "commit": partial(_committed, bare=None, listed=True),
+        "bare, files and directories": partial(_committed, bare="*"),
+        "bare, files": partial(_committed, bare="*.parquet"),
     }
 
 
-def _committed(place: Path, apart: bool = False) -> float:
-    """Files of a run that were just written, made a run."""
-    with writing(place, "run") as writer:
-        writer.begin(manifest := Manifest("run", "edges", (), {}))
-        names = [meant.name for meant in TABLES]
+def _committed(place: Path, bare: str | None, listed: bool = False) -> float:
+    """Files that were just written, made a run; or only synced, one after another."""
+    with writing(place, "run") as new:
+        new.begin(manifest := Manifest("run", "edges", (), {}))
         rows = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, _BYTES // 8)})
-        made = [_written(writer, names[i % len(names)], rows) for i in range(FILES)]
+        made = [_written(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
         begun = time.perf_counter()
-        entries = {f"staged/parsed.{i}": writer.entry(path) for i, path in enumerate(made)}
-        listed = time.perf_counter()
-        writer.commit(manifest.with_stage("all", entries))
-        return time.perf_counter() - (listed if apart else begun)
+        if bare:
+            for path in new.directory.rglob(bare):
+                durable.sync_file(path)
+            return time.perf_counter() - begun
+        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(made)}
+        begun = time.perf_counter() if listed else begun
+        new.commit(manifest.with_stage("all", entries))
+        return time.perf_counter() - begun
 
 
-def _written(writer: RunWriter, name: str, rows: pa.Table) -> Path:
-    directory = writer.fresh_directory(name)
+def _written(new: RunWriter, name: str, rows: pa.Table) -> Path:
+    directory = new.fresh_directory(name)
     directory.mkdir(parents=True)
     pq.write_table(rows, directory / "part-0.parquet", write_page_checksum=True)
     return directory
 
 
-def _bare(place: Path, at_once: int) -> float:
-    place.mkdir()
-    paths = [place / str(number) for number in range(FILES)]
-    for path in paths:
-        path.write_bytes(os.urandom(_BYTES))
-    begun = time.perf_counter()
-    with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(durable.sync_file, paths))
-    return time.perf_counter() - begun
-
-
-def _reading(place: Path) -> Pair:
+def _reading(place: Path) -> Parts:
     rng, path = np.random.default_rng(1), place / "read.parquet"
     columns: dict[str, Any] = {
         "src": rng.integers(0, 2000, _ROWS),
@@ -141,10 +138,32 @@ def _reading(place: Path) -> Pair:
 def _ingested(spark: Any, place: Path) -> float:
     request = IngestRequest((str(ROOT / "examples/gossipsub"),), "demo", place)
     begun = time.perf_counter()
-    with writing(place, "demo") as writer:
-        ingest_in(spark, writer, request)
+    with writing(place, "demo") as new:
+        ingest_in(spark, new, request)
     seconds = time.perf_counter() - begun
     rmtree(place)
+    return seconds
+
+
+def _spent(measure: Callable[[], float], spent: dict[str, list[float]]) -> float:
+    """Measure, and note what is spent on files in it."""
+    found = dict.fromkeys(spent, 0.0)
+
+    def timed(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return really(*given)
+            finally:
+                found[name] += time.perf_counter() - begun
+
+        return call
+
+    described, commit = (timed(n, of) for n, of in zip(spent, _ON_FILES, strict=True))
+    with patch.object(writer, "described", described), patch.object(RunWriter, "commit", commit):
+        seconds = measure()
+    for name, took in found.items():
+        spent[name].append(took)
     return seconds
 
 
