@@ -25,6 +25,14 @@ from model.tables import LINKS
 from tests.support.tables import EMPTY, links
 
 FLIPS = 60
+WHY = {
+    "empty": "it has 0 bytes, and run.json says",
+    "torn": "it has 1,000 bytes, and run.json says",
+    "zeros": "other bytes than those that were written",
+    "gone": "a file of table links is gone",
+    "link": "a file of table links is a link",
+    "other": "bytes, and run.json says",
+}
 SORTED = [(name, "ascending") for name in LINKS.names]
 
 
@@ -117,7 +125,7 @@ def test_flip_behind_the_pages_is_found_at_open(
     assert files_of(run.directory, part, "links") == [path]
 
 
-@pytest.mark.parametrize("way", ["empty", "torn", "zeros", "gone", "link", "other"])
+@pytest.mark.parametrize("way", WHY)
 def test_damaged_file_is_named_with_what_to_do(run: StoredRun, tmp_path: Path, way: str) -> None:
     path, (part,) = run.files("links")[1], run.manifest.tables["links"].parts
     assert stands(run.directory, part)
@@ -133,6 +141,7 @@ def test_damaged_file_is_named_with_what_to_do(run: StoredRun, tmp_path: Path, w
     assert not stands(run.directory, part)
     with pytest.raises(StoreBroken, match=path.name) as told:
         run.read("links")
+    assert WHY[way] in told.value.why
     assert "vizpub runs check" in str(told.value)
     assert damaged(run) == [f"{part.directory}/{path.name}"]
 

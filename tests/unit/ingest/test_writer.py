@@ -17,7 +17,7 @@ import pytest
 
 from ingest.manifest import FILE, Cut, read_manifest
 from ingest.store import StoredRun, open_run, runs
-from ingest.writer import RunWriter, remove_run, writing
+from ingest.writer import PENDING, RunWriter, remove_run, writing
 from model.errors import RunLocked, UnknownName, UseError
 from model.tables import LINKS
 from tests.support.tables import EMPTY, add, everything, links, write
@@ -107,6 +107,18 @@ class TestWriting:
             writer.restore()
             writer.restore()
             assert writer.manifest == run.manifest
+        assert everything(run.directory) == before
+
+    def test_successor_of_another_run_is_let_go(self, run: StoredRun, tmp_path: Path) -> None:
+        """A cut may bring back its name when the run has its place already."""
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            left = (run.directory / PENDING).read_bytes()
+            add(writer, "versions", "links", links(9, seed=2), state="complete")
+        before = everything(run.directory)
+        (run.directory / PENDING).write_bytes(left)
+        with writing(tmp_path, "monday") as writer:
+            assert writer.pending() is None
         assert everything(run.directory) == before
 
     @pytest.mark.parametrize("text", ["{", "", "[]"])
