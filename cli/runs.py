@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,27 +14,34 @@ from cli.options import Limit, Output, RunName, command
 from cli.output import Rows, show
 from cli.settings import Settings
 from cli.summary import show_summary
+from model.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from ingest.store import StoredRun
+    from ingest.store import BrokenRun, StoredRun
 
 _COLUMNS = (
     "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
     "links", "publications", "receptions", "quarantined",
 )  # fmt: skip
 
+_DAMAGE = ("file", "table", "why")
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="List, show and remove the runs.")
+    group = typer.Typer(no_args_is_help=True, help="List, show, check and remove the runs.")
     group.command("list")(command(list_runs))
     group.command("show")(command(show_run))
+    group.command("check")(command(check_run))
     group.command("remove")(command(remove))
     app.add_typer(group, name="runs")
 
 
 def list_runs(settings: Settings, output: Output) -> None:
     """List the runs of the workspace, and how their copies in Neo4j stand.
+
+    `state` is complete, ingesting for one that was stopped (the same command goes on), or broken
+    where run.json cannot be read: why, and what to do, is told behind the list.
 
     `neo4j` is complete, loading, removing, outdated (the copy of an earlier run of that
     name) or absent; a dash where no Neo4j is running, for none is started.
@@ -46,19 +54,26 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from cli.service import states_in_neo4j
-    from ingest.store import runs
+    from ingest.store import BrokenRun, runs
 
-    stored = runs(settings.workspace)
-    states = states_in_neo4j(settings, stored)
-    found = [_line(run, states.get(run.name)) for run in stored]
+    there = runs(settings.workspace)
+    broken = [run for run in there if isinstance(run, BrokenRun)]
+    states = states_in_neo4j(settings, [run for run in there if not isinstance(run, BrokenRun)])
+    found = [_line(run, states.get(run.name)) for run in there]
     show(Rows.of_records(found, _COLUMNS), output, settings)
+    for run in broken:
+        settings.say(f"run '{run.name}' is broken: {run.error}")
     if not found:
         settings.say(
             f"no runs in {settings.workspace}; make one with: vizpub ingest PATH --run NAME"
         )
 
 
-def _line(run: StoredRun, in_neo4j: str | None) -> dict[str, Any]:
+def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
+    from ingest.store import BrokenRun
+
+    if isinstance(run, BrokenRun):
+        return {**dict.fromkeys(_COLUMNS), "run": run.name, "state": "broken"}
     clock = run.manifest.clock
     tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
     rows = [run.rows(name) if run.has(name) else None for name in tables]
@@ -109,6 +124,33 @@ def show_run(
     show(rows.first(limit) if limit else rows, output, settings)
 
 
+def check_run(settings: Settings, run: RunName, output: Output) -> None:
+    """Read all files of a run whole, and compare them with what run.json says of them.
+
+    Damaged files are shown, with the reason. Exit code 1 if there are any.
+
+    Examples:
+
+    ```
+    vizpub runs check monday
+    vizpub runs check monday --format json
+    ```
+    """
+    from ingest.intact import damages
+    from ingest.store import open_run
+
+    stored = open_run(settings.workspace, run, complete=False)
+    found = list(damages(stored.directory, stored.manifest))
+    damaged = [damage for damage in found if damage is not None]
+    show(Rows.of_records([asdict(damage) for damage in damaged], _DAMAGE), output, settings)
+    if damaged:
+        raise CheckFailed(
+            f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
+            ["make it anew by its ingest with --replace, or let it go: vizpub runs remove " + run],
+        )
+    settings.say(f"all {len(found)} files of run '{run}' are what was written")
+
+
 def remove(
     settings: Settings,
     run: RunName,
@@ -124,7 +166,8 @@ def remove(
     ```
     """
     from cli.service import remove_from_neo4j
-    from ingest.store import remove_run, run_names
+    from ingest.store import run_names
+    from ingest.writer import remove_run
     from model.run import check_run_name
 
     stored = check_run_name(run) in run_names(settings.workspace)

@@ -24,13 +24,14 @@ from pyspark.sql.types import StructType
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
-from ingest.manifest import Boundary, Cut, Manifest, Part, StoredFile, TableEntry
+from ingest.intact import files_of
+from ingest.manifest import Boundary, Cut, Manifest, Part, TableEntry
 from ingest.scale import SMALL_RUN
 from ingest.sink import Fold, Written, write
 from ingest.sources import source_named
 from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.sources.folded import CARRIED, FoldedSource, rows_by_peer
-from ingest.store import RunWriter, files_of
+from ingest.writer import RunWriter
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table
@@ -41,6 +42,11 @@ OBSERVED_ONCE = ("publications", "receptions", "rejections", "untold")
 """What was observed of messages: what later input says of them is judged together with it."""
 _WRITERS = 4
 """Tables written at once: one is planned while another runs."""
+_WRITTEN = {
+    "parquet.page.write-checksum.enabled": "true",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # run.json marks it
+}
+_READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 Tables = Mapping[str, DataFrame | None]
 """Frames to write, by table name; null = not known, and not written."""
@@ -220,7 +226,7 @@ class Job:
             directories, written, told = self._folded(source, fold, rows)
         entries = {}
         for name, schema in source.tables.items():
-            files = tuple(StoredFile(w.file, w.rows, w.size) for w in written if w.name == name)
+            files = tuple(one.file for one in written if one.table == name)
             stored, columns = _stored_as(name), from_arrow_schema(schema).json()
             entries[stored] = self.writer.listed(
                 directories[name], files, self._older(stored), None if stored == name else columns
@@ -281,8 +287,9 @@ class Job:
                 found[short] = entry
             elif kind == "staged/observed" and short in OBSERVED_ONCE:
                 older = self.base.carry.get(f"observed.{short}") if self.base else None
-                path, parts = self.writer.directory / entry.directory, older.parts if older else ()
-                found[f"observed.{short}"] = self.writer.entry(path, parts, schema=entry.schema)
+                parts = older.parts if older else ()
+                rows = entry.rows + sum(part.rows for part in parts)
+                found[f"observed.{short}"] = replace(entry, rows=rows, older=parts)
         return found
 
     def _stays(self, name: str) -> bool:
@@ -296,7 +303,7 @@ class Job:
     def _write(self, name: str, frame: DataFrame) -> TableEntry:
         directory = self.writer.fresh_directory(name)
         self.spark.sparkContext.setJobDescription(f"write {name}")
-        frame.write.parquet(f"file://{directory.absolute()}")
+        frame.write.options(**_WRITTEN).parquet(f"file://{directory.absolute()}")
         schema = frame.schema.json() if name.startswith("staged/") else None
         return self.writer.entry(directory, self._older(name), schema=schema)
 
@@ -319,7 +326,7 @@ class Job:
         paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
         if not paths:
             return self.spark.createDataFrame([], _schema(name, schema))
-        rows = self.spark.read.schema(_schema(name, schema)).parquet(*paths)
+        rows = self.spark.read.schema(_schema(name, schema)).options(**_READ).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
         return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
 

@@ -5,23 +5,30 @@ it does not name does not exist for any reader and is removed by the next writer
 
 A table has one directory for each ingest that added to it. What an older one wrote is never
 written again: it counts up to a cut, and what was to be changed behind that is in a newer one.
+
+A manifest is not believed: what it names must lie below its own directory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path, PurePosixPath
 from typing import Any
+from zlib import crc32
 
+import msgspec
+
+from ingest import durable
 from model.clock import Clock
-from model.errors import StoreBroken
-from model.run import RunFacts
+from model.errors import StoreBroken, UseError
+from model.run import RunFacts, check_run_name
 
-FORMAT = "vizpub.store/1"
+FORMAT = "vizpub.store/2"
+"""Its number changes with what a reader must know of run.json or of the files."""
+READ_ONLY = ("vizpub.store/1",)
+"""Formats whose runs can be read, but neither gone on with nor appended to."""
 FILE = "run.json"
 
 
@@ -40,6 +47,12 @@ class StoredFile:
     name: str
     rows: int
     size: int
+    crc: int | None = None
+    """CRC-32 of all of it; null where the manifest is older."""
+    pages_end: int | None = None
+    """Of a large file: where its pages end, and what says how to read them begins."""
+    end_crc: int | None = None
+    """CRC-32 from there on."""
 
 
 Files = tuple[StoredFile, ...] | None
@@ -76,6 +89,8 @@ class TableEntry:
     files: Files = None
     schema: str | None = None
     """Of a staged table: its columns, as Spark writes them in JSON."""
+    stage: str | None = None
+    """Which stage wrote it last."""
 
     @property
     def newest(self) -> Part:
@@ -128,13 +143,17 @@ class Manifest:
     """Stages done, in order."""
     tables: dict[str, TableEntry] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    """Versions of the code that made it."""
+    """Versions of the code that made it, for people."""
+    formats: dict[str, int] = field(default_factory=dict)
+    """The number of each stage's format: what may be gone on with or appended to."""
     carry: dict[str, TableEntry] = field(default_factory=dict)
     """What an append needs to know beside the tables."""
     totals: dict[str, Any] = field(default_factory=dict)
     """What an append adds to; see Description.totals."""
     extends: str = ""
-    """The identity of the run that this one is to take the place of; empty = of none."""
+    """The identity of the run that this one adds to; empty = of none."""
+    replaces: str = ""
+    """The digest of the run.json whose place this is to take; empty = of none."""
     boundary: Boundary | None = None
     """Known once the messages of an append are numbered."""
 
@@ -147,7 +166,11 @@ class Manifest:
     def facts(self) -> RunFacts:
         """The facts for readers. Raises: StoreBroken while the clock is not yet known."""
         if self.clock is None:
-            raise StoreBroken(self.name, "its ingest stopped before the input was read")
+            raise StoreBroken(
+                self.name,
+                "its ingest stopped before the input was read",
+                "the same vizpub ingest command goes on",
+            )
         layers = self.options.get("layers")
         return RunFacts(
             self.name,
@@ -181,8 +204,9 @@ class Manifest:
 
     def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
         """The manifest after a stage: its tables named, the stage done."""
+        made = {name: replace(entry, stage=stage) for name, entry in tables.items()}
         return replace(
-            self, stages=(*self.stages, stage), tables={**self.tables, **tables}, **changes
+            self, stages=(*self.stages, stage), tables={**self.tables, **made}, **changes
         )
 
 
@@ -191,68 +215,46 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     path = directory / file
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        if raw.pop("format") != FORMAT:
-            raise StoreBroken(str(path), f"not of format {FORMAT}; ingest the run again")
-        return _from_json(raw)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        found = raw.pop("format")
+        if found not in (FORMAT, *READ_ONLY):
+            raise StoreBroken(str(path), f"of format {found}, and this vizpub reads {FORMAT}")
+        if found == FORMAT and raw.pop("crc") != _crc(raw):
+            raise StoreBroken(str(path), "other text than what was written")
+        if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
+            raise ValueError(f"unknown: {', '.join(sorted(surprises))}")
+        return _checked(msgspec.convert(raw, Manifest))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UseError) as error:
         raise StoreBroken(str(path), f"not a manifest ({error})") from error
 
 
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
-    """Replace run.json at once: a reader sees the old one or the new one, whole."""
-    text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1, ensure_ascii=False)
-    fresh = directory / f"{file}.new"
-    with fresh.open("w", encoding="utf-8") as out:
-        out.write(text + "\n")
-        out.flush()
-        os.fsync(out.fileno())
-    fresh.replace(directory / file)
-    _sync_directory(directory)
+    """Replace run.json at once and for good: a reader sees the old one or the new one, whole."""
+    told = asdict(manifest)
+    told = {"format": FORMAT, **told, "crc": _crc(told)}
+    durable.write(directory / file, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 
-def _sync_directory(directory: Path) -> None:
-    # Without it a power failure may bring the old name back.
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _crc(told: dict[str, Any]) -> int:
+    """Of what a manifest says: a file that lists checksums needs one, too."""
+    return crc32(json.dumps(told, sort_keys=True).encode())
 
 
-def _from_json(raw: dict[str, Any]) -> Manifest:
-    clock, boundary = raw.pop("clock"), raw.pop("boundary", None)
-    tables, carry = raw.pop("tables"), raw.pop("carry", {})
-    for key in ("inputs", "unknown", "skipped", "stages"):
-        raw[key] = tuple(raw[key])
-    return Manifest(
-        clock=Clock(**clock) if clock else None,
-        boundary=Boundary(**boundary) if boundary else None,
-        tables={name: _entry(**entry) for name, entry in tables.items()},
-        carry={name: _entry(**entry) for name, entry in carry.items()},
-        **raw,
-    )
+def _checked(manifest: Manifest) -> Manifest:
+    """Raises: ValueError, UseError where it names what is not below its directory."""
+    check_run_name(manifest.name)
+    entries = (*manifest.tables.values(), *manifest.carry.values())
+    for part in (part for entry in entries for part in entry.parts):
+        names = [file.name for file in part.files or ()]
+        if not all(map(_is_below, [part.directory, *names])) or any("/" in n for n in names):
+            raise ValueError(f"it names what is not in its directory: {part.directory} {names}")
+    return manifest
 
 
-def _entry(
-    directory: str,
-    rows: int,
-    older: Sequence[dict[str, Any]] = (),
-    files: Sequence[dict[str, Any]] | None = None,
-    schema: str | None = None,
-) -> TableEntry:
-    return TableEntry(
-        directory, rows, tuple(_part(**part) for part in older), _files(files), schema
-    )
-
-
-def _part(
-    directory: str,
-    rows: int,
-    cut: dict[str, Any] | None,
-    files: Sequence[dict[str, Any]] | None = None,
-) -> Part:
-    return Part(directory, rows, Cut(**cut) if cut else None, _files(files))
-
-
-def _files(raw: Sequence[dict[str, Any]] | None) -> Files:
-    return None if raw is None else tuple(StoredFile(**file) for file in raw)
+def _is_below(path: str) -> bool:
+    """Whether a path leads down, and is written in the one way there is."""
+    parts = path.split("/")
+    return str(PurePosixPath(path)) == path and "\0" not in path and not {"", ".", ".."} & {*parts}

@@ -11,26 +11,24 @@
     finish                   the run is complete
 
 A stage reads what earlier ones committed and writes tables into fresh directories; they come
-into being together when run.json names them. So a process that is killed leaves nothing that
-anybody could take for a result, and the next one goes on with the stage that was under way.
+into being together when run.json names them, synced. So a process that is killed, and a power cut,
+leave nothing that anybody could take for a result, and the next one goes on with the stage that was
+under way (ingest.starting).
 A small run is handed from stage to stage in memory and committed in the end (ingest.job); one that
-was stopped begins again. A run that is replaced is kept aside until its successor is complete.
+was stopped begins again.
 
-A run that is appended to stays what it is until all stages are done for what is new (see
-ingest.growth): they read little of what is there, and write only what is not.
+A run that is replaced or appended to stays what it is until all stages are done (ingest.writer).
+Those of an append read little of what is there, and write only what is not (ingest.growth).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -44,12 +42,15 @@ from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
-from ingest.sources.base import InputFile, SourceOptions
+from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES
-from ingest.store import RunWriter, StoredRun, writing
+from ingest.starting import Start, Wanted
+from ingest.starting import start as start_of
+from ingest.store import StoredRun
 from ingest.warm import warm_session
 from ingest.watch import watching
-from model.errors import InputsDiffer, UseError
+from ingest.writer import RunWriter, writing
+from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
 
@@ -68,7 +69,7 @@ class IngestRequest:
     options: SourceOptions = field(default_factory=SourceOptions)
     measuring: Measuring = field(default_factory=Measuring)
     replace: bool = False
-    """Make the run anew if it exists and was made from something else."""
+    """Make the run anew if it exists, whatever it was made from."""
     append: bool = False
     """Add to the run, if it exists, what the files have that it was not made from."""
     master: str | None = None
@@ -139,38 +140,27 @@ def ingest_in(
     return _make(spark, writer, request, start, account, progress)
 
 
-@dataclass(frozen=True)
-class _Start:
-    """Where an ingest begins."""
-
-    files: Sequence[InputFile]
-    """What is to be read."""
-    made: StoredRun | None
-    """The run, if it is complete and there is nothing new."""
-    begin: Callable[[], None]
-    """Let the run begin, if it has not."""
-
-
 def _look(
     request: IngestRequest,
     writer: RunWriter,
     spark: SparkSession | None,
     account: Account,
     progress: Progress = silent,
-) -> _Start:
+) -> Start:
     """See what there is to read, and how far the run has come."""
     step = "look at the input"
     with account.part(step), watching(spark, step, progress) if spark else nullcontext():
         found = inventory(spark, request.paths, SOURCES, request.source)
         check_options(source_named(found.source), request.options)
-        return _start(writer, request, found)
+        fresh = _new_manifest(request, found)
+        return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
 
 
 def _make(
     spark: SparkSession,
     writer: RunWriter,
     request: IngestRequest,
-    start: _Start,
+    start: Start,
     account: Account,
     progress: Progress,
 ) -> IngestOutcome:
@@ -231,108 +221,13 @@ def _looked_over(request: IngestRequest) -> int:
     )
 
 
-def _start(writer: RunWriter, request: IngestRequest, found: Inventory) -> _Start:
-    """Take up the run where it stands, or begin it."""
-    fresh, old = _new_manifest(request, found), writer.manifest
-    if request.append and old is not None and old.complete:
-        return _append(writer, fresh, old, found.files)
-    if old is not None:
-        differences = _differences(old, fresh)
-        left_out = request.append and _contents(old) - _contents(fresh)
-        if differences and not request.replace and (old.complete or left_out):
-            raise InputsDiffer(request.run, differences)
-        # Half a run of something else, or of another version, is not gone on with.
-        if not differences and (old.versions == fresh.versions or old.complete > request.replace):
-            made = StoredRun(writer.directory, old) if old.complete else None
-            return _Start(found.files, made, lambda: None)
-    return _Start(found.files, None, partial(writer.begin, fresh))
-
-
-def _append(
-    writer: RunWriter, fresh: Manifest, old: Manifest, files: Sequence[InputFile]
-) -> _Start:
-    """Add to the run the files that it was not made from."""
-    if differences := _other_choices(old, fresh):
-        raise InputsDiffer(old.name, differences)
-    known = _contents(old)
-    new = [file for file in files if (Path(file.path).name, file.sha256) not in known]
-    if not new:
-        return _Start(new, StoredRun(writer.directory, old), lambda: None)
-    _check_appendable(old)
-    grown = replace(
-        fresh,
-        inputs=(*old.inputs, *map(_told, new)),
-        skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
-        extends=old.identity,
-    )
-    pending = writer.pending()
-    if pending and (left_out := _contents(pending) - _contents(grown)):
-        raise UseError(
-            f"files were being added to run '{old.name}' when that was stopped; name them too: "
-            + ", ".join(sorted(name for name, _ in left_out))
-        )
-    if pending is None or _differences(pending, grown) or pending.versions != grown.versions:
-        pending = grown
-    return _Start(new, None, partial(writer.extend, pending))
-
-
-def _check_appendable(run: Manifest) -> None:
-    """Raises: UseError where more input cannot be added to the run."""
-    why = None
-    if not source_named(run.source).appendable:
-        why = f"in source '{run.source}' later input changes what was said of earlier times"
-    elif run.ended:
-        why = "its source marks its end"
-    elif run.options.get("reporters_only"):
-        why = "--reporters-only left out links to peers that may report later"
-    elif not run.carry:
-        why = "an earlier version made it, and kept nothing to go on from"
-    elif run.versions.get("vizpub") != version("vizpub"):
-        why = f"version {run.versions.get('vizpub')} made it"
-    if why:
-        raise UseError(
-            f"run '{run.name}' cannot be appended to: {why}; "
-            "ingest all files of the run anew with --replace"
-        )
-
-
 def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
     return Manifest(
         name=request.run,
         source=found.source,
-        inputs=tuple(map(_told, found.files)),
+        inputs=tuple(file.told for file in found.files),
         options={**asdict(request.options), **request.measuring.options},
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
+        formats={stage.name: stage.format for stage in STAGES},
     )
-
-
-def _told(file: InputFile) -> dict[str, Any]:
-    """What run.json says of a file."""
-    return {name: value for name, value in asdict(file).items() if name != "stamp"}
-
-
-def _differences(old: Manifest, new: Manifest) -> list[str]:
-    """What a run was made from and what it would be made from now, in words."""
-    found, before, now = _other_choices(old, new), _contents(old), _contents(new)
-    if before != now:
-        added, gone = (now - before).total(), (before - now).total()
-        found.append(f"{added} files new or changed, {gone} gone")
-    return found
-
-
-def _other_choices(old: Manifest, new: Manifest) -> list[str]:
-    """Options and source that differ, in words."""
-    found = [
-        f"{key}: {old.options.get(key)} then, {value} now"
-        for key, value in new.options.items()
-        if old.options.get(key) != value
-    ]
-    if old.source != new.source:
-        found.append(f"source: {old.source} then, {new.source} now")
-    return found
-
-
-def _contents(run: Manifest) -> Counter[tuple[str, str]]:
-    """The files by name and content; where they lie does not matter."""
-    return Counter((Path(f["path"]).name, f["sha256"]) for f in run.inputs)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ingest.cluster import check_shared, cores, is_local, shipped
 from ingest.jvm import is_running, start_jvm
-from model.errors import DiskFull, SparkFailed
+from model.errors import DiskFull, SparkFailed, StoreBroken
 from model.java import find_java, spark_java_home
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NO_SPACE = os.strerror(ENOSPC)
+_OTHER_PAGE = "CRC checksum verification failed"
+"""What Parquet says; only stored files are read so that it looks."""
 _STOPPED = "methods on a stopped SparkContext"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """All that py4j says where an answer of Java's breaks off; what Java answers goes on from there."""
@@ -107,7 +109,10 @@ def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path) -> Iterator[Non
 
 @contextmanager
 def failures_told(workspace: Path) -> Iterator[None]:
-    """Failures of Spark and of the disk as errors of ours. Raises: SparkFailed, DiskFull."""
+    """Failures of Spark, of the disk and of stored files as errors of ours.
+
+    Raises: SparkFailed, DiskFull, StoreBroken.
+    """
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
@@ -117,6 +122,10 @@ def failures_told(workspace: Path) -> Iterator[None]:
     except (*unreachable, Py4JError, PySparkException) as error:
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
+        if _OTHER_PAGE in str(error):
+            file = re.search(r"reading file (?:file:/*)?(/?\S+\.parquet)", str(error))
+            path = f"/{file[1].lstrip('/')}" if file else str(workspace)
+            raise StoreBroken(path, "other bytes than those that were written") from error
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
         raise SparkFailed(_GONE if gone else _cause(str(error))) from error
     except OSError as error:

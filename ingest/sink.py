@@ -1,14 +1,15 @@
 """Tables as the tasks that have their rows write them: Parquet, a file a task and table.
 
 A file has a name of its own for each attempt, and only what a task returns is ever named: those
-of attempts that failed or were repeated mean nothing. Neither a committer nor a reader of footers
-is needed: a task knows how many rows it wrote.
+of attempts that failed or were repeated mean nothing. No committer is needed, and nobody has to
+read what was written to know what it is.
 """
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -17,22 +18,22 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingest import durable
+from ingest.intact import described
+from ingest.manifest import StoredFile
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WRITTEN = "name string, file string, rows bigint, size bigint, told string"
+_WRITTEN = "table string, file string, told string"
 _GROUP_ROWS = 1 << 17
 
 
 class Written(NamedTuple):
     """A file of a table."""
 
-    name: str
-    """Of the table."""
-    file: str
-    rows: int
-    size: int
-    """Bytes."""
+    table: str
+    file: StoredFile
 
 
 class Fold(Protocol):
@@ -53,23 +54,21 @@ class Sink:
         self._file = f"{uuid4().hex}.parquet"
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._held: dict[str, list[pa.RecordBatch]] = {}
-        self._rows: dict[str, int] = {}
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
         """Add rows to a table."""
         held = self._held.setdefault(name, [])
         held.append(rows)
-        self._rows[name] = self._rows.get(name, 0) + len(rows)
         if sum(map(len, held)) >= _GROUP_ROWS:
             self._flush(name)
 
     def close(self) -> Iterator[Written]:
-        """End all files. What they are."""
+        """End all files, which outlast a power cut from here on. What they are."""
         for name in self._held:
             self._flush(name)
             self._writers[name].close()
-            size = os.path.getsize(self._path(name))
-            yield Written(name, self._file, self._rows[name], size)
+            durable.sync_file(self._path(name))
+            yield Written(name, described(self._path(name)))
 
     def _path(self, name: str) -> Path:
         return Path(self._directories[name], self._file)
@@ -96,7 +95,8 @@ def write(
     """
     work = partial(_fold, fold=fold, directories=dict(directories))
     found = rows.mapInArrow(work, _WRITTEN).collect()
-    written = [Written(*row[:4]) for row in found if row.told is None]
+    files = [row for row in found if row.told is None]
+    written = [Written(row.table, StoredFile(**json.loads(row.file))) for row in files]
     return written, [row.told for row in found if row.told is not None]
 
 
@@ -106,8 +106,7 @@ def _fold(
     sink = Sink(directories)
     for name, rows in fold(batches):
         sink.write(name, rows)
-    files = [(*written, None) for written in sink.close()]
-    columns = zip(*files, (None, None, None, None, fold.told()), strict=True)
-    types = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    yield pa.record_batch(arrays, names=["name", "file", "rows", "size", "told"])
+    files = [(one.table, json.dumps(asdict(one.file)), None) for one in sink.close()]
+    columns = zip(*files, (None, None, fold.told()), strict=True)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    yield pa.record_batch(arrays, names=["table", "file", "told"])

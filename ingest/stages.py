@@ -49,6 +49,9 @@ class Stage:
     run: Callable[[Job], None]
     shares: bool = False
     """It hands on what is not written: it is run, too, where its tables are there already."""
+    format: int = 1
+    """Changes with what it writes, or what later stages and appends make of that: what another
+    format has written is made anew, and not appended to."""
 
 
 def _parse(job: Job) -> None:
@@ -362,8 +365,8 @@ def _finish(job: Job) -> None:
     kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
     carry = job.carried() if job.source.appendable and not job.manifest.ended else {}
     done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
-    job.writer.commit(replace(done, tables=kept, carry=carry, extends="", boundary=None))
-    job.writer.accept()
+    made = replace(done, tables=kept, carry=carry, extends="", replaces="", boundary=None)
+    job.writer.commit(made)
 
 
 STAGES = (

@@ -3,53 +3,28 @@
     <workspace>/runs/<run>/run.json
     <workspace>/runs/<run>/links/<generation>/*.parquet
 
-Reading needs pyarrow only. Writing goes through `RunWriter`, which hands out directories
-that nobody sees until a stage commits them.
+Reading needs pyarrow only, and believes no file that is not what run.json says of it
+(ingest.intact). Writing is in ingest.writer.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from errno import ENOSPC
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from filelock import SoftFileLock, Timeout
 
-from ingest.manifest import (
-    FILE,
-    Cut,
-    Manifest,
-    Part,
-    StoredFile,
-    TableEntry,
-    read_manifest,
-    write_manifest,
-)
+from ingest.intact import PAGES_CHECKED, files_of
+from ingest.manifest import FILE, Cut, Manifest, Part, read_manifest
 from model.columns import Table
-from model.errors import (
-    DiskFull,
-    RunLocked,
-    RunNotComplete,
-    StoreBroken,
-    UnknownName,
-    UseError,
-)
+from model.errors import RunNotComplete, StoreBroken, UnknownName
 from model.run import RunFacts, check_run_name
-from model.tables import TABLES, table
-
-_LOCK = ".lock"
-_REPLACED = "replaced.json"
-"""The manifest of a complete run whose successor is not yet complete."""
-_APPENDED = "appended.json"
-"""The manifest of what is to take the place of a complete run once it is complete itself."""
+from model.tables import table
 
 
 @dataclass(frozen=True)
@@ -81,13 +56,11 @@ class StoredRun:
         """The Parquet files of a table, in a stable order; an older one may have rows that no
         longer count. Raises: StoreBroken.
         """
-        return [path for part in self._parts(name) for path in self._files_of(part, name)]
+        parts = self._parts(name)
+        return [path for part in parts for path in files_of(self.directory, part, name)]
 
     def _parts(self, name: str) -> tuple[Part, ...]:
         return self.manifest.tables[name].parts if self.has(name) else ()
-
-    def _files_of(self, part: Part, name: str) -> list[Path]:
-        return files_of(self.directory, part, name)
 
     def scan(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -98,10 +71,14 @@ class StoredRun:
         """
         schema = table(name).arrow
         for part in self._parts(name):
-            if files := [str(path) for path in self._files_of(part, name)]:
-                dataset = ds.dataset(files, schema=schema)
+            if files := [str(path) for path in files_of(self.directory, part, name)]:
+                dataset, rows = ds.dataset(files, schema=schema, format=PAGES_CHECKED), 0
                 with _reading(Path(files[0]).parent):
-                    yield from dataset.to_batches(columns=columns, filter=_both(where, part.cut))
+                    for batch in dataset.to_batches(columns=columns, filter=_both(where, part.cut)):
+                        rows += len(batch)
+                        yield batch
+                if where is None:
+                    _check_rows(self.directory, part, rows)
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
@@ -118,37 +95,17 @@ class StoredRun:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
         schema = table(name).arrow
         for part in self._parts(name):
-            for path in self._files_of(part, name):
-                with _reading(path), pq.ParquetFile(path) as parquet:
+            found = 0
+            for path in files_of(self.directory, part, name):
+                with _reading(path), _opened(path) as parquet:
                     for group in range(parquet.num_row_groups):
                         rows = _shaped(parquet.read_row_group(group), schema)
                         if part.cut:
-                            rows = rows.filter(_below(part.cut))
+                            rows = rows.filter(below(part.cut))
+                        found += len(rows)
                         for batch in rows.combine_chunks().to_batches():
                             yield f"{path.parent.name}/{path.name}#{group}", batch
-
-
-def files_of(run: Path, part: Part, name: str) -> list[Path]:
-    """The files of a part of table `name`, in a stable order, as run.json lists them.
-
-    Raises: StoreBroken where one is gone or has another size.
-    """
-    directory = run / part.directory
-    if part.files is None:
-        if not directory.is_dir():
-            raise StoreBroken(str(directory), f"the files of table {name} are gone")
-        return sorted(directory.glob("*.parquet"))
-    paths = []
-    for file in part.files:
-        path = directory / file.name
-        try:
-            size = path.stat().st_size
-        except OSError as error:
-            raise StoreBroken(str(path), f"a file of table {name} is gone") from error
-        if size != file.size:
-            raise StoreBroken(str(path), f"it has {size:,} bytes, and run.json says {file.size:,}")
-        paths.append(path)
-    return paths
+            _check_rows(self.directory, part, found)
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -161,18 +118,26 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _stored(path: Path) -> StoredFile:
-    return StoredFile(path.name, pq.read_metadata(path).num_rows, path.stat().st_size)
+def _opened(path: Path) -> pq.ParquetFile:
+    return pq.ParquetFile(path, page_checksum_verification=True)
 
 
-def _below(cut: Cut) -> pc.Expression:
+def _check_rows(run: Path, part: Part, found: int) -> None:
+    """Raises: StoreBroken where a part has other rows than run.json says."""
+    if found != part.rows:
+        why = f"{found:,} rows were read, and run.json says {part.rows:,}"
+        raise StoreBroken(str(run / part.directory), why)
+
+
+def below(cut: Cut) -> pc.Expression:
+    """The rows that count."""
     return pc.field(cut.column) < cut.below
 
 
 def _both(where: pc.Expression | None, cut: Cut | None) -> pc.Expression | None:
     if cut is None or where is None:
-        return where if cut is None else _below(cut)
-    return where & _below(cut)
+        return where if cut is None else below(cut)
+    return where & below(cut)
 
 
 @contextmanager
@@ -184,10 +149,25 @@ def _reading(path: Path) -> Iterator[None]:
         raise StoreBroken(str(path), f"not readable as Parquet ({error})") from error
 
 
-def runs(workspace: Path) -> list[StoredRun]:
-    """Every run of a workspace, complete or not, by name. Raises: StoreBroken."""
-    directories = sorted(path.parent for path in (workspace / "runs").glob(f"*/{FILE}"))
-    return [StoredRun(directory, read_manifest(directory)) for directory in directories]
+@dataclass(frozen=True)
+class BrokenRun:
+    """A run whose run.json cannot be read."""
+
+    name: str
+    error: StoreBroken
+
+
+def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
+    """Every run of a workspace, complete, half or broken, by name."""
+    found: list[StoredRun | BrokenRun] = []
+    for name in run_names(workspace):
+        directory = workspace / "runs" / name
+        with suppress(FileNotFoundError):  # removed meanwhile
+            try:
+                found.append(StoredRun(directory, read_manifest(directory)))
+            except StoreBroken as error:
+                found.append(BrokenRun(name, error))
+    return found
 
 
 def run_names(workspace: Path) -> list[str]:
@@ -204,185 +184,6 @@ def open_run(workspace: Path, name: str, *, complete: bool = True) -> StoredRun:
     if complete and not run.manifest.complete:
         raise RunNotComplete(name, run.manifest.state, "the same vizpub ingest command again")
     return run
-
-
-@dataclass
-class RunWriter:
-    """The one writer of a run; see `writing`."""
-
-    directory: Path
-    manifest: Manifest | None
-    base: Manifest | None = None
-    """The complete run that is appended to: what readers see until the new one is complete."""
-    handed_out: set[Path] = field(default_factory=set)
-    """Directories that are being written, and that no manifest names yet."""
-
-    def begin(self, manifest: Manifest) -> None:
-        """Start the run anew. A complete one of that name is kept aside until `accept`."""
-        if self.manifest is not None and self.manifest.complete:
-            aside = self.directory / f"{_REPLACED}.new"
-            shutil.copyfile(self.directory / FILE, aside)
-            aside.replace(self.directory / _REPLACED)
-        self.manifest = manifest
-        self.handed_out.clear()
-        write_manifest(self.directory, manifest)
-        self.sweep()
-
-    def pending(self) -> Manifest | None:
-        """What an append to the run as it stands has come to, if one was stopped."""
-        if self.manifest is None or not (self.directory / _APPENDED).is_file():
-            return None
-        found = read_manifest(self.directory, _APPENDED)
-        return found if found.extends == self.manifest.identity else None
-
-    def extend(self, manifest: Manifest) -> None:
-        """Append to the run: begin, or go on with what is pending."""
-        self.base, self.manifest = self.manifest, manifest
-        write_manifest(self.directory, manifest, _APPENDED)
-        self.sweep()
-
-    def accept(self) -> None:
-        """The run is complete: the one that was kept aside is let go."""
-        (self.directory / _REPLACED).unlink(missing_ok=True)
-        self.sweep()
-
-    def restore(self) -> None:
-        """The input is not good: the run that was kept aside or appended to is back."""
-        self.handed_out.clear()
-        if self.base is not None:
-            (self.directory / _APPENDED).unlink(missing_ok=True)
-            self.manifest, self.base = self.base, None
-            self.sweep()
-        elif (self.directory / _REPLACED).is_file():
-            (self.directory / _REPLACED).replace(self.directory / FILE)
-            self.manifest = read_manifest(self.directory)
-            self.sweep()
-
-    def fresh_directory(self, name: str) -> Path:
-        """A directory for a new generation of a table; unseen until it is committed."""
-        directory = self.directory / name / uuid4().hex[:12]
-        self.handed_out.add(directory)
-        return directory
-
-    def commit(self, manifest: Manifest) -> None:
-        """Make the manifest, and so every directory it names, the state of the run.
-
-        One that is appended is seen once it is complete.
-        """
-        under_way = self.base is not None and not manifest.complete
-        write_manifest(self.directory, manifest, _APPENDED if under_way else FILE)
-        self.manifest = manifest
-        self.handed_out.clear()
-        if self.base is not None and manifest.complete:
-            self.base = None
-            self.sweep()
-
-    def entry(
-        self,
-        directory: Path,
-        older: tuple[Part, ...] = (),
-        schema: str | None = None,
-    ) -> TableEntry:
-        """What run.json says of a written directory, beside older parts; counts from the Parquet
-        files. `schema` is a staged table's.
-        """
-        files = tuple(map(_stored, sorted(directory.glob("*.parquet"))))
-        return self.listed(directory, files, older, schema)
-
-    def listed(
-        self,
-        directory: Path,
-        files: tuple[StoredFile, ...],
-        older: tuple[Part, ...] = (),
-        schema: str | None = None,
-    ) -> TableEntry:
-        """`entry`, of files that are known."""
-        rows = sum(file.rows for file in files) + sum(part.rows for part in older)
-        return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
-
-    def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
-        """The parts up to the cut; counted anew only where that is less than before."""
-        return tuple(self._cut(part, cut) for part in parts)
-
-    def _cut(self, part: Part, cut: Cut | None) -> Part:
-        left = part.up_to(cut)
-        if left == part.cut or left is None:
-            return part
-        files = [str(path) for path in files_of(self.directory, part, part.directory)]
-        rows = ds.dataset(files).count_rows(filter=_below(left)) if files else 0
-        return replace(part, rows=rows, cut=left)
-
-    def sweep(self) -> None:
-        """Remove what no manifest names: the leavings of a killed writer."""
-        manifests = [self.manifest, self.base, self.pending()]
-        if manifests[1:] == [None, None]:
-            (self.directory / _APPENDED).unlink(missing_ok=True)
-        if (self.directory / _REPLACED).is_file():
-            manifests.append(read_manifest(self.directory, _REPLACED))
-        named = {name for manifest in manifests if manifest for name in manifest.directories}
-        kept = {self.directory / name for name in named} | self.handed_out
-        for directory in self._below_tables("/*"):
-            if directory not in kept:
-                shutil.rmtree(directory)
-        for directory in [*self._below_tables(""), *self.directory.glob("*")]:
-            if directory.is_dir() and not any(directory.iterdir()):
-                directory.rmdir()
-
-    def _below_tables(self, below: str) -> list[Path]:
-        roots = [*(t.name for t in TABLES), "staged/*"]
-        found = (path for root in roots for path in self.directory.glob(root + below))
-        return [path for path in found if path.is_dir()]
-
-
-@contextmanager
-def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
-    """The run's writer, for the length of the block. Raises: RunLocked, StoreBroken.
-
-    The lock names its holder's process and host; that of a dead process of this host is
-    taken over. Raises UseError too where the workspace cannot be written.
-    """
-    directory = workspace / "runs" / check_run_name(name)
-    with _locked(directory):
-        manifest = read_manifest(directory) if (directory / FILE).is_file() else None
-        writer = RunWriter(directory, manifest)
-        writer.sweep()
-        yield writer
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    lock = SoftFileLock(directory / _LOCK, timeout=0)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        raise RunLocked(directory.name, _holder(directory / _LOCK)) from error
-    except OSError as error:
-        if error.errno == ENOSPC:
-            raise DiskFull(str(directory)) from error
-        raise UseError(f"cannot write {directory}: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _holder(lock: Path) -> str:
-    """Who holds the lock, in words; the file has its process and host."""
-    told = lock.read_text(errors="replace").split() if lock.is_file() else []
-    process, host = (*told, "?", "?")[:2]
-    return f"process {process} on {host} (if that is gone, remove {lock})"
-
-
-def remove_run(workspace: Path, name: str) -> None:
-    """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
-    directory = workspace / "runs" / check_run_name(name)
-    if not directory.is_dir():
-        raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
-    with _locked(directory):
-        # First the manifest: from here on the run is gone for every reader.
-        (directory / FILE).unlink(missing_ok=True)
-        shutil.rmtree(directory)
 
 
 def metric_table(name: str) -> Table:

@@ -88,9 +88,13 @@ class StoreBroken(VizpubError):
 
     path: str
     why: str
+    hint: str = (
+        "all that is damaged is told by: vizpub runs check RUN; "
+        "an ingest with --replace makes the run anew"
+    )
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.why}"
+        return f"{self.path}: {self.why}\n  {self.hint}"
 
 
 @dataclass(eq=False)

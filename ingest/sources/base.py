@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ingest.files import Stamp
@@ -44,6 +44,11 @@ class InputFile:
     """Why only a part of it can be read (a truncated gzip); null = whole."""
     stamp: Stamp | None = field(default=None, compare=False, repr=False)
     """How it stood before it was looked at."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        return {name: value for name, value in asdict(self).items() if name != "stamp"}
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale
+from ingest import intact, scale
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
+from ingest.session import failures_told
 from ingest.stages import STAGES as ALL_STAGES
-from ingest.store import RunWriter, StoredRun, open_run
-from model.errors import InputsDiffer, UseError
+from ingest.store import StoredRun, open_run
+from ingest.writer import PENDING, RunWriter
+from model.errors import InputsDiffer, StoreBroken, UseError
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest
 
@@ -220,7 +222,7 @@ def stopped(
     for stage, committed in STOPS:
         with stopping(stage, committed=committed):
             lab.ingest("grown", rest, append=True, gap_tolerance=2)
-        pending = read_manifest(before.directory, "appended.json")
+        pending = read_manifest(before.directory, PENDING)
         assert pending.stages == STAGES[: STAGES.index(stage) + committed]
         same_tables(lab.run("grown"), before)  # readers see the old run, whole
     return lab, before, [first, rest]
@@ -296,7 +298,7 @@ def test_append_of_input_that_does_not_follow_is_refused(
     [
         ("ended", "its source marks its end"),
         ("edges", "in source 'edges' later input changes what was said"),
-        ("early", "an earlier version made it"),
+        ("early", "an earlier version made it, which did not number its formats"),
     ],
 )
 def test_append_to_a_run_that_cannot_grow_is_refused(
@@ -305,7 +307,7 @@ def test_append_to_a_run_that_cannot_grow_is_refused(
     lab = lab_with_runs
     if run == "early":
         early = copied(lab.run("small"), lab.folder, "early")
-        write_manifest(early.directory, replace(early.manifest, carry={}))
+        write_manifest(early.directory, replace(early.manifest, formats={}))
     later = lab.folder / "later.csv" if run == "edges" else lab.write("later", small([5]))
     if run == "edges":
         later.write_text("interval,src,dst\n1,a,b\n")
@@ -364,6 +366,27 @@ def test_append_measures_and_writes_only_new_intervals(
     for name in ("links", "presence", "metrics/peers", "metrics/overlay", "traffic"):
         if grown.has(name):
             assert set(before.files(name)) <= set(grown.files(name)), name
+
+
+def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
+    lab_with_runs: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of large files only the end is looked at before; Spark finds it in reading."""
+    monkeypatch.setattr(intact, "SMALL_FILE", 0)
+    lab = lab_with_runs
+    run = copied(lab.run("small"), lab.folder, "flipped")
+    (file,), entry = run.files("presence"), run.manifest.tables["presence"]
+    told = intact.described(file)
+    tables = {**run.manifest.tables, "presence": replace(entry, files=(told,))}
+    write_manifest(run.directory, replace(run.manifest, tables=tables))
+    assert told.pages_end
+    whole, last = file.read_bytes(), told.pages_end - 1
+    file.write_bytes(whole[:last] + bytes([whole[last] ^ 64]) + whole[last + 1 :])
+    later = lab.write("after", small([3]))
+    with pytest.raises(StoreBroken, match=file.name), failures_told(lab.folder):
+        lab.ingest("flipped", lab.folder / "small.ndjson", later, append=True)
+    file.write_bytes(whole)
+    same_tables(lab.run("flipped"), lab.run("small"))
 
 
 def _noting(commit: Any, rows: list[int]) -> Any:

@@ -27,7 +27,7 @@ from graphstore.load import load_run
 from graphstore.queries import ask, query_names
 from graphstore.verify import verify_run
 from ingest.run import Run
-from ingest.store import writing
+from ingest.writer import writing
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph
 from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports

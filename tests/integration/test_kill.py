@@ -25,10 +25,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale, store
+from ingest import scale, writer
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
-from ingest.store import StoredRun, open_run, writing
+from ingest.store import StoredRun, open_run
+from ingest.writer import writing
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
@@ -201,7 +202,7 @@ def main(workspace: str, run: str, stop: str, *paths: str) -> None:
     vars(scale)["SMALL_INPUT"] = LARGE
     stopper = Stopper(Path(workspace), Stop(**json.loads(stop))) if stop else None
     if stopper:
-        vars(store)["write_manifest"] = stopper.write_manifest  # what a commit calls
+        vars(writer)["write_manifest"] = stopper.write_manifest  # what a commit calls
     request = IngestRequest(paths, run, Path(workspace))
     outcome = ingest(request, stopper.progress if stopper else lambda *_: None)
     print("already complete" if outcome.already_complete else "complete")

@@ -17,7 +17,8 @@ from ingest import scale
 from ingest.job import Job
 from ingest.manifest import FILE, read_manifest
 from ingest.stages import STAGES
-from ingest.store import RunWriter, StoredRun
+from ingest.store import StoredRun
+from ingest.writer import RunWriter
 from model.errors import InputError
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import copied, ingest

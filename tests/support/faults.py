@@ -11,7 +11,7 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JavaObject
 
-from ingest import scale, store
+from ingest import scale, writer
 from ingest.manifest import FILE, Manifest, write_manifest
 
 LARGE = -1
@@ -44,7 +44,7 @@ def stopping(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scale, "SMALL_INPUT", LARGE)
-        patch.setattr(store, "write_manifest", write)  # what a commit calls
+        patch.setattr(writer, "write_manifest", write)  # what a commit calls
         with pytest.raises(Stopped):
             yield
 

@@ -24,7 +24,8 @@ from filelock import FileLock
 from ingest.manifest import write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
 from ingest.sources.base import SourceOptions
-from ingest.store import StoredRun, open_run, writing
+from ingest.store import StoredRun, open_run
+from ingest.writer import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.manifest import StoredFile, write_manifest
+from ingest.intact import described
+from ingest.manifest import write_manifest
 from ingest.store import open_run
 
 
@@ -17,7 +18,6 @@ def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:
     stored = open_run(workspace, run)
     (file,) = stored.files(name)
     pq.write_table(rows, file)
-    listed = StoredFile(file.name, rows.num_rows, file.stat().st_size)
-    entry = replace(stored.manifest.tables[name], rows=rows.num_rows, files=(listed,))
+    entry = replace(stored.manifest.tables[name], rows=rows.num_rows, files=(described(file),))
     tables = {**stored.manifest.tables, name: entry}
     write_manifest(stored.directory, replace(stored.manifest, tables=tables))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingest.manifest import Manifest
-from ingest.store import writing
+from ingest.writer import writing
 from model.clock import OPEN, Clock
 from model.tables import table
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest.manifest import Manifest
-from ingest.store import StoredRun, open_run, writing
+from ingest.store import StoredRun, open_run
+from ingest.writer import writing
 from model.tables import table
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.support.hostile import TAKEN

@@ -47,6 +47,46 @@ def test_runs_list_shows_complete_and_unfinished_runs(vizpub: Call) -> None:
     assert monday["interval_us"] == 1_000_000
 
 
+def test_broken_run_is_listed_with_what_to_do_beside_the_others(
+    vizpub: Call, workspace: Path
+) -> None:
+    (workspace / "runs/half/run.json").write_text("{")
+    listed = vizpub("runs", "list", "--format", "json")
+    half, monday = data(listed)
+    assert (half["run"], half["state"], half["links"]) == ("half", "broken", None)
+    assert (monday["run"], monday["state"], monday["links"]) == ("monday", "complete", 5)
+    assert "run 'half' is broken" in listed.stderr
+    assert "an ingest with --replace makes the run anew" in listed.stderr
+    shown = vizpub("runs", "show", "half")
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert vizpub("runs", "show", "monday").exit_code == 0
+    assert vizpub("runs", "remove", "half", "--yes").exit_code == 0
+    assert [run["run"] for run in data(vizpub("runs", "list", "--format", "json"))] == ["monday"]
+
+
+def test_runs_check_names_every_damaged_file_and_exits_with_1(
+    vizpub: Call, workspace: Path
+) -> None:
+    whole = vizpub("runs", "check", "monday", "--format", "json")
+    assert data(whole) == []
+    assert "all 13 files of run 'monday' are what was written" in whole.stderr
+    (links,) = (workspace / "runs/monday/links").rglob("*.parquet")
+    content = links.read_bytes()
+    links.write_bytes(content[:99] + bytes([content[99] ^ 4]) + content[100:])
+    (peers,) = (workspace / "runs/monday/peers").rglob("*.parquet")
+    peers.unlink()
+    checked = vizpub("runs", "check", "monday", "--format", "json")
+    assert checked.exit_code == 1
+    run = workspace / "runs/monday"
+    assert {row["file"]: row["why"] for row in json.loads(checked.stdout)} == {
+        str(links.relative_to(run)): "other bytes than those that were written",
+        str(peers.relative_to(run)): "a file of table peers is gone",
+    }
+    assert "2 of 13 files of run 'monday' are damaged" in checked.stderr
+    assert "--replace" in checked.stderr
+    assert vizpub("runs", "check", "tuesday").exit_code == 2
+
+
 def test_runs_list_works_without_neo4j_and_says_why(
     vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

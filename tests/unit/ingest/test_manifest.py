@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from ingest.manifest import (
     FILE,
     FORMAT,
+    READ_ONLY,
     Boundary,
     Cut,
     Manifest,
@@ -98,10 +101,40 @@ def test_truncated_manifest_is_refused_at_every_length(tmp_path: Path) -> None:
             read_manifest(tmp_path)
 
 
+LEADING_OUT: list[dict[str, Any]] = [
+    *({"directory": path} for path in ("/etc", "..", "links/../..", "", ".", "a//b", "a/", "a\0")),
+    *({"name": name} for name in ("../x", "a/b", "/etc/passwd", "..", "")),
+    {"rows": "many"},
+    {"rows": None},
+]
+"""Of an entry: paths that lead out of the run's directory, and what is no number."""
+
+
+def _entry(directory: str = "links/0", name: str = "a.parquet", rows: Any = 5) -> dict[str, Any]:
+    return {
+        "directory": directory,
+        "rows": rows,
+        "files": [{"name": name, "rows": 5, "size": 9}],
+    }
+
+
+@pytest.mark.parametrize("manifest", [FULL, GROWN])
+def test_flipped_bit_of_a_manifest_is_found(manifest: Manifest, tmp_path: Path) -> None:
+    """Or it changes nothing: as where a space becomes another."""
+    write_manifest(tmp_path, manifest)
+    whole, rng = (tmp_path / FILE).read_bytes(), random.Random(8)
+    for bit in rng.sample(range(8 * len(whole)), 400):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / FILE).write_bytes(flipped)
+        with suppress(StoreBroken):
+            assert read_manifest(tmp_path) == manifest, bit
+
+
 def _without(key: str) -> dict[str, Any]:
-    raw = json.loads(json.dumps({"format": FORMAT, "name": "m", "source": "s", "inputs": []}))
+    raw = json.loads(json.dumps({"format": READ_ONLY[0], "name": "m", "source": "s", "inputs": []}))
     raw |= {"options": {}, "clock": None, "tables": {}, "unknown": [], "skipped": [], "stages": []}
-    del raw[key]
+    raw.pop(key, None)
     return raw  # type: ignore[no-any-return]
 
 
@@ -115,12 +148,20 @@ def _without(key: str) -> dict[str, Any]:
         '"text"',
         "{}",
         '{"format": "vizpub.store/0"}',
+        '{"format": "vizpub.store/3"}',
+        "[" * 100_000,
+        json.dumps({**_without("name"), "name": "../monday"}),
+        json.dumps({**_without("stages"), "stages": [7]}),
+        *(
+            json.dumps(_without("tables") | {"tables": {"links": _entry(**leading)}})
+            for leading in LEADING_OUT
+        ),
         '{"format": "vizpub.store/1"}',
-        *(json.dumps(_without(key)) for key in ("name", "source", "options", "clock", "tables")),
+        *(json.dumps(_without(key)) for key in ("name", "source", "options")),
         json.dumps({**_without("name"), "name": "m", "surprise": 1}),
         json.dumps({**_without("tables"), "tables": []}),
         json.dumps({**_without("tables"), "tables": {"links": {"directory": "x"}}}),
-        json.dumps({**_without("clock"), "clock": {"ticks": 1}}),
+        json.dumps({**_without("clock"), "clock": {"last": "1"}}),
     ],
 )
 def test_invalid_manifest_is_refused_with_its_path(content: str, tmp_path: Path) -> None:
@@ -148,7 +189,7 @@ def test_stage_adds_its_tables_and_changes_nothing_else() -> None:
     entry = TableEntry("peers/1", 3)
     after = FULL.with_stage("index", {"peers": entry}, state="ingesting")
     assert after.stages == ("parse", "describe", "index")
-    assert after.tables == {**FULL.tables, "peers": entry}
+    assert after.tables == {**FULL.tables, "peers": replace(entry, stage="index")}
     assert (after.state, FULL.state) == ("ingesting", "complete")
     assert "peers" not in FULL.tables
 
@@ -177,6 +218,33 @@ def test_part_keeps_the_lower_of_two_cuts() -> None:
     assert Part("a", 1).up_to(None) is None
     assert Part("a", 1).up_to(four) == Part("a", 1, four).up_to(None) == four
     assert Part("a", 1, six).up_to(four) == Part("a", 1, four).up_to(six) == four
+
+
+def test_entry_inside_the_directory_is_read(tmp_path: Path) -> None:
+    """Those of LEADING_OUT differ from it in one place each."""
+    raw = _without("tables") | {"tables": {"links": _entry()}}
+    (tmp_path / FILE).write_text(json.dumps(raw), encoding="utf-8")
+    (entry,) = read_manifest(tmp_path).tables.values()
+    assert entry.files is not None
+    assert entry.files[0].name == "a.parquet"
+
+
+@pytest.mark.parametrize("key", ["older", "carry"])
+def test_older_part_that_leads_out_of_the_directory_is_refused(tmp_path: Path, key: str) -> None:
+    out = {"directory": "../other", "rows": 5, "cut": None}
+    entry = _entry() | {"older": [out]}
+    tables = {"tables": {"links": entry}} if key == "older" else {"carry": {"last": entry}}
+    (tmp_path / FILE).write_text(json.dumps(_without("x") | tables), encoding="utf-8")
+    with pytest.raises(StoreBroken, match="not in its directory"):
+        read_manifest(tmp_path)
+
+
+def test_manifest_of_the_first_format_is_read_as_what_it_is(tmp_path: Path) -> None:
+    raw = _without("x") | {"tables": {"links": _entry()}}
+    (tmp_path / FILE).write_text(json.dumps(raw), encoding="utf-8")
+    found = read_manifest(tmp_path)
+    assert found.tables["links"].rows == 5
+    assert found.formats == {}
 
 
 def test_older_manifest_without_parts_is_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from analytics.comparison import Measured
 from ingest.manifest import Manifest
 from ingest.measured import Question, common_clock, measured
 from ingest.run import Run
-from ingest.store import writing
+from ingest.writer import writing
 from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
 from model.tables import table

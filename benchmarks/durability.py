@@ -1,0 +1,184 @@
+"""What it costs that a run outlasts a power cut: `python -m benchmarks.durability`.
+
+    sync     a commit of as many files as a small run has, with and without their CRCs, against
+             bare fsyncs of those files and all their directories, and of the files alone
+    read     a table with the checksums of its pages looked at, against without
+    ingest   the demo's, in one session: as it is, against without syncing, CRCs and checksums of
+             pages; and what of it is spent in CRCs, and in commits
+
+All of a part are taken in turn in the same run: the least and the median of so many, in seconds,
+and as multiples of the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.watched import ROOT
+from ingest import durable, intact, job, writer
+from ingest.manifest import Manifest
+from ingest.pipeline import IngestRequest, ingest_in
+from ingest.session import spark_session
+from ingest.writer import RunWriter, writing
+from model.tables import TABLES
+
+FILES = 39
+"""As many as a small run has."""
+_BYTES = 20_000
+_ROWS = 2_000_000
+_ON_FILES: tuple[Callable[..., Any], ...] = (intact.described, RunWriter.commit)
+
+Parts = dict[str, Callable[[Path], float]]
+
+
+def main() -> None:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.durability", description=__doc__)
+    parser.add_argument("--runs", type=int, default=7, help="of each pair (default: 7)")
+    parser.add_argument("--ingests", type=int, default=3, help="of the demo's (default: 3)")
+    asked = parser.parse_args()
+    with TemporaryDirectory(prefix="vizpub-durability-", dir=ROOT) as folder:
+        place = Path(folder)
+        told("sync", in_turn(place, _syncing(), asked.runs))
+        told("read", in_turn(place, _reading(place), asked.runs))
+        with spark_session(place / ".spark", quick=True) as spark:
+            _ingested(spark, place / "first")
+            spent: dict[str, list[float]] = {"in CRCs, of all threads": [], "in commits": []}
+            parts: Parts = {
+                "as it is": lambda where: _spent(partial(_ingested, spark, where), spent),
+                "without": lambda where: _without(partial(_ingested, spark, where)),
+            }
+            ingests = in_turn(place, parts, asked.ingests)
+            told("ingest", {**spent, **ingests})
+
+
+def told(what: str, seconds: dict[str, list[float]]) -> None:
+    """A line for each, and how many times the last it took."""
+    *_, last = seconds.values()
+    for name, took in seconds.items():
+        for how in (min, median):
+            ratio = how(took) / how(last)
+            print(f"{what:8}{name:32}{how.__name__:8}{how(took):9.4f} s{ratio:8.2f}")
+
+
+def in_turn(place: Path, measured: Parts, runs: int) -> dict[str, list[float]]:
+    """The seconds of each."""
+    found: dict[str, list[float]] = {name: [] for name in measured}
+    for number in range(runs):
+        for name, measure in measured.items():
+            found[name].append(measure(place / f"{name}-{number}"))
+    return found
+
+
+def _syncing() -> Parts:
+    return {
+        "commit and CRCs": partial(_committed, bare=None),
+        "commit": partial(_committed, bare=None, listed=True),
+        "bare, files and directories": partial(_committed, bare="*"),
+        "bare, files": partial(_committed, bare="*.parquet"),
+    }
+
+
+def _committed(place: Path, bare: str | None, listed: bool = False) -> float:
+    """Files that were just written, made a run; or only synced, one after another."""
+    with writing(place, "run") as new:
+        new.begin(manifest := Manifest("run", "edges", (), {}))
+        rows = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, _BYTES // 8)})
+        made = [_written(new, TABLES[i % len(TABLES)].name, rows) for i in range(FILES)]
+        begun = time.perf_counter()
+        if bare:
+            for path in new.directory.rglob(bare):
+                durable.sync_file(path)
+            return time.perf_counter() - begun
+        entries = {f"staged/parsed.{i}": new.entry(path) for i, path in enumerate(made)}
+        begun = time.perf_counter() if listed else begun
+        new.commit(manifest.with_stage("all", entries))
+        return time.perf_counter() - begun
+
+
+def _written(new: RunWriter, name: str, rows: pa.Table) -> Path:
+    directory = new.fresh_directory(name)
+    directory.mkdir(parents=True)
+    pq.write_table(rows, directory / "part-0.parquet", write_page_checksum=True)
+    return directory
+
+
+def _reading(place: Path) -> Parts:
+    rng, path = np.random.default_rng(1), place / "read.parquet"
+    columns: dict[str, Any] = {
+        "src": rng.integers(0, 2000, _ROWS),
+        "vf": np.sort(rng.integers(0, 1000, _ROWS)),
+        "vt": rng.integers(0, 2**40, _ROWS),
+        "x": rng.random(_ROWS),
+    }
+    pq.write_table(pa.table(columns), path, write_page_checksum=True)
+
+    def read(_: Path, *, checked: bool) -> float:
+        begun = time.perf_counter()
+        with pq.ParquetFile(path, page_checksum_verification=checked) as file:
+            file.read(use_threads=False)
+        return time.perf_counter() - begun
+
+    return {"checked": partial(read, checked=True), "unchecked": partial(read, checked=False)}
+
+
+def _ingested(spark: Any, place: Path) -> float:
+    request = IngestRequest((str(ROOT / "examples/gossipsub"),), "demo", place)
+    begun = time.perf_counter()
+    with writing(place, "demo") as new:
+        ingest_in(spark, new, request)
+    seconds = time.perf_counter() - begun
+    rmtree(place)
+    return seconds
+
+
+def _spent(measure: Callable[[], float], spent: dict[str, list[float]]) -> float:
+    """Measure, and note what is spent on files in it."""
+    found = dict.fromkeys(spent, 0.0)
+
+    def timed(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return really(*given)
+            finally:
+                found[name] += time.perf_counter() - begun
+
+        return call
+
+    described, commit = (timed(n, of) for n, of in zip(spent, _ON_FILES, strict=True))
+    with patch.object(writer, "described", described), patch.object(RunWriter, "commit", commit):
+        seconds = measure()
+    for name, took in found.items():
+        spent[name].append(took)
+    return seconds
+
+
+def _without(measure: Callable[[], float]) -> float:
+    """Measure with nothing synced, and no checksum made or looked at."""
+    nothing: dict[str, Any] = {"sync_file": lambda _: None, "sync_directory": lambda _: None}
+    unchecked = {"parquet.page.write-checksum.enabled": "false"}
+    written = {**vars(job)["_WRITTEN"], **unchecked}
+    with (
+        patch.multiple(durable, **nothing),
+        patch.multiple(intact, _crc=lambda *_: 0),
+        patch.multiple(job, _WRITTEN=written, _READ={}),
+    ):
+        return measure()
+
+
+if __name__ == "__main__":
+    main()

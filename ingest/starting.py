@@ -1,0 +1,184 @@
+"""Where an ingest begins: anew, with the stage that was under way, or not at all.
+
+What is there of the run is judged by its manifest: what it was made from, the number of each
+stage's format, and whether the files of its stages are there. The version of the package does
+not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+from ingest.intact import files_of, stands
+from ingest.manifest import Manifest
+from ingest.sources import source_named
+from ingest.sources.base import InputFile
+from ingest.store import StoredRun
+from ingest.writer import RunWriter
+from model.errors import InputsDiffer, UseError
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where an ingest begins."""
+
+    files: Sequence[InputFile]
+    """What is to be read."""
+    made: StoredRun | None
+    """The run, if it is complete and there is nothing new."""
+    begin: Callable[[], None]
+    """Let the run begin, or go on."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to become a run."""
+
+    manifest: Manifest
+    """Of a run that is made from all files, before its first stage."""
+    files: Sequence[InputFile]
+    replace: bool = False
+    """Make it anew, whatever there is of it."""
+    append: bool = False
+    """Add to a complete one the files that it was not made from."""
+
+
+def start(writer: RunWriter, wanted: Wanted) -> Start:
+    """Take up the run where it stands, or begin it.
+
+    Raises: InputsDiffer, UseError, and StoreBroken where what is there of the run is damaged and
+    is not to be made anew.
+    """
+    fresh, old = wanted.manifest, writer.stored
+    if wanted.replace:
+        return _anew(writer, wanted, writer.pending() or old)
+    if writer.broken:
+        raise writer.broken
+    if old is None or not old.complete:
+        if old and wanted.append and _contents(old) - _contents(fresh):
+            raise InputsDiffer(fresh.name, _differences(old, fresh))
+        # Half a run of something else is not gone on with.
+        return _anew(writer, wanted, old)
+    if wanted.append:
+        return _append(writer, wanted, old)
+    if differences := _differences(old, fresh):
+        raise InputsDiffer(fresh.name, differences)
+    return _made(writer, old, wanted.files)
+
+
+def _anew(writer: RunWriter, wanted: Wanted, half: Manifest | None) -> Start:
+    """Begin the run, or go on with half a run if that is what it would be."""
+    begun = wanted.manifest
+    if half and not half.complete and not half.extends and not _differences(half, begun):
+        begun = _going_on(writer.directory, half, begun)
+    return Start(wanted.files, None, partial(writer.begin, begun))
+
+
+def _made(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> Start:
+    """Nothing is to be done. Raises: StoreBroken where the run's files are not there."""
+    for name, entry in {**old.tables, **old.carry}.items():
+        for part in entry.parts:
+            files_of(writer.directory, part, name)
+    return Start(files, StoredRun(writer.directory, old), lambda: None)
+
+
+def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
+    """Add to the run the files that it was not made from."""
+    fresh = wanted.manifest
+    if differences := _other_choices(old, fresh):
+        raise InputsDiffer(old.name, differences)
+    known = _contents(old)
+    new = [file for file in wanted.files if (Path(file.path).name, file.sha256) not in known]
+    if not new:
+        return _made(writer, old, new)
+    _check_appendable(old, fresh)
+    grown = replace(
+        fresh,
+        inputs=(*old.inputs, *(file.told for file in new)),
+        skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
+        extends=old.identity,
+    )
+    pending = writer.pending()
+    if pending and not pending.extends:
+        pending = None  # the run was to be replaced
+    if pending and (left_out := _contents(pending) - _contents(grown)):
+        raise UseError(
+            f"files were being added to run '{old.name}' when that was stopped; name them too: "
+            + ", ".join(sorted(name for name, _ in left_out))
+        )
+    if pending and not _differences(pending, grown):
+        grown = _going_on(writer.directory, pending, grown)
+    return Start(new, None, partial(writer.begin, grown))
+
+
+def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
+    """What counts of half a run: the stages before the first that has another format by now, or
+    whose files are not there, and what they wrote. What the others told is told anew by them.
+    """
+    lost = {
+        entry.stage
+        for entry in half.tables.values()
+        if entry.stage and not stands(directory, entry.newest)
+    }
+    kept = tuple(
+        takewhile(
+            lambda stage: stage not in lost and half.formats.get(stage) == fresh.formats.get(stage),
+            half.stages,
+        )
+    )
+    tables = {name: entry for name, entry in half.tables.items() if entry.stage in kept}
+    return replace(half, stages=kept, tables=tables, formats=fresh.formats, versions=fresh.versions)
+
+
+def _check_appendable(run: Manifest, now: Manifest) -> None:
+    """Raises: UseError where more input cannot be added to the run."""
+    other = [stage for stage in now.formats if run.formats.get(stage) != now.formats[stage]]
+    why = None
+    if not source_named(run.source).appendable:
+        why = f"in source '{run.source}' later input changes what was said of earlier times"
+    elif run.ended:
+        why = "its source marks its end"
+    elif run.options.get("reporters_only"):
+        why = "--reporters-only left out links to peers that may report later"
+    elif not run.formats:
+        why = "an earlier version made it, which did not number its formats"
+    elif other:
+        why = f"another version made it, which did other work in: {', '.join(other)}"
+    elif not run.carry:
+        why = "it kept nothing to go on from"
+    if why:
+        raise UseError(
+            f"run '{run.name}' cannot be appended to: {why}; "
+            "ingest all files of the run anew with --replace"
+        )
+
+
+def _differences(old: Manifest, new: Manifest) -> list[str]:
+    """What a run was made from and what it would be made from now, in words."""
+    found, before, now = _other_choices(old, new), _contents(old), _contents(new)
+    if before != now:
+        added, gone = (now - before).total(), (before - now).total()
+        found.append(f"{added} files new or changed, {gone} gone")
+    return found
+
+
+def _other_choices(old: Manifest, new: Manifest) -> list[str]:
+    """Options and source that differ, in words."""
+    found = [
+        f"{key}: {old.options.get(key)} then, {value} now"
+        for key, value in new.options.items()
+        if old.options.get(key) != value
+    ]
+    if old.source != new.source:
+        found.append(f"source: {old.source} then, {new.source} now")
+    return found
+
+
+def _contents(run: Manifest) -> Counter[tuple[str, str]]:
+    """The files by name and content; where they lie does not matter."""
+    return Counter((Path(f["path"]).name, f["sha256"]) for f in run.inputs)

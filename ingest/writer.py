@@ -1,0 +1,270 @@
+"""Writing runs: what is new lies in fresh directories until a manifest names them.
+
+A run that is there stays what it is until what takes its place is complete: that grows beside it,
+named by a manifest of its own. Files are synced before the manifest that names them, so a power
+cut leaves the old run or the new one, whole; see ingest.durable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from errno import ENOSPC
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pyarrow.dataset as ds
+from filelock import SoftFileLock, Timeout
+
+from ingest import durable
+from ingest.intact import PAGES_CHECKED, described, files_of
+from ingest.manifest import (
+    FILE,
+    Cut,
+    Manifest,
+    Part,
+    StoredFile,
+    TableEntry,
+    read_manifest,
+    write_manifest,
+)
+from ingest.store import below, run_names
+from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.run import check_run_name
+from model.tables import TABLES
+
+PENDING = "pending.json"
+"""The manifest of what is to take the place of a run once it is complete."""
+_LOCK = ".lock"
+_LINES_OF_HOLDER = 2
+"""Of a lock, at least: its process and its host."""
+
+
+@dataclass
+class RunWriter:
+    """The one writer of a run; see `writing`."""
+
+    directory: Path
+    stored: Manifest | None
+    """What run.json says, and readers see."""
+    broken: StoreBroken | None = None
+    """Why run.json cannot be read."""
+    manifest: Manifest | None = None
+    """The run that is being made, as far as it is; before one is, what run.json says."""
+    beside: bool = False
+    """It is made beside the one that readers see."""
+    handed_out: set[Path] = field(default_factory=set)
+    """Directories that are being written, and that no manifest names yet."""
+
+    def __post_init__(self) -> None:
+        self.manifest = self.manifest or self.stored
+
+    @property
+    def base(self) -> Manifest | None:
+        """The run that is appended to; null where one is made from all of its input."""
+        adds = self.beside and self.manifest is not None and self.manifest.extends
+        return self.stored if adds else None
+
+    def begin(self, manifest: Manifest) -> None:
+        """Make the run, or go on with making it: anew, or as what adds to the one there is.
+
+        One that is there and not known to be unfinished stays, and is not looked into.
+        """
+        self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
+        self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
+        self.handed_out.clear()
+        self._write(self.manifest)
+        self.sweep()
+
+    def pending(self) -> Manifest | None:
+        """What is to take the place of the run as it stands, if making it was stopped."""
+        with suppress(FileNotFoundError, StoreBroken):
+            found = read_manifest(self.directory, PENDING)
+            return found if found.replaces == self._digest() else None
+        return None
+
+    def restore(self) -> None:
+        """The input is not good: what was to take the place of a run is let go."""
+        if self.beside:
+            durable.remove(self.directory / PENDING)
+            self.handed_out.clear()
+            self.manifest, self.beside = self.stored, False
+            self.sweep()
+
+    def fresh_directory(self, name: str) -> Path:
+        """A directory for a new generation of a table; unseen until it is committed."""
+        directory = self.directory / name / uuid4().hex[:12]
+        self.handed_out.add(directory)
+        return directory
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make the manifest, and so every directory it names, the state of the run, for good.
+
+        Once it is complete it is what readers see, and what it takes the place of is let go.
+        """
+        durable.sync(self._unsynced(manifest), self.directory)
+        self._write(manifest)
+        self.handed_out.clear()
+        self.manifest = manifest
+        if manifest.complete:
+            durable.remove(self.directory / PENDING)
+            self.stored, self.broken, self.beside = manifest, None, False
+            self.sweep()
+
+    def entry(
+        self, directory: Path, older: tuple[Part, ...] = (), schema: str | None = None
+    ) -> TableEntry:
+        """What run.json says of a written directory, beside older parts; `schema` is a staged
+        table's. What whoever wrote it left beside the Parquet files is removed.
+        """
+        files = sorted(directory.glob("*.parquet"))
+        return self.listed(directory, tuple(map(described, files)), older, schema)
+
+    def listed(
+        self,
+        directory: Path,
+        files: tuple[StoredFile, ...],
+        older: tuple[Part, ...] = (),
+        schema: str | None = None,
+    ) -> TableEntry:
+        """`entry`, of files that whoever wrote them has described; others are removed."""
+        if directory.is_dir():
+            for other in {*directory.iterdir()} - {directory / file.name for file in files}:
+                durable.unlink(other)
+        rows = sum(file.rows for file in files) + sum(part.rows for part in older)
+        return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
+
+    def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
+        """The parts up to the cut; counted anew only where that is less than before."""
+        return tuple(self._cut(part, cut) for part in parts)
+
+    def _cut(self, part: Part, cut: Cut | None) -> Part:
+        left = part.up_to(cut)
+        if left == part.cut or left is None:
+            return part
+        files = [str(path) for path in files_of(self.directory, part, part.directory)]
+        there = ds.dataset(files, format=PAGES_CHECKED) if files else None
+        return replace(part, rows=there.count_rows(filter=below(left)) if there else 0, cut=left)
+
+    def sweep(self) -> None:
+        """Remove what no manifest names: the leavings of a killed writer.
+
+        Nothing, as long as it is not known what run.json names.
+        """
+        if self.broken is not None:
+            return
+        pending = self.pending()
+        if pending is None:
+            durable.remove(self.directory / PENDING)
+        named = {
+            name
+            for manifest in (self.stored, self.manifest, pending)
+            if manifest
+            for name in manifest.directories
+        }
+        kept = {self.directory / name for name in named} | self.handed_out
+        for directory in self._below_tables("/*"):
+            if directory not in kept:
+                durable.remove_tree(directory)
+        for directory in [*self._below_tables(""), *self.directory.glob("*")]:
+            if directory.is_dir() and not any(directory.iterdir()):
+                durable.remove_tree(directory)
+
+    def _write(self, manifest: Manifest) -> None:
+        """The manifest to where it belongs until the run is complete, and then."""
+        if self.beside and not manifest.complete:
+            write_manifest(self.directory, manifest, PENDING)
+            return
+        write_manifest(self.directory, manifest)
+        self.stored = manifest
+
+    def _unsynced(self, manifest: Manifest) -> Iterator[Path]:
+        """The files that the manifest names and none has named before."""
+        for entry in (*manifest.tables.values(), *manifest.carry.values()):
+            directory = self.directory / entry.directory
+            if directory in self.handed_out:
+                yield from (directory / file.name for file in entry.files or ())
+
+    def _digest(self) -> str:
+        """Of run.json, whatever it is; empty if there is none."""
+        with suppress(OSError):
+            text = (self.directory / FILE).read_bytes()
+            return hashlib.blake2b(text, digest_size=12).hexdigest()
+        return ""
+
+    def _below_tables(self, below: str) -> list[Path]:
+        roots = [*(t.name for t in TABLES), "staged/*"]
+        found = (path for root in roots for path in self.directory.glob(root + below))
+        return [path for path in found if path.is_dir()]
+
+
+@contextmanager
+def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
+    """The run's writer, for the length of the block. Raises: RunLocked.
+
+    The lock names its holder's process and host; that of a dead process of this host is
+    taken over. Raises UseError too where the workspace cannot be written. A run.json that cannot
+    be read is for the writer to tell of, or to make anew.
+    """
+    directory = workspace / "runs" / check_run_name(name)
+    with _locked(directory):
+        stored = broken = None
+        try:
+            stored = read_manifest(directory)
+        except FileNotFoundError:
+            pass
+        except StoreBroken as error:
+            broken = error
+        writer = RunWriter(directory, stored, broken)
+        writer.sweep()
+        yield writer
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    lock = SoftFileLock(directory / _LOCK, timeout=0)
+    try:
+        durable.make_directory(directory)
+        if _torn_by_cut(directory / _LOCK):
+            (directory / _LOCK).unlink(missing_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        raise RunLocked(directory.name, _holder(directory / _LOCK)) from error
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise DiskFull(str(directory)) from error
+        raise UseError(f"cannot write {directory}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _torn_by_cut(lock: Path) -> bool:
+    """Whether a lock names nobody, and was left before this machine started: nobody holds it."""
+    with suppress(OSError):
+        old, text = lock.stat().st_mtime < psutil.boot_time(), lock.read_bytes()
+        return old and (text.count(b"\n") < _LINES_OF_HOLDER or not text.endswith(b"\n"))
+    return False
+
+
+def _holder(lock: Path) -> str:
+    """Who holds the lock, in words; the file has its process and host."""
+    told = lock.read_text(errors="replace").split() if lock.is_file() else []
+    process, host = (*told, "?", "?")[:2]
+    return f"process {process} on {host} (if that is gone, remove {lock})"
+
+
+def remove_run(workspace: Path, name: str) -> None:
+    """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
+    directory = workspace / "runs" / check_run_name(name)
+    if not directory.is_dir():
+        raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
+    with _locked(directory):
+        # First the manifest: from here on the run is gone for every reader, and after a cut.
+        durable.remove(directory / FILE)
+        durable.remove_tree(directory)
+    durable.sync_directory(directory.parent)

@@ -1,0 +1,91 @@
+"""Ingests without Spark: they begin and commit as the pipeline's do, with tables made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ingest.manifest import Cut, Manifest, TableEntry
+from ingest.sources.base import InputFile
+from ingest.starting import Start, Wanted, start
+from ingest.writer import RunWriter, writing
+from tests.support.tables import links, write
+
+RUN = "monday"
+FORMATS = {"parse": 1, "versions": 4, "finish": 2}
+TABLES = {
+    "parse": ("staged/parsed.links", "dangling_links"),
+    "versions": ("links",),
+    "finish": (),
+}
+"""What each stage writes."""
+FIRST, SECOND, THIRD = (
+    InputFile(f"/a/{name}.ndjson", "ndjson", 10, name) for name in ("first", "second", "third")
+)
+LATE = Cut("vt", 40)
+
+
+def wanted(
+    *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: bool
+) -> Wanted:
+    """What an ingest of the files asks for."""
+    inputs = tuple(asdict(file) for file in files)
+    fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
+    return Wanted(fresh, files, **how)
+
+
+def ingest(
+    workspace: Path,
+    asked: Wanted,
+    stages: Sequence[str] = tuple(TABLES),
+    *,
+    small: bool = False,
+) -> Start:
+    """What an ingest does that is stopped behind the last of the stages, if there is one more.
+
+    A small one is committed in the end.
+    """
+    with writing(workspace, asked.manifest.name) as writer:
+        found = start(writer, asked)
+        if found.made:
+            return found
+        found.begin()
+        for stage in stages:
+            assert writer.manifest is not None
+            if stage not in writer.manifest.stages:
+                entries = {name: _written(writer, name, asked) for name in TABLES[stage]}
+                done = writer.manifest.with_stage(stage, entries)
+                if stage == "finish":
+                    writer.commit(_finished(done))
+                elif small:
+                    writer.manifest = done
+                else:
+                    writer.commit(done)
+    return found
+
+
+def begun(workspace: Path, asked: Wanted) -> Manifest:
+    """The run as an ingest of it begins."""
+    with writing(workspace, asked.manifest.name) as writer:
+        start(writer, asked).begin()
+        assert writer.manifest is not None
+        return writer.manifest
+
+
+def _written(writer: RunWriter, name: str, asked: Wanted) -> TableEntry:
+    seed = sum(file.sha256.encode()[0] for file in asked.files) + len(name)
+    older: tuple[Any, ...] = ()
+    if writer.base is not None and name in writer.base.tables:
+        older = writer.cut(writer.base.tables[name].parts, LATE if name == "links" else None)
+    return writer.entry(write(writer, name, links(30, seed), files=2), older)
+
+
+def _finished(done: Manifest) -> Manifest:
+    """As the pipeline's last stage leaves it: what was staged is let go but for what it carries."""
+    kept = {name: entry for name, entry in done.tables.items() if not name.startswith("staged/")}
+    carry = {"last": done.tables["staged/parsed.links"]}
+    return replace(
+        done, state="complete", tables=kept, carry=carry, extends="", replaces="", boundary=None
+    )

@@ -1,0 +1,170 @@
+"""Where an ingest begins, by what is there of its run; without Spark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from ingest.manifest import FILE, READ_ONLY
+from ingest.store import open_run
+from model.errors import InputsDiffer, StoreBroken, UseError
+from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, begun, ingest, wanted
+from tests.support.tables import everything
+
+
+class TestGoingOn:
+    def test_half_run_goes_on_behind_its_last_stage(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
+        before = everything(tmp_path)
+        assert begun(tmp_path, wanted(FIRST)).stages == ("parse", "versions")
+        assert everything(tmp_path) == before
+
+    @pytest.mark.parametrize("way", ["gone", "empty", "torn", "other"])
+    @pytest.mark.parametrize(("table", "kept"), [("links", ("parse",)), ("staged", ())])
+    def test_stage_with_a_torn_file_is_done_again_with_all_behind_it(
+        self, tmp_path: Path, table: str, kept: tuple[str, ...], way: str
+    ) -> None:
+        ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
+        torn, *_ = sorted((tmp_path / "runs/monday" / table).rglob("*.parquet"))
+        whole = torn.read_bytes()
+        torn.unlink()
+        left = {"empty": b"", "torn": whole[:-9], "other": bytes(len(whole))}
+        if way in left:
+            torn.write_bytes(left[way])
+        found = begun(tmp_path, wanted(FIRST))
+        assert found.stages == kept
+        assert {entry.stage for entry in found.tables.values()} == {*kept}
+        assert not torn.parent.exists()  # what nothing names is removed
+        ingest(tmp_path, wanted(FIRST))
+        run = open_run(tmp_path, "monday")
+        assert run.manifest.stages == tuple(TABLES)
+        assert run.read("links").num_rows == 30
+
+    @pytest.mark.parametrize(
+        ("changed", "kept"),
+        [("parse", ()), ("versions", ("parse",)), ("finish", ("parse", "versions"))],
+    )
+    def test_stage_of_another_format_is_done_again_with_all_behind_it(
+        self, tmp_path: Path, changed: str, kept: tuple[str, ...]
+    ) -> None:
+        """The version of the package is not asked."""
+        ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
+        now = {**FORMATS, changed: 9}
+        other = wanted(FIRST, formats=now)
+        other = replace(other, manifest=replace(other.manifest, versions={"vizpub": "77"}))
+        found = begun(tmp_path, other)
+        assert (found.stages, found.formats) == (kept, now)
+
+    def test_half_run_of_the_first_format_begins_again(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
+        as_of_first_format(tmp_path)
+        assert begun(tmp_path, wanted(FIRST)).stages == ()
+
+    def test_half_run_of_other_files_begins_again(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST), ["parse"])
+        assert begun(tmp_path, wanted(SECOND)).stages == ()
+
+    def test_damaged_complete_run_is_told_of(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        assert ingest(tmp_path, wanted(FIRST)).made
+        lost, *_ = open_run(tmp_path, "monday").files("links")
+        lost.unlink()
+        with pytest.raises(StoreBroken, match=f"{lost.name}.*is gone"):
+            ingest(tmp_path, wanted(FIRST))
+
+    def test_broken_run_is_told_of(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        (tmp_path / "runs/monday" / FILE).write_text("{")
+        for how in ({}, {"append": True}):
+            with pytest.raises(StoreBroken, match="--replace"):
+                ingest(tmp_path, wanted(FIRST, **how))
+
+
+class TestReplacing:
+    def test_equal_run_is_made_anew(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        old = open_run(tmp_path, "monday")
+        assert ingest(tmp_path, wanted(FIRST, replace=True)).made is None
+        assert open_run(tmp_path, "monday").manifest.identity != old.manifest.identity
+
+    @pytest.mark.parametrize("way", ["text", "files", "nothing"])
+    def test_run_stays_until_its_successor_is_complete_whatever_it_is(
+        self, tmp_path: Path, way: str
+    ) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        directory = tmp_path / "runs/monday"
+        if way == "text":
+            (directory / FILE).write_text("{")
+        elif way == "files":
+            for file in directory.rglob("*.parquet"):
+                file.write_bytes(b"")
+        before = {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+        for stages in (["parse"], ["parse", "versions"]):
+            ingest(tmp_path, wanted(SECOND, replace=True), stages)
+            assert {path: path.read_bytes() for path in before} == before
+        ingest(tmp_path, wanted(SECOND, replace=True))
+        run = open_run(tmp_path, "monday")
+        assert run.manifest.inputs == (asdict(SECOND),)
+        assert run.read("links").num_rows == 30
+        named = {directory / FILE, *directory.rglob("*.parquet")}
+        assert {path for path in directory.rglob("*") if path.is_file()} == named
+        assert not named & {*before} - {directory / FILE}
+
+    def test_stopped_replacement_goes_on_by_the_same_command(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(SECOND, replace=True), ["parse", "versions"])
+        assert begun(tmp_path, wanted(SECOND, replace=True)).stages == ("parse", "versions")
+        assert begun(tmp_path, wanted(FIRST, replace=True)).stages == ()
+
+    def test_stopped_replacement_gives_way_to_an_append(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(SECOND, replace=True), ["parse"])
+        found = begun(tmp_path, wanted(SECOND, append=True))
+        assert found.stages == ()
+        assert found.inputs == (asdict(FIRST), asdict(SECOND))
+
+
+class TestAppending:
+    def test_stopped_append_goes_on_behind_its_last_stage(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(FIRST, SECOND, append=True), ["parse", "versions"])
+        assert open_run(tmp_path, "monday").manifest.inputs == (asdict(FIRST),)
+        found = begun(tmp_path, wanted(FIRST, SECOND, append=True))
+        assert found.stages == ("parse", "versions")
+
+    def test_append_by_another_format_is_refused_naming_the_stage(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        now = {**FORMATS, "versions": 5}
+        with pytest.raises(UseError, match=r"other work in: versions; .*--replace"):
+            ingest(tmp_path, wanted(FIRST, SECOND, append=True, formats=now))
+
+    def test_append_to_a_run_of_the_first_format_is_refused(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        as_of_first_format(tmp_path)
+        assert open_run(tmp_path, "monday").read("links").num_rows == 30
+        assert ingest(tmp_path, wanted(FIRST)).made
+        with pytest.raises(UseError, match=r"did not number its formats; .*--replace"):
+            ingest(tmp_path, wanted(FIRST, SECOND, append=True))
+
+    def test_other_files_are_refused_with_what_can_be_done(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        with pytest.raises(InputsDiffer, match="--replace to make it anew"):
+            ingest(tmp_path, wanted(SECOND))
+
+
+def as_of_first_format(workspace: Path) -> None:
+    """The run as the version wrote it that had neither checksums nor numbers of formats."""
+    path = workspace / "runs/monday" / FILE
+    raw = json.loads(path.read_text())
+    raw["format"] = READ_ONLY[0]
+    for later in ("formats", "replaces", "crc"):
+        del raw[later]
+    for entry in (*raw["tables"].values(), *raw["carry"].values()):
+        del entry["stage"]
+        for file in entry["files"]:
+            for later in ("crc", "pages_end", "end_crc"):
+                del file[later]
+    path.write_text(json.dumps(raw))

@@ -1,0 +1,359 @@
+"""Writing runs without Spark: what readers see meanwhile, and what writers leave."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from ingest.manifest import FILE, Cut, read_manifest
+from ingest.store import StoredRun, open_run, runs
+from ingest.writer import PENDING, RunWriter, remove_run, writing
+from model.errors import RunLocked, UnknownName, UseError
+from model.tables import LINKS
+from tests.support.tables import EMPTY, add, everything, links, write
+
+ROOT = Path(__file__).parents[3]
+DONE = replace(EMPTY, state="complete")
+
+
+@pytest.fixture
+def rows() -> pa.Table:
+    return links(100, seed=1)
+
+
+@pytest.fixture
+def run(tmp_path: Path, rows: pa.Table) -> StoredRun:
+    with writing(tmp_path, "monday") as writer:
+        writer.begin(EMPTY)
+        add(writer, "versions", "links", rows, state="complete")
+    return open_run(tmp_path, "monday")
+
+
+class TestWriting:
+    def test_uncommitted_table_is_invisible_to_readers(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            write(writer, "links", links(9, seed=2))
+            assert open_run(tmp_path, "monday").rows("links") == 100
+
+    def test_new_generation_replaces_the_old_at_commit(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            add(writer, "again", "links", links(9, seed=2), state="ingesting")
+            assert run.read("links").num_rows == 100  # who reads the old one may finish
+        assert open_run(tmp_path, "monday", complete=False).read("links").num_rows == 9
+
+    def test_next_writer_removes_files_not_named_by_the_manifest(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            for name in ("links", "metrics/peers", "staged/parsed.events", "quarantine"):
+                write(writer, name, links(9, seed=2))
+            assert everything(run.directory) > before
+        with writing(tmp_path, "monday"):
+            pass
+        assert everything(run.directory) == before
+        assert open_run(tmp_path, "monday").read("links").num_rows == 100
+
+    def test_staged_table_stays_until_the_manifest_drops_it(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "parse", "staged/parsed.events", links(9, seed=2))
+        with writing(tmp_path, "monday") as writer:
+            assert writer.manifest is not None
+            entry = writer.manifest.tables["staged/parsed.events"]
+            assert (writer.directory / entry.directory).is_dir()
+            writer.commit(replace(writer.manifest, tables={}))
+            writer.sweep()
+        assert everything(writer.directory) == {FILE}
+        assert not (writer.directory / "staged").exists()
+
+    def test_complete_successor_removes_all_files_of_the_old_run(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            writer.commit(DONE)
+        assert everything(run.directory) == {FILE}
+        assert read_manifest(run.directory) == DONE
+
+    def test_replaced_run_stays_until_its_successor_is_complete(
+        self, run: StoredRun, rows: pa.Table, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "parse", "staged/parsed.events", rows)
+        assert open_run(tmp_path, "monday").read("links").equals(run.read("links"))
+        with writing(tmp_path, "monday") as writer:  # as after a kill
+            pending = writer.pending()
+            assert pending is not None
+            assert pending.stages == ("parse",)
+            writer.begin(pending)
+            assert open_run(tmp_path, "monday").manifest == run.manifest
+            writer.restore()
+            writer.restore()
+            assert writer.manifest == run.manifest
+        assert everything(run.directory) == before
+
+    def test_successor_of_another_run_is_let_go(self, run: StoredRun, tmp_path: Path) -> None:
+        """A cut may bring back its name when the run has its place already."""
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            left = (run.directory / PENDING).read_bytes()
+            add(writer, "versions", "links", links(9, seed=2), state="complete")
+        before = everything(run.directory)
+        (run.directory / PENDING).write_bytes(left)
+        with writing(tmp_path, "monday") as writer:
+            assert writer.pending() is None
+        assert everything(run.directory) == before
+
+    @pytest.mark.parametrize("text", ["{", "", "[]"])
+    def test_broken_run_is_replaced_and_its_files_stay_until_then(
+        self, run: StoredRun, tmp_path: Path, text: str
+    ) -> None:
+        before = everything(run.directory)
+        (run.directory / FILE).write_text(text)
+        for _ in range(2):  # the first is stopped
+            with writing(tmp_path, "monday") as writer:
+                assert writer.broken is not None
+                writer.begin(EMPTY)
+                add(writer, "versions", "links", links(9, seed=2))
+                assert everything(run.directory) > before
+                assert (run.directory / FILE).read_text() == text
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", links(9, seed=2), state="complete")
+        assert open_run(tmp_path, "monday").read("links").num_rows == 9
+        assert len(everything(run.directory)) == 4
+
+    def test_written_files_are_listed_and_what_lies_beside_them_is_removed(
+        self, tmp_path: Path
+    ) -> None:
+        with writing(tmp_path, "monday") as writer:
+            directory = write(writer, "links", links(41, seed=3))
+            (directory / ".part-00000.parquet.crc").write_bytes(b"crc")
+            entry = writer.entry(directory)
+        assert entry.files is not None
+        assert {path.name for path in directory.iterdir()} == {file.name for file in entry.files}
+        for file in entry.files:
+            content = (directory / file.name).read_bytes()
+            assert (file.size, file.crc) == (len(content), zlib.crc32(content))
+
+    def test_incomplete_run_is_not_kept_for_restore(self, tmp_path: Path, rows: pa.Table) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", rows)
+            writer.begin(EMPTY)
+            writer.restore()
+            assert writer.manifest == EMPTY
+        assert everything(writer.directory) == {FILE}
+
+    def test_generations_have_different_directories(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            assert len({writer.fresh_directory("links") for _ in range(1000)}) == 1000
+
+    def test_table_entry_counts_rows_and_has_a_relative_directory(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            directory = write(writer, "links", links(41, seed=3))
+            entry = writer.entry(directory)
+        assert entry.rows == 41
+        assert writer.directory / entry.directory == directory
+        assert not Path(entry.directory).is_absolute()
+
+
+LATE = Cut("vt", 40)
+
+
+def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
+    """Append to the run: its links that end from tick 40 on give way to other rows."""
+    base = writer.manifest
+    assert base is not None
+    writer.begin(replace(EMPTY, extends=base.identity))
+    older = base.tables["links"]
+    entry = writer.entry(write(writer, "links", rows), writer.cut(older.parts, LATE))
+    assert writer.manifest is not None
+    state = "complete" if finish else "ingesting"
+    writer.commit(writer.manifest.with_stage("finish", {"links": entry}, state=state))
+
+
+class TestAppending:
+    """Tables of several parts, and a run that stays what it was until it has grown."""
+
+    def test_readers_see_all_parts_up_to_their_cuts(
+        self, run: StoredRun, rows: pa.Table, tmp_path: Path
+    ) -> None:
+        more = links(9, seed=4)
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, more)
+        grown = open_run(tmp_path, "monday")
+        wanted = pa.concat_tables([rows.filter(pc.less(rows["vt"], 40)), more])
+        assert 9 < wanted.num_rows < 109
+        assert grown.rows("links") == wanted.num_rows
+        order = [(key, "ascending") for key in (*LINKS.key, "vt")]
+        assert grown.read("links").sort_by(order) == wanted.sort_by(order)
+        groups = list(grown.row_groups("links"))
+        assert pa.Table.from_batches(b for _, b in groups).sort_by(order) == wanted.sort_by(order)
+        assert len({label for label, _ in groups}) == len(groups)
+        some = grown.read("links", ["src"], pc.field("vf") > 30)
+        assert some.num_rows == pc.sum(pc.greater(wanted["vf"], 30)).as_py()
+
+    def test_append_leaves_older_files_untouched(self, run: StoredRun, tmp_path: Path) -> None:
+        before = {path: path.stat().st_mtime_ns for path in run.files("links")}
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4))
+            grow(writer, links(7, seed=5))
+        grown = open_run(tmp_path, "monday")
+        assert len(grown.manifest.tables["links"].parts) == 3
+        assert before.items() <= {p: p.stat().st_mtime_ns for p in grown.files("links")}.items()
+        assert grown.rows("links") == grown.read("links").num_rows
+
+    def test_unfinished_append_leaves_the_run_unchanged(
+        self, run: StoredRun, tmp_path: Path
+    ) -> None:
+        before = everything(run.directory)
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4), finish=False)
+            assert open_run(tmp_path, "monday").read("links") == run.read("links")
+        with writing(tmp_path, "monday") as writer:  # as after a kill
+            pending = writer.pending()
+            assert pending is not None
+            assert pending.stages == ("finish",)
+            assert (writer.directory / pending.tables["links"].directory).is_dir()
+            writer.begin(pending)
+            writer.restore()
+            assert writer.manifest == run.manifest
+        assert everything(run.directory) == before
+
+    def test_new_run_discards_the_pending_append(self, run: StoredRun, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            grow(writer, links(9, seed=4), finish=False)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            writer.commit(DONE)
+            assert writer.pending() is None
+        assert everything(run.directory) == {FILE}
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from ingest.writer import writing
+with writing(Path(sys.argv[1]), "monday"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> subprocess.Popen[str]:
+    """Another process that writes the run."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def end(child: subprocess.Popen[str], how: signal.Signals) -> None:
+    child.send_signal(how)
+    child.communicate(timeout=30)
+
+
+class TestLock:
+    def test_second_writer_is_refused_naming_the_first_process(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        try:
+            with (
+                pytest.raises(RunLocked, match=f"process {holder.pid}"),
+                writing(tmp_path, "monday"),
+            ):
+                pass
+            with writing(tmp_path, "tuesday"):
+                pass
+        finally:
+            end(holder, signal.SIGKILL)
+
+    def test_removal_of_a_locked_run_is_refused(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        try:
+            with pytest.raises(RunLocked):
+                remove_run(tmp_path, "monday")
+        finally:
+            end(holder, signal.SIGKILL)
+        assert (tmp_path / "runs" / "monday").is_dir()
+
+    def test_lock_of_a_killed_process_is_taken_over(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        end(holder, signal.SIGKILL)
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        assert everything(writer.directory) == {FILE}
+
+    @pytest.mark.parametrize("content", [b"", b"4711", b"4711\n", b"4711\nmachine\n17"])
+    def test_lock_torn_by_a_power_cut_is_taken_over(self, tmp_path: Path, content: bytes) -> None:
+        lock = tmp_path / "runs/monday/.lock"
+        lock.parent.mkdir(parents=True)
+        lock.write_bytes(content)
+        with pytest.raises(RunLocked), writing(tmp_path, "monday"):
+            pass  # somebody may be about to write it
+        os.utime(lock, (0, psutil.boot_time() - 60))
+        with writing(tmp_path, "monday"):
+            pass
+        assert not lock.exists()
+
+    def test_interrupted_process_removes_its_lock(
+        self, holder: subprocess.Popen[str], tmp_path: Path
+    ) -> None:
+        end(holder, signal.SIGINT)
+        assert everything(tmp_path / "runs" / "monday") == set()
+
+    def test_process_can_write_again_but_not_twice_at_once(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with writing(tmp_path, "monday"):
+                with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
+                    remove_run(tmp_path, "monday")
+                with pytest.raises(RunLocked), writing(tmp_path, "monday"):
+                    pass
+
+    def test_error_in_the_writer_releases_the_lock(self, tmp_path: Path) -> None:
+        with pytest.raises(ZeroDivisionError), writing(tmp_path, "monday"):
+            _ = 1 / 0
+        with writing(tmp_path, "monday"):
+            pass
+
+
+class TestRemoving:
+    def test_removed_run_leaves_no_directory(self, run: StoredRun, tmp_path: Path) -> None:
+        remove_run(tmp_path, "monday")
+        assert not run.directory.exists()
+        assert runs(tmp_path) == []
+
+    def test_broken_run_can_be_removed(self, run: StoredRun, tmp_path: Path) -> None:
+        (run.directory / FILE).write_text("{")
+        remove_run(tmp_path, "monday")
+        assert not run.directory.exists()
+
+    def test_removal_of_an_unknown_run_is_refused(self, run: StoredRun, tmp_path: Path) -> None:
+        with pytest.raises(UnknownName, match="did you mean monday"):
+            remove_run(tmp_path, "munday")
+        with pytest.raises(UseError, match="cannot name a run"):
+            remove_run(tmp_path, "..")
+        assert run.directory.exists()
