@@ -234,6 +234,7 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
     """Replace run.json at once and for good: a reader sees the old one or the new one, whole."""
     told = asdict(manifest)
+    told = json.loads(json.dumps(told))  # as it will be read
     told = {"format": FORMAT, **told, "crc": _crc(told)}
     durable.write(directory / file, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 

@@ -95,7 +95,8 @@ class Tally:
     @property
     def plain(self) -> dict[str, Any]:
         """As JSON has it, for `of`."""
-        return {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+        return {**named, "shapes": {str(shape): n for shape, n in self.shapes.items()}}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
