@@ -240,7 +240,8 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 
 def _stamp_of(info: fs.FileInfo) -> Stamp:
-    return Stamp(info.size, info.mtime_ns)
+    # Stores of objects tell the time to the second in some answers, and finer in others.
+    return Stamp(info.size, info.mtime_ns and info.mtime_ns // 10**9 * 10**9)
 
 
 def _difference(before: Stamp, now: Stamp | None) -> str:

@@ -168,7 +168,20 @@ def _record(found: tuple[dict[str, Any], _Seen]) -> dict[str, Any]:
 
 def _payload(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
     """The payload that belongs to the event's type; others beside it mean nothing."""
-    return _first(event, _PAYLOADS.get(-1 if number is None else number, ())) or {}
+    for name in _PAYLOADS.get(-1 if number is None else number, ()):
+        if event.get(name) is not None:
+            payload: Mapping[str, Any] = _told(event, name, {})
+            return payload
+    return {}
+
+
+def _told(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
+    """A value of the type of `nothing`, or that. Raises: _Refused for one of another."""
+    if (value := values.get(name)) is None:
+        return nothing
+    if type(value) is not type(nothing):
+        raise _Refused(f"wrong type: {name}")
+    return value
 
 
 def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -177,7 +190,7 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def _counts(meta: Mapping[str, Any]) -> dict[str, int]:
     control = meta.get("control") or {}
-    entries = {name: control.get(name) or () for name in CONTROL if name != "subscription"}
+    entries = {name: _told(control, name, []) for name in CONTROL if name != "subscription"}
     counts = {name: len(found) for name, found in entries.items()}
     for name in IDS:
         found = entries[name.removesuffix("_ids")]

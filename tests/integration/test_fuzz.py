@@ -195,6 +195,7 @@ def event(number: int) -> dict[str, Any]:
         (3, "deliverMessage", {"messageID": YOU, "receivedFrom": YOU, "topic": "t"}),
         (7, "sendRPC", {"sendTo": YOU, "meta": meta}),
         (4, "addPeer", {"peerID": YOU, "proto": "/meshsub/1.1.0"}),
+        (11, "graft", {"peerID": YOU, "topic": "t"}),
     ]
     kind, name, payload = payloads[number % len(payloads)]
     return {"type": kind, **told, name: payload}

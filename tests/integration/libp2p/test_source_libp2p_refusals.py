@@ -89,6 +89,11 @@ BAD = [
         line(6, about("recvRPC", receivedFrom=YOU, meta={"control": {"iwant": [1, "x"]}})),
         "wrong type: iwant",
     ),
+    (line(11, {"graft": [{"topic": "t"}]}), "wrong type: graft"),
+    (
+        line(7, about("sendRPC", sendTo=YOU, meta={"control": {"prune": {"topic": "t"}}})),
+        "wrong type: prune",
+    ),
     ("{}", "missing key: type"),
     (line(None) or "", "missing key: type"),
     (line().replace('"type": 9', '"type": null'), "missing key: type"),

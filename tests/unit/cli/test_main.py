@@ -202,6 +202,7 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("export check nosuch.gexf", "No such file"),
         ("query shortst-path monday", "did you mean shortest-path"),
         ("ingest nosuch --run x --interval soon", "not a duration"),
+        ("ingest nosuch --run x --max-line long", "not a size; write for example 64MB"),
     ],
 )
 def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str, why: str) -> None:
