@@ -159,6 +159,8 @@ class RunWriter:
         pending = self.pending()
         if pending is None:
             durable.remove(self.directory / PENDING)
+        for half in self.directory.glob("*.json.new"):
+            durable.unlink(half)
         named = {
             name
             for manifest in (self.stored, self.manifest, pending)

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,6 +18,7 @@ from scipy import stats
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from ingest.manifest import read_manifest, write_manifest
 from model.metrics import METRICS_OVERLAY
 from tests.support.rewriting import rewrite
 
@@ -28,9 +30,8 @@ def make_run(workspace: Path, protocol: str, seed: int, diameter: int) -> None:
     """A copy of `monday`: another protocol, seed and diameter."""
     goal = workspace / "runs" / f"{protocol}-{seed}"
     shutil.copytree(workspace / "runs" / "monday", goal)
-    manifest = json.loads((goal / "run.json").read_text("utf-8"))
-    manifest |= {"name": goal.name, "protocol": protocol, "seed": seed, "parameters": {"peers": 4}}
-    (goal / "run.json").write_text(json.dumps(manifest), "utf-8")
+    told = {"name": goal.name, "protocol": protocol, "seed": seed, "parameters": {"peers": 4}}
+    write_manifest(goal, replace(read_manifest(goal), **told))
     blank = dict.fromkeys(METRICS_OVERLAY.names)
     rows = [blank | {"interval": i, "diameter": diameter + i % 2} for i in range(4)]
     table = pa.Table.from_pylist(rows, METRICS_OVERLAY.arrow)

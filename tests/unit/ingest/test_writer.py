@@ -62,6 +62,7 @@ class TestWriting:
         with writing(tmp_path, "monday") as writer:
             for name in ("links", "metrics/peers", "staged/parsed.events", "quarantine"):
                 write(writer, name, links(9, seed=2))
+            (run.directory / f"{PENDING}.new").write_text("{")
             assert everything(run.directory) > before
         with writing(tmp_path, "monday"):
             pass
