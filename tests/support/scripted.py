@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def wanted(
     *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: bool
 ) -> Wanted:
     """What an ingest of the files asks for."""
-    inputs = tuple(asdict(file) for file in files)
+    inputs = tuple(file.told for file in files)
     fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
     return Wanted(fresh, files, **how)
 
