@@ -94,6 +94,8 @@ class Job:
     frames: dict[str, DataFrame] = field(default_factory=dict)
     """What this ingest has made of each table, as far as it was asked for."""
     _writes: dict[str, Future[TableEntry]] = field(init=False, default_factory=dict)
+    _listed: dict[str, TableEntry] = field(init=False, default_factory=dict)
+    """Tables of a small run that were written at once."""
     _pool: ThreadPoolExecutor = field(
         init=False, default_factory=lambda: ThreadPoolExecutor(_WRITERS)
     )
@@ -155,8 +157,9 @@ class Job:
 
     def rows(self, name: str) -> int:
         """How many rows a table has that is there to stay."""
-        writing = self._writes.get(name)
-        return writing.result().rows if writing else self.manifest.tables[name].rows
+        if name in self._writes:
+            return self._writes[name].result().rows
+        return self.listed(name).rows
 
     def table(self, name: str) -> DataFrame | None:
         """A table, with what was there before; null if it is not known."""
@@ -192,13 +195,24 @@ class Job:
         names = [n for n in {**self.manifest.tables, **self.frames} if n.startswith(start)]
         return {name.removeprefix(start): self.known(name) for name in names}
 
-    def commit(self, stage: str, tables: Tables, **changes: Any) -> None:
-        """The stage is done: its tables come into being together, once they are written.
+    def commit(
+        self,
+        stage: str,
+        tables: Tables,
+        written: Mapping[str, TableEntry] | None = None,
+        **changes: Any,
+    ) -> None:
+        """The stage is done: its tables come into being together, once they are written; some of
+        them may be `written` already.
 
         Those of a small run are there for the next stages at once, and on disk in the end.
         """
         known = {name: _shaped(name, frame) for name, frame in tables.items() if frame is not None}
+        entries = dict(written or {})
         if self.small:
+            for name, entry in entries.items():
+                self._listed[name] = entry
+                self.frames[name] = self._read(name, entry.newest, entry.schema)
             for name, frame in known.items():
                 whole = frame.coalesce(1)
                 self.frames[name] = here = whole.localCheckpoint(eager=False)
@@ -207,10 +221,12 @@ class Job:
                     self._writes[name] = self._pool.submit(self._write, name, here)
             self.writer.manifest = self.manifest.with_stage(stage, {}, **changes)
         else:
-            entries = dict(
-                zip(known, self._pool.map(self._write, known, known.values()), strict=True)
-            )
+            entries |= zip(known, self._pool.map(self._write, known, known.values()), strict=True)
             self.writer.commit(self.manifest.with_stage(stage, entries, **changes))
+
+    def listed(self, name: str) -> TableEntry:
+        """Where a table lies that was written at once."""
+        return self._listed.get(name) or self.manifest.tables[name]
 
     def fold(self, stage: str, source: FoldedSource) -> None:
         """Read and fold the input: the tables of the source come into being together."""
@@ -231,7 +247,7 @@ class Job:
             entries[stored] = self.writer.listed(
                 directories[name], files, self._older(stored), None if stored == name else columns
             )
-        self.name(stage, entries, totals=counted)
+        self.commit(stage, {}, entries, totals=counted)
 
     def _folded(
         self, source: FoldedSource, fold: Fold, rows: DataFrame
@@ -246,26 +262,14 @@ class Job:
         """What the run that is appended to left behind for records that come later."""
         return self.before(CARRIED.removeprefix("carry."))
 
-    def name(self, stage: str, entries: Mapping[str, TableEntry], **changes: Any) -> None:
-        """The stage is done: its tables, which are written, come into being together."""
-        if not self.small:
-            self.writer.commit(self.manifest.with_stage(stage, dict(entries), **changes))
-            return
-        for name, entry in entries.items():
-            self.frames[name] = self._read(name, entry.newest, entry.schema)
-            if self._stays(name):
-                written: Future[TableEntry] = Future()
-                written.set_result(entry)
-                self._writes[name] = written
-        self.writer.manifest = self.manifest.with_stage(stage, {}, **changes)
-
     def share(self, frames: Mapping[str, DataFrame]) -> None:
         """Tables that are made of others as they are read, and never written."""
         self.frames.update(frames)
 
     def settle(self) -> None:
         """Wait for what is being written."""
-        entries = {name: writing.result() for name, writing in self._writes.items()}
+        entries = {name: entry for name, entry in self._listed.items() if self._stays(name)}
+        entries |= {name: writing.result() for name, writing in self._writes.items()}
         self.writer.manifest = replace(self.manifest, tables={**self.manifest.tables, **entries})
 
     def close(self) -> None:

@@ -136,12 +136,17 @@ def _observe(job: Job) -> None:
         f"staged/observed.{name}": unsettled(job, frame)
         for name, frame in dense.observed_tables(observed).items()
     }
+    written = {}
     if isinstance(source, FoldedSource):
-        shared = {n: t for n, t in tables.items() if n.split(".")[1] not in OBSERVED_ONCE}
-        job.share(shared)
-        tables = {name: frame for name, frame in tables.items() if name not in shared}
+        of_messages = {f"staged/observed.{name}": name for name in OBSERVED_ONCE}
+        job.share({name: frame for name, frame in tables.items() if name not in of_messages})
+        tables = {name: frame for name, frame in tables.items() if name in of_messages}
+        # What is observed as it was folded is there already.
+        same = [name for name in tables if tables[name] is parsed.get(of_messages[name])]
+        written = {name: job.listed(f"staged/parsed.{of_messages[name]}") for name in same}
+        tables = {name: frame for name, frame in tables.items() if name not in written}
     if "observe" not in job.manifest.stages:
-        job.commit("observe", tables)
+        job.commit("observe", tables, written)
 
 
 def _index(job: Job) -> None:

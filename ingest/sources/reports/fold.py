@@ -155,8 +155,8 @@ class _Peer:
         """The last span of what is left open."""
         self._counted: Counts = [None] * len(COUNTERS)
         """The counters as last told, where they are totals."""
-        self._told_at: list[int] = []
-        """The first and the last interval of what is told."""
+        self._told_since: int | None = None
+        """The interval of the first report that is not of the run before."""
 
     def go_on(self, report: Any) -> None:
         """The report is what the run that is appended to left behind."""
@@ -196,8 +196,8 @@ class _Peer:
     def leave(self) -> None:
         """There are no more reports."""
         carried = self._carried()
-        if self._told_at:
-            self._tally.span(self._told_at[0], self._told_at[-1])
+        if self._told_since is not None:
+            self._tally.span(self._told_since, self.at)
         self._be_absent(self.at + 1)
         for state in self._states:
             state.turn(None, False, self.at, self.at + 1)
@@ -222,7 +222,8 @@ class _Peer:
         """What a report tells once, and what is counted of it."""
         at, sent, received = report.interval, report.sent, report.received
         traffic = self._traffic(report)
-        self._told_at = [*self._told_at[:1], at]
+        if self._told_since is None:
+            self._told_since = at
         self._rows["traffic"].append((self.name, at, *traffic))
         self._tally.shapes[shape_of(report, traffic)] += 1
         if sent:
@@ -308,8 +309,8 @@ class _State:
         now = dict.fromkeys(_items(told)) if told else {}
         for item in [item for item in held if item not in now] if joined else list(held):
             self._add((self._peer, *self._parts(item), held.pop(item), over))
-        for item in now:
-            held.setdefault(item, at)
+        for item in [item for item in now if item not in held]:
+            held[item] = at
         self.told = told
 
 

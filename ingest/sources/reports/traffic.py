@@ -42,6 +42,8 @@ def of_events(report: Any) -> Counts:
 
 def _sum(values: Sequence[int | None]) -> int | None:
     """Sums beyond 64 bits are unknown."""
+    if not values:
+        return 0
     if None in values:
         return None
     total = sum(values)  # type: ignore[arg-type]
@@ -62,5 +64,7 @@ def either(counted: Counts, events: Counts) -> Counts:
 
 def differ(counted: Counts, events: Counts) -> bool:
     """Whether a report counts other publication traffic than its events tell."""
-    pairs = zip(counted[_PUBLICATION], events, strict=True)
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+    told = counted[_PUBLICATION]
+    if told == [None] * 4:
+        return False
+    return any(None not in pair and pair[0] != pair[1] for pair in zip(told, events, strict=True))
