@@ -576,6 +576,18 @@ def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
         describe(chosen.staged.counted, SourceOptions(only="empty"))
 
 
+HEADERS_OF_MANY_FILES = case(
+    "headers of many files",
+    *([header(colour=n, interval_us=5), report("a", n), end(n)] for n in range(20)),
+)
+
+
+def test_headers_of_many_files_agree_but_for_unknown_fields(book: Book) -> None:
+    found = book.take(HEADERS_OF_MANY_FILES)
+    assert found.told.clock == Clock(1, 5, 0, 19)
+    assert found.told.notes["unknown field colour"] == 20
+
+
 TIMED = [header(interval_us=1_000_000), report("a", 0)]
 OF_A_LENGTH = case("an interval's length", TIMED)
 AT_ODDS = case("headers at odds", TIMED, [header(interval_us=5), header(interval_us=1_000_000)])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ingest.report_fields import END, RUN
 from ingest.sources.base import Description, SourceOptions
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
@@ -26,8 +27,21 @@ _MOST_INTERVALS = 10_000_000
 _MOST_NAMES = 1000
 """Names of unknown fields that are told apart."""
 _OTHERS = "(others)"
+_MOST_VALUES = 5
+_OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 _DIFFERS = "reports whose publication counters differ from their events"
 _NAMELESS = "reports left out as they name no run"
+
+
+def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
+    """Add a value to those of a field; of ends the last one counts, and of others that contradict
+    each other some are enough.
+    """
+    values = fields.setdefault(name, [])
+    if name == "last_interval":
+        values[:] = [max([value, *values])]
+    elif value not in values and len(values) < _MOST_VALUES:
+        values.append(value)
 
 
 @dataclass
@@ -60,11 +74,9 @@ class Tally:
         if run is not None:
             self.runs[run] += 0
         fields = self.headers.setdefault(run or "", {})
-        for name, value in record.items():
-            if name not in ("format", "run") and value is not None:
-                values = fields.setdefault(name, [])
-                if value not in values:
-                    values.append(value)
+        for name in _OF_HEADERS & record.keys():
+            if record[name] is not None:
+                _put(fields, name, record[name])
 
     def unknown(self, names: Iterable[str]) -> None:
         """Count the unknown fields of a record."""
@@ -87,8 +99,8 @@ class Tally:
         for run, fields in other.headers.items():
             here = self.headers.setdefault(run, {})
             for name, values in fields.items():
-                known = here.setdefault(name, [])
-                known.extend(value for value in values if value not in known)
+                for value in values:
+                    _put(here, name, value)
         if other.first is not None and other.last is not None:
             self.span(other.first, other.last)
 
