@@ -177,6 +177,8 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
         "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A record may have 64 MB, and 10,000 of them go to Python at once.
+        "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
         # It tells Java with every column where in Python it was named: three calls of four.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # It is told to some workers and not to others, and each kind gets a daemon of its own.
