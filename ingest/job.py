@@ -138,6 +138,14 @@ class Job:
         return self.base.clock.last + 1 - self.options.gap_tolerance
 
     @property
+    def settled(self) -> bool:
+        """What was observed needs no joining of spans, nor clipping to the presence of whoever
+        told it; what a run had before goes on, and does.
+        """
+        source = self.source
+        return isinstance(source, FoldedSource) and source.settled and self.base is None
+
+    @property
     def boundary(self) -> Boundary:
         """Where what this ingest makes begins."""
         return self.manifest.boundary or Boundary(self.since, self.since, 0)

@@ -199,13 +199,17 @@ def _versions(job: Job) -> None:
     kept = dangling = None
     if links is not None:
         links = links.persist()  # what is kept and what is not are made from the same
-        kept = links if presence is None else clip(clip(links, presence, "src"), presence, "dst")
-        dangling = links.limit(0) if presence is None else outside(links, presence, "src", "dst")
+        ends = ("dst",) if job.settled else ("src", "dst")
+        kept, dangling = links, links.limit(0)
+        if presence is not None:
+            for end in ends:
+                kept = clip(kept, presence, end)
+            dangling = outside(links, presence, *ends)
     spans = {
         name: _dense(job, observed.get(name), keys, name)
         for name, keys in (("subscriptions", ("peer", "topic")), ("roles", _OF_ROLE))
     }
-    if presence is not None:
+    if presence is not None and not job.settled:
         spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
     job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
     job.release()
@@ -228,7 +232,7 @@ def _maximal(job: Job, spans: DataFrame, keys: tuple[str, ...], *tables: str) ->
     what is open closes after the last interval.
     """
     parts = [spans, *(carried_in(job, name) for name in tables if job.before(name) is not None)]
-    versions = coalesce(reduce(DataFrame.unionByName, parts), keys)
+    versions = spans if job.settled else coalesce(reduce(DataFrame.unionByName, parts), keys)
     return close_at(versions, end_of(job.clock)) if job.manifest.ended else versions
 
 

@@ -36,6 +36,9 @@ class FoldedSource(Source):
     among them.
     """
 
+    settled: bool = False
+    """The spans of the observed tables are maximal, and within the presence of whoever tells."""
+
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """What is read by one task each."""

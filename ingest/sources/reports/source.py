@@ -60,6 +60,7 @@ class Reports(FoldedSource):
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
     appendable = True
     tables = TABLES
+    settled = True
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'ndjson', where one of the first lines is a record of the contract; 'parquet', where
