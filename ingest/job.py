@@ -357,7 +357,7 @@ def _stored_as(name: str) -> str:
 def _uri(path: Path) -> str:
     """A file as Spark's readers take it: they see patterns in some names."""
     # Hadoop's configuration may say that a path without a scheme is elsewhere.
-    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))
 
 
 def _shaped(name: str, frame: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ingest.reader import Kind, Read, Row, as_batches
+from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.folded import Counted, FoldedSource, Tallies
@@ -36,7 +36,7 @@ class Staged:
 
 def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOptions) -> Staged:
     """Read and fold the files as tasks of Spark would, one after another."""
-    splits = source.splits(files)
+    splits = [_numbered(split) for split in source.splits(files)]
 
     def tallies(read: Read) -> Tallies:
         return [row.record for split in splits for row in read(split) if row.kind == Kind.TALLY]
@@ -51,6 +51,14 @@ def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOpti
         tables, counted = _folded(source, fold, rows), source.tallied([fold.told()])
     taken = [json.loads(row.record) for row in rows if row.kind == Kind.RECORD]
     return Staged(taken, tables, counted)
+
+
+def _numbered(split: Split) -> Split:
+    """With the number of its first line, which Spark would have had counted."""
+    if split.line:
+        return split
+    before = Path(split.path).read_bytes()[: split.start]
+    return split._replace(line=before.count(b"\n") + 1)
 
 
 def _order(row: Row) -> tuple[Any, ...]:
