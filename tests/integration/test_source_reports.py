@@ -608,7 +608,7 @@ def test_interval_length_comes_from_the_header(book: Book) -> None:
     ("name", "said"),
     [
         (AT_ODDS, "'interval_us' is 5 and 1000000"),
-        (NONSENSE, r"no report could be read\n.*every record was refused"),
+        (NONSENSE, r"no report could be read\n.*every record was refused: not JSON \(1\)"),
         (NO_REPORT, r"no report could be read\n.*are run headers and ends"),
         (FAR_APART, "from interval 0 to 2000000000"),
     ],

@@ -25,9 +25,10 @@ FIELDS = (
 
 _MOST_INTERVALS = 10_000_000
 _MOST_NAMES = 1000
-"""Names of unknown fields that are told apart."""
+"""Names of unknown fields, and reasons, that are told apart."""
 _OTHERS = "(others)"
 _MOST_VALUES = 5
+_SHOWN = 3
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 _DIFFERS = "reports whose publication counters differ from their events"
 _NAMELESS = "reports left out as they name no run"
@@ -44,6 +45,12 @@ def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
         values.append(value)
 
 
+def _count(counter: Counter[str], name: str) -> None:
+    """Count under the name, or under all others where there are too many."""
+    told = name in counter or len(counter) < _MOST_NAMES
+    counter[name if told else _OTHERS] += 1
+
+
 @dataclass
 class Tally:
     """What is counted of the records of a task, of several, or of a whole run."""
@@ -56,6 +63,8 @@ class Tally:
     """Values of each field of run headers and ends, by run; '' = they name none."""
     unknown_fields: Counter[str] = field(default_factory=Counter)
     """Records that have them."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Records by why they are refused."""
     lost: Counter[str] = field(default_factory=Counter)
     """Reports that gave way to another of their peer and interval, by why."""
     first: int | None = None
@@ -81,8 +90,11 @@ class Tally:
     def unknown(self, names: Iterable[str]) -> None:
         """Count the unknown fields of a record."""
         for name in names:
-            told = name in self.unknown_fields or len(self.unknown_fields) < _MOST_NAMES
-            self.unknown_fields[name if told else _OTHERS] += 1
+            _count(self.unknown_fields, name)
+
+    def refuse(self, reason: str) -> None:
+        """Count a refused record."""
+        _count(self.refused, reason)
 
     def span(self, first: int, last: int) -> None:
         """There are reports of these intervals."""
@@ -241,7 +253,7 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             "no report could be read",
             f"all that could be read are {words.headers}"
             if found or tally.headers
-            else "every record was refused; see the quarantine",
+            else f"every record was refused{_why(tally.refused)}",
         )
     named = sorted(found)
     if only is not None:
@@ -257,6 +269,12 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             f"the input holds several {words.run}s: {told}; pick one, for example: --only {example}"
         )
     return named[0] if named else None
+
+
+def _why(refused: Counter[str]) -> str:
+    """The reasons that most records were refused for, in words."""
+    told = [f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN)]
+    return f": {'; '.join(told)}" if told else ""
 
 
 def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:

@@ -118,6 +118,7 @@ class ReportFold:
         return _Peer(name, self._tables.rows, self._tally, self._gap_tolerance, self.totals)
 
     def _refuse(self, file: int, line: int, reason: str, record: bytes) -> None:
+        self._tally.refuse(reason)
         text = record.decode("utf-8", "replace")[:TEXT_LIMIT]
         self._tables.rows["quarantine"].append((self._files[file], line, reason, text))
 
