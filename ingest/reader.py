@@ -51,11 +51,10 @@ class Kind(IntEnum):
 
     TALLY = 0
     """What the reader of a split has counted, as JSON."""
-    HEADER = 1
-    REFUSED = 2
-    BEFORE = 3
+    REFUSED = 1
+    BEFORE = 2
     """What the run that is appended to left behind of a peer."""
-    RECORD = 4
+    RECORD = 3
 
 
 class Row(NamedTuple):
