@@ -91,19 +91,23 @@ Read = Callable[[Split], Iterator[Row]]
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
     """The rows of all splits, as RECORDS, in no order; lazily."""
-    rows = partial(_rows, source=read)
-    return _spread(spark, numbered(spark, splits), small).mapInArrow(rows, RECORDS)
+    return of_lines(spark, splits, partial(_rows, source=read), RECORDS, small)
 
 
 def of_lines(
     spark: SparkSession,
     splits: Sequence[Split],
     read: Callable[[Split], Iterator[pa.RecordBatch]],
-    schema: StructType,
+    schema: StructType | str,
+    small: bool = False,
 ) -> DataFrame:
     """What `read` makes of the lines of each split, in tasks; lazily."""
     work = partial(_batches, read=read)
-    return _spread(spark, numbered(spark, splits), small=False).mapInArrow(work, schema)
+    return _spread(spark, numbered(spark, splits), small).mapInArrow(work, schema)
+
+
+def _rows(split: Split, source: Read) -> Iterator[pa.RecordBatch]:
+    return as_batches(source(split))
 
 
 def _batches(
@@ -173,11 +177,6 @@ def _given(batches: Iterable[pa.RecordBatch]) -> Iterator[Split]:
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield Split(*row)
-
-
-def _rows(batches: Iterable[pa.RecordBatch], source: Read) -> Iterator[pa.RecordBatch]:
-    for split in _given(batches):
-        yield from as_batches(source(split))
 
 
 def as_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -19,8 +19,10 @@ LAST_INTERVAL = INT32 - 1
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and halves of surrogate pairs, which no encoding can hold."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_DEEPEST = 100
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs."""
+DEEPEST = 100
+"""How deep a JSON value may be nested; how deep Python may go depends on who calls."""
 
 
 class Kind(Protocol):
@@ -116,10 +118,10 @@ class Free(_Scalar):
             yield f"'{at}' is not an object"
             return
         for inner, depth in _below(value):
-            if depth > _DEEPEST:
-                yield f"'{at}' is nested more than {_DEEPEST} deep"
+            if depth > DEEPEST:
+                yield f"'{at}' is nested more than {DEEPEST} deep"
                 return
-            if isinstance(inner, str) and _SURROGATE.search(inner):
+            if isinstance(inner, str) and SURROGATE.search(inner):
                 yield f"'{at}' has half of a surrogate pair"
 
 
@@ -129,9 +131,9 @@ def _below(value: object) -> Iterator[tuple[object, int]]:
     while waiting:
         found, depth = waiting.pop()
         yield found, depth
-        if isinstance(found, dict) and depth <= _DEEPEST:
+        if isinstance(found, dict) and depth <= DEEPEST:
             waiting += ((inner, depth + 1) for pair in found.items() for inner in pair)
-        elif isinstance(found, list) and depth <= _DEEPEST:
+        elif isinstance(found, list) and depth <= DEEPEST:
             waiting += ((inner, depth + 1) for inner in found)
 
 
@@ -180,7 +182,7 @@ class Object:
             if kind := self.fields.get(name):
                 yield from kind.unknown(inner, _path(at, name))
             else:
-                yield _path(at, _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name))
+                yield _path(at, SURROGATE.sub("\N{REPLACEMENT CHARACTER}", name))
 
 
 @dataclass(frozen=True)

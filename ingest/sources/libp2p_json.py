@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from ingest.reader import Line
-from ingest.report_fields import INT64
+from ingest.report_fields import DEEPEST, INT64, SURROGATE
 from ingest.sources.base import InputFile
 from ingest.sources.libp2p_events import COLUMNS, CONTROL, IDS, RPCS, SPELLINGS
 from ingest.sources.text import decoded
@@ -38,8 +38,6 @@ _KINDS: dict[str, Any] = {
 """What a field may be, wherever it stands; null is as good as left out."""
 _ITEMS = {_OBJECTS: dict, _TEXTS: str}
 _KEY = re.compile(rb'"[ \t\r]*:')
-_DEEPEST = 100
-"""An event of today is 7 deep; how deep Python may go depends on who calls."""
 BLANK = ""
 """The fault of a line that is no record."""
 
@@ -59,7 +57,7 @@ def _decode(line: Line) -> dict[str, Any]:
     try:
         return _record(_event(line.text))
     except RecursionError:
-        return {"fault": f"nested more than {_DEEPEST} deep"}
+        return {"fault": f"nested more than {DEEPEST} deep"}
     except _Refused as refused:
         return {"fault": str(refused)}
 
@@ -78,7 +76,7 @@ class _Seen:
 
     def look(self, value: Any, depth: int = 0) -> None:
         """At a JSON value and all below it. Raises: RecursionError."""
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             raise RecursionError
         if isinstance(value, list):
             for item in value:
@@ -125,13 +123,14 @@ def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
 
 
 _NO_OBJECT = "not one JSON object"
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def _why(text: bytes) -> str:
     """Why a line was not decoded, by a decoder that takes more."""
     try:
-        halves = _HALF.search(json.dumps(json.loads(text, parse_constant=_no), ensure_ascii=False))
+        halves = SURROGATE.search(
+            json.dumps(json.loads(text, parse_constant=_no), ensure_ascii=False)
+        )
     except ValueError:
         return _NO_OBJECT
     return "half of a surrogate pair" if halves else "a number out of range"

@@ -23,6 +23,7 @@ from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.vizpub import Vizpub
 from tests.support.fuzz import bent, mixture, odd_fields
+from tests.support.protobuf import varint
 from tests.support.staged import staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
@@ -263,14 +264,6 @@ def framed(stream: bytes, most: int) -> Iterable[bytes]:
                 break
         yield stream[at : at + size]
         at += size
-
-
-def varint(number: int) -> bytes:
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
 
 
 def node(number: int) -> dict[str, Any]:

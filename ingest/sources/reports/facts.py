@@ -133,7 +133,7 @@ class Tally:
 
     def forget(self, counters: Collection[str]) -> None:
         """Take it that these of COUNTERS are told by no report."""
-        bits = sum(_BIT[field] for field, names in _COUNTED.items() if names <= set(counters))
+        bits = sum(_BIT[field] for field, names in COUNTED.items() if names <= set(counters))
         shapes, self.shapes = self.shapes, Counter()
         for shape, number in shapes.items():
             self.shapes[shape & ~bits] += number
@@ -153,7 +153,7 @@ class Tally:
 
 _BIT = {name: 1 << number for number, name in enumerate(FIELDS)}
 _LEFT = 1 << len(FIELDS)
-_COUNTED = {
+COUNTED = {
     **{
         f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
         for kind in ("control", "publication")

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.reports.facts import FIELDS, lacking
+from ingest.sources.reports.facts import COUNTED, lacking
 from model.clock import OPEN
 
 _REJECTIONS = (
@@ -20,7 +20,6 @@ _REJECTIONS = (
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
     """See Reports.observe_run."""
     unknown = set(run.unknown)
-    counted = set(FIELDS[5:])
     arrivals = {"sent", "received"} - unknown
     peers = tables["peers"].select("key", F.lit(True).alias("reports"), "interval")
     links = None if "neighbors" in unknown else _ends(tables["links"], run)
@@ -33,7 +32,7 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
         links=links,
         subscriptions=None if "topics" in unknown else _ends(tables["subscriptions"], run),
         roles=None if "roles" in unknown else _ends(tables["roles"], run),
-        traffic=tables["traffic"] if counted - unknown else None,
+        traffic=tables["traffic"] if COUNTED.keys() - unknown else None,
         publications=tables["publications"] if arrivals else None,
         receptions=tables["receptions"] if "received" in arrivals else None,
         rejections=_none(tables) if arrivals else None,

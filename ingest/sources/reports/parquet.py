@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +58,11 @@ def group_splits(number: int, file: InputFile) -> Iterator[Split]:
             yield Split(number, file.path, 0, 0, first)
 
 
-def _opened(path: str) -> pq.ParquetFile:
+@contextmanager
+def _opened(path: str) -> Iterator[pq.ParquetFile]:
     filesystem, inside = fs.FileSystem.from_uri(path)
-    return pq.ParquetFile(filesystem.open_input_file(inside))
+    with filesystem.open_input_file(inside) as file, pq.ParquetFile(file) as parquet:
+        yield parquet
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 
 from ingest.sources.base import SourceOptions
 from model.errors import InputError
+from tests.support.protobuf import varint
 
 pytestmark = pytest.mark.spark
 
@@ -194,14 +195,6 @@ def test_truncated_gzip_gives_its_whole_lines(
     (refused,) = trace.quarantine
     assert (refused["line"], refused["text"]) == (len(whole) + 1, part.decode()[:1024])
     assert "cut off" in refused["reason"]
-
-
-def varint(number: int) -> bytes:
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
 
 
 def field(number: int, value: int | bytes) -> bytes:

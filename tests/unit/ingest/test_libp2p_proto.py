@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 from ingest.compressed import Content
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p_proto import StreamBroken, parse_event, records, unknown_fields
-
-
-def varint(number: int) -> bytes:
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
+from tests.support.protobuf import varint
 
 
 def fields(*pairs: tuple[int, int | bytes]) -> bytes:

@@ -15,20 +15,7 @@ from ingest.store import BrokenRun, StoredRun, metric_table, open_run, run_names
 from ingest.writer import writing
 from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
 from model.tables import LINKS, table
-from tests.support.tables import EMPTY, add, links
-
-
-@pytest.fixture
-def rows() -> pa.Table:
-    return links(100, seed=1)
-
-
-@pytest.fixture
-def run(tmp_path: Path, rows: pa.Table) -> StoredRun:
-    with writing(tmp_path, "monday") as writer:
-        writer.begin(EMPTY)
-        add(writer, "versions", "links", rows, state="complete")
-    return open_run(tmp_path, "monday")
+from tests.support.tables import EMPTY
 
 
 class TestReading:

@@ -26,19 +26,6 @@ ROOT = Path(__file__).parents[3]
 DONE = replace(EMPTY, state="complete")
 
 
-@pytest.fixture
-def rows() -> pa.Table:
-    return links(100, seed=1)
-
-
-@pytest.fixture
-def run(tmp_path: Path, rows: pa.Table) -> StoredRun:
-    with writing(tmp_path, "monday") as writer:
-        writer.begin(EMPTY)
-        add(writer, "versions", "links", rows, state="complete")
-    return open_run(tmp_path, "monday")
-
-
 class TestWriting:
     def test_uncommitted_table_is_invisible_to_readers(
         self, run: StoredRun, tmp_path: Path
