@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -37,13 +37,13 @@ from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import find
 from ingest.inventory import Inventory, check_options, check_source, inventory
-from ingest.job import Job, Measuring
+from ingest.job import Job, Measuring, Outgrown
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
-from ingest.stages import STAGES
+from ingest.stages import FINISH, STAGES, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
 from ingest.store import StoredRun
@@ -176,35 +176,49 @@ def _make(
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
     small = alone and is_small(sum(inputs))
     files = tuple(start.files)
-    job = Job(spark, writer, files, request.options, request.measuring, small, account)
+    steps = _Steps(spark, account, progress)
+    asked = spark, writer, files, request.options, request.measuring
     with account.watched(spark):
-        if not _run_stages(job, progress):
+        if not _made(Job(*asked, small, account, steps)):
             writer.manifest = begun  # nothing was committed
-            _run_stages(replace(job, small=False, frames={}), progress)
+            _made(Job(*asked, False, account, steps))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
-def _run_stages(job: Job, progress: Progress) -> bool:
-    """Whether the run is made; not if it proved to be too large for a small one."""
+def _made(job: Job) -> bool:
+    """Make the run; not if it proves to be too large for a small one."""
     before = tune(job.spark, job.small)
     try:
-        for number, stage in enumerate(STAGES, start=1):
-            if stage.shares or stage.name not in job.manifest.stages:
-                step = f"{stage.name} ({number}/{len(STAGES)})"
-                with job.account.part(stage.name), watching(job.spark, step, progress):
-                    stage.run(job)
-            if job.outgrown:
-                return False
-        return True
+        make(job)
+    except Outgrown:
+        return False
     except UseError:
         job.close()
         job.writer.restore()
         raise
+    else:
+        return True
     finally:
         job.close()
         restore(job.spark, before)
+
+
+@dataclass
+class _Steps:
+    """Tells how far the ingest is, and where its time goes."""
+
+    spark: SparkSession
+    account: Account
+    progress: Progress
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        names = [*(one.name for one in STAGES), FINISH]
+        step = f"{stage} ({names.index(stage) + 1}/{len(names)})"
+        with self.account.part(stage), watching(self.spark, step, self.progress):
+            yield
 
 
 def _looked_over(request: IngestRequest) -> int:
