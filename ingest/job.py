@@ -22,7 +22,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.frames import conform
@@ -32,7 +32,7 @@ from ingest.intact import files_of
 from ingest.manifest import Manifest, Part, StoredFile, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
-from ingest.sink import AsTheyAre, Fold, write
+from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, InputFile, ParsedSource, Source, SourceOptions
 from ingest.sources.folded import CARRIED, Counted, FoldedSource, rows_by_peer
@@ -196,22 +196,19 @@ class Job:
         return here
 
     def _write(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
-        directories = {name: self.writer.fresh_directory(name) for name in tables}
         if not tables:
             return {}
         self.spark.sparkContext.setJobDescription(f"write {', '.join(tables)}")
-        work = [(frame, AsTheyAre(name)) for name, frame in tables.items()]
-        written = write(work, directories)
-        return {
-            name: self._entry(name, directories[name], written.files[name], frame.schema)
+        places = {
+            name: Place(self.writer.fresh_directory(name), to_arrow_schema(frame.schema))
             for name, frame in tables.items()
         }
+        written = write([(frame, AsTheyAre(name)) for name, frame in tables.items()], places)
+        return {name: self._entry(name, places[name], written.files[name]) for name in tables}
 
-    def _entry(
-        self, name: str, directory: Path, files: tuple[StoredFile, ...], schema: StructType
-    ) -> TableEntry:
-        told = schema.json() if is_staged(name) else None
-        return self.writer.listed(directory, files, self.plan.older(name), told)
+    def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
+        schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
+        return self.writer.listed(place.directory, files, self.plan.older(name), schema)
 
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
         self.tell(tables={**self.manifest.tables, **tables})
@@ -234,12 +231,15 @@ class Job:
         self, source: FoldedSource, fold: Fold, rows: DataFrame
     ) -> tuple[dict[str, TableEntry], Counted]:
         self.spark.sparkContext.setJobDescription("read and fold the input")
-        directories = {n: self.writer.fresh_directory(_folded_as(n)) for n in source.tables}
-        written = write([(rows, fold)], directories)
-        entries = {}
-        for name, schema in source.tables.items():
-            kept, columns = _folded_as(name), from_arrow_schema(schema)
-            entries[kept] = self._entry(kept, directories[name], written.files[name], columns)
+        places = {
+            name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
+            for name, schema in source.tables.items()
+        }
+        written = write([(rows, fold)], places)
+        entries = {
+            _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
+            for name, place in places.items()
+        }
         return entries, source.tallied(written.told)
 
     def parse(self, source: ParsedSource) -> None:
@@ -263,7 +263,8 @@ class Job:
         """How many rows a table has, with what stays of before."""
         if name in self._writing:
             return self._writing[name].result()[name].rows
-        return self.manifest.tables[name].rows
+        entry = self.manifest.tables.get(name)  # a source may fold no table of the name
+        return entry.rows if entry else 0
 
     @property
     def _outgrown(self) -> bool:
@@ -298,8 +299,6 @@ class Job:
     def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
         """A part of a table, as far as it counts; of one that is not in model.tables by schema."""
         paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
-        if not paths:
-            return self.spark.createDataFrame([], _schema(name, schema))
         rows = self.spark.read.schema(_schema(name, schema)).options(**_READ).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
         return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows

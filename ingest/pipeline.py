@@ -1,14 +1,14 @@
-"""From input to a complete run: the one place that joins the stages.
+"""From input to a complete run, by the stages of ingest.stages:
 
-    parse                    input → the source's staged tables, quarantine
-    describe                 staged tables → the clock, what the source cannot know
-    observe                  staged tables → what was observed, by the source's names
-    index                    names → peers, topics and the numbers of messages
-    presence, versions       presence, links, dangling_links, subscriptions, roles
-    messages, receptions     traffic, publications, rejections, receptions
-    structure                versions → a row per peer or topic and interval
-    … metrics                metrics/messages, peers, topics, overlay
-    finish                   the run is complete
+    read                input → what the source folded of it, quarantine, and the run's clock
+    names               names → peers, topics and the numbers of messages
+    versions            presence, links, dangling_links, subscriptions, roles
+    events              traffic, publications, rejections
+    messages            receptions, metrics/messages
+    structure           versions → a row per peer or topic and interval
+    peers and topics    metrics/peers, metrics/topics
+    overlay             metrics/overlay
+    finish              the run is complete
 
 A stage reads what earlier ones committed and writes tables into fresh directories; they come
 into being together when run.json names them, synced. So a process that is killed, and a power cut,
@@ -18,7 +18,7 @@ A small run is handed from stage to stage in memory and committed in the end (in
 was stopped begins again.
 
 A run that is replaced or appended to stays what it is until all stages are done (ingest.writer).
-Those of an append read little of what is there, and write only what is not (ingest.growth).
+Those of an append read little of what is there, and write only what is not (ingest.plan).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
-from ingest.stages import FINISH, STAGES, make
+from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
 from ingest.store import StoredRun
@@ -215,8 +215,7 @@ class _Steps:
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        names = [*(one.name for one in STAGES), FINISH]
-        step = f"{stage} ({names.index(stage) + 1}/{len(names)})"
+        step = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})"
         with self.account.part(stage), watching(self.spark, step, self.progress):
             yield
 

@@ -52,11 +52,18 @@ class AsTheyAre(NamedTuple):
         """Nothing."""
 
 
+class Place(NamedTuple):
+    """Where a table is to lie."""
+
+    directory: Path
+    schema: pa.Schema
+
+
 class Written(NamedTuple):
     """What tasks wrote, and what they told."""
 
     files: Mapping[str, tuple[StoredFile, ...]]
-    """By table; one without rows may have none."""
+    """By table; one without rows has an empty one."""
     told: Sequence[str]
 
 
@@ -100,22 +107,28 @@ class Sink:
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
-def write(work: Sequence[tuple[DataFrame, Fold]], directories: Mapping[str, Path]) -> Written:
-    """Fold rows, partition by partition, into files below the tables' directories. One job."""
+def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> Written:
+    """Fold rows, partition by partition, into files of the tables. One job."""
     from pyspark.sql import DataFrame
 
-    places = {name: str(path.absolute()) for name, path in directories.items()}
+    places = {name: str(place.directory.absolute()) for name, place in tables.items()}
     parts = [
         rows.mapInArrow(partial(_fold, fold=fold, directories=places), _WRITTEN)
         for rows, fold in work
     ]
-    files: dict[str, list[StoredFile]] = {name: [] for name in directories}
+    files: dict[str, list[StoredFile]] = {name: [] for name in tables}
     told = []
     for row in reduce(DataFrame.unionAll, parts).collect():
         if row.table is None:
             told.append(row.told)
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
+    nothing = Sink(places)
+    for name, place in tables.items():
+        if not files[name]:
+            nothing.write(name, pa.RecordBatch.from_pylist([], place.schema))
+    for name, file in nothing.close():
+        files[name].append(file)
     return Written({name: tuple(found) for name, found in files.items()}, told)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import summaries
+from analytics import structure, summaries
 from analytics.dissemination import Messages, measure_messages
 from analytics.engines import engine_for
-from analytics.structure import Versions, chosen_layers, measure, measured_by
+from analytics.structure import chosen_layers, measure, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
@@ -43,12 +43,12 @@ def make(job: Job) -> None:
     job.do(READ)
     observed = observe(job)
     names = job.do(NAMES, observed)
-    lives = job.do(LIVES, observed, names)
-    told = job.do(TOLD, observed, names)
-    of_messages = job.do(MESSAGES, observed, names, lives, told)
-    graph = job.do(STRUCTURE, lives)
-    seen = job.do(PEERS_AND_TOPICS, names.peers, lives, told, of_messages, graph)
-    overlay = job.do(OVERLAY, lives, told, of_messages, graph, seen.peers)
+    versions = job.do(VERSIONS, observed, names)
+    events = job.do(EVENTS, observed, names)
+    of_messages = job.do(MESSAGES, observed, names, versions, events)
+    graph = job.do(STRUCTURE, versions)
+    seen = job.do(PEERS_AND_TOPICS, names.peers, versions, events, of_messages, graph)
+    overlay = job.do(OVERLAY, versions, events, of_messages, graph, seen.peers)
     finish(job, overlay)
 
 
@@ -128,7 +128,7 @@ def _names(job: Job, observed: Observed) -> Names:
 
 
 @dataclass(frozen=True)
-class Lives:
+class Versions:
     """Versions: maximal, disjoint spans in which a thing held."""
 
     presence: Table = kept_as("presence")
@@ -138,7 +138,7 @@ class Lives:
     roles: Table = kept_as("roles")
 
 
-def _lives(job: Job, observed: Observed, names: Names) -> Lives:
+def _versions(job: Job, observed: Observed, names: Names) -> Versions:
     """Observed spans → versions, clipped to the presence of the peers."""
     settled = job.plan.settled
     presence = _maximal(job, names, observed.presence, ("peer",), "presence")
@@ -146,7 +146,7 @@ def _lives(job: Job, observed: Observed, names: Names) -> Lives:
     taken = _maximal(job, names, observed.subscriptions, _OF_SUBSCRIPTION, "subscriptions")
     roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
     if presence is None:
-        return Lives(None, links, links and links.limit(0), taken, roles)
+        return Versions(None, links, links and links.limit(0), taken, roles)
     presence = presence.persist()
     kept = dangling = None
     if links is not None:
@@ -157,7 +157,7 @@ def _lives(job: Job, observed: Observed, names: Names) -> Lives:
         dangling = outside(links, presence, *ends)
     if not settled:
         taken, roles = (rows and clip(rows, presence, "peer") for rows in (taken, roles))
-    return Lives(presence, kept, dangling, taken, roles)
+    return Versions(presence, kept, dangling, taken, roles)
 
 
 def _maximal(
@@ -175,8 +175,8 @@ def _maximal(
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was told beside the state of the overlay."""
+class Events:
+    """What happened: each interval's traffic, and what was told of messages but arrivals."""
 
     traffic: Table = kept_as("traffic")
     publications: Table = kept_as("publications")
@@ -185,7 +185,7 @@ class Told:
     """See ingest.sources.base.Observed."""
 
 
-def _told(job: Job, observed: Observed, names: Names) -> Told:
+def _events(job: Job, observed: Observed, names: Names) -> Events:
     """All of it by index."""
     traffic = observed.traffic and job.plan.unheard(observed.traffic)
     ever = job.plan.of_messages(observed, names.of_messages)
@@ -193,9 +193,9 @@ def _told(job: Job, observed: Observed, names: Names) -> Told:
         rows and dense.with_indices(rows, names.indices) for rows in (traffic, ever.untold)
     )
     if ever.publications is None:
-        return Told(traffic, untold=untold)
+        return Events(traffic, untold=untold)
     tables = dense.observed_tables(ever)
-    return Told(
+    return Events(
         traffic,
         messages.publications(tables, names.indices),
         messages.rejections(tables, names.indices),
@@ -211,25 +211,25 @@ class Structure:
     """See analytics.structure.STRUCTURE_SCHEMA."""
 
 
-def _structure(job: Job, lives: Lives) -> Structure:
+def _structure(job: Job, versions: Versions) -> Structure:
     """Versions → a row per peer and interval."""
-    presence, links, subscriptions = lives.presence, lives.links, lives.subscriptions
+    presence, links, subscriptions = versions.presence, versions.links, versions.subscriptions
     if presence is None:
         return Structure()
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
     layers = job.measuring.layers
     if links is not None and layers and job.base is None:
         _check_layers(links, layers)
-    versions = Versions(
+    overlay = structure.Versions(
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, layers),
         nothing.limit(0) if subscriptions is None else subscriptions,
         peers=job.rows("peers"),
     )
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
-    choice = engine_for(job.measuring.engine, versions, clock)
+    choice = engine_for(job.measuring.engine, overlay, clock)
     job.tell(engines={"structure": choice.told})
-    return Structure(measure(versions, clock, job.measuring.measures, choice.engine))
+    return Structure(measure(overlay, clock, job.measuring.measures, choice.engine))
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -247,24 +247,26 @@ class OfMessages:
     metrics: Table = kept_as("metrics/messages")
 
 
-def _messages(job: Job, observed: Observed, names: Names, lives: Lives, told: Told) -> OfMessages:
+def _messages(
+    job: Job, observed: Observed, names: Names, versions: Versions, events: Events
+) -> OfMessages:
     """Arrivals by index, with what is first, of interest, and the hops; and metrics/messages."""
-    if told.publications is None or told.rejections is None:
+    if events.publications is None or events.rejections is None:
         return OfMessages()
     ever = dense.observed_tables(job.plan.of_messages(observed, names.of_messages))
-    subscriptions = job.plan.alive(job.plan.whole(lives).subscriptions)
+    subscriptions = job.plan.alive(job.plan.whole(versions).subscriptions)
     receptions = None
     if "receptions" in ever:
         buckets = job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET
         receptions = messages.receptions(
-            ever, names.indices, told.publications, subscriptions, buckets=buckets
+            ever, names.indices, events.publications, subscriptions, buckets=buckets
         ).persist()
     tables = Messages(
-        told.publications,
+        events.publications,
         receptions,
-        told.rejections,
+        events.rejections,
         subscriptions,
-        told.untold,
+        events.untold,
         duplicates_known=_duplicates_known(job),
     )
     return OfMessages(receptions, measure_messages(tables))
@@ -291,22 +293,31 @@ class OfPeersAndTopics:
 
 
 def _peers_and_topics(
-    job: Job, peers: DataFrame, lives: Lives, told: Told, of_messages: OfMessages, graph: Structure
+    job: Job,
+    peers: DataFrame,
+    versions: Versions,
+    events: Events,
+    of_messages: OfMessages,
+    graph: Structure,
 ) -> OfPeersAndTopics:
     """Structure, traffic and receptions → metrics/peers and metrics/topics."""
     plan = job.plan
-    lives, told, of_messages = plan.whole(lives), plan.whole(told), plan.whole(of_messages)
+    versions, events, of_messages = (
+        plan.whole(versions),
+        plan.whole(events),
+        plan.whole(of_messages),
+    )
     seen = Seen(
         job.clock,
         peers,
         structure=plan.structure(graph.structure),
-        subscriptions=lives.subscriptions,
-        traffic=plan.recent(told.traffic),
-        publications=told.publications,
+        subscriptions=versions.subscriptions,
+        traffic=plan.recent(events.traffic),
+        publications=events.publications,
         receptions=plan.recent(of_messages.receptions),
-        untold=told.untold,
+        untold=events.untold,
         duplicates_known=_duplicates_known(job),
-        links_known=lives.links is not None,
+        links_known=versions.links is not None,
     )
     tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
     return OfPeersAndTopics(*map(plan.recent, tables))
@@ -321,26 +332,30 @@ class OfOverlay:
 
 def _overlay(
     job: Job,
-    lives: Lives,
-    told: Told,
+    versions: Versions,
+    events: Events,
     of_messages: OfMessages,
     graph: Structure,
     peers: Table,
 ) -> OfOverlay:
     """The rest → metrics/overlay."""
     plan = job.plan
-    lives, told, of_messages = plan.whole(lives), plan.whole(told), plan.whole(of_messages)
-    dangling = plan.alive(lives.dangling_links)
+    versions, events, of_messages = (
+        plan.whole(versions),
+        plan.whole(events),
+        plan.whole(of_messages),
+    )
+    dangling = plan.alive(versions.dangling_links)
     assert peers is not None
     metrics = Metrics(
         replace(job.clock, first=max(plan.boundary.interval, job.clock.first)),
         peers,
         plan.structure(graph.structure),
         of_messages.metrics,
-        told.publications,
+        events.publications,
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
         receptions_known=of_messages.receptions is not None,
-        links_known=lives.links is not None,
+        links_known=versions.links is not None,
     )
     return OfOverlay(summaries.overlay_table(metrics))
 
@@ -355,17 +370,18 @@ def finish(job: Job, overlay: OfOverlay) -> None:
         made = job.settle()
         if job.small:
             _check_inputs(job)
-        done = replace(made, state="complete", engines=engines)
+        done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
 
 
 FINISH = "finish"
 READ = Stage("read", _read, Nothing)
 NAMES = Stage("names", _names, Names)
-LIVES = Stage("lives", _lives, Lives)
-TOLD = Stage("told", _told, Told)
+VERSIONS = Stage("versions", _versions, Versions)
+EVENTS = Stage("events", _events, Events)
 MESSAGES = Stage("messages", _messages, OfMessages)
 STRUCTURE = Stage("structure", _structure, Structure)
 PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics)
 OVERLAY = Stage("overlay", _overlay, OfOverlay)
-STAGES = (READ, NAMES, LIVES, TOLD, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
+STAGES = (READ, NAMES, VERSIONS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
+STEPS = (*(stage.name for stage in STAGES), FINISH)
