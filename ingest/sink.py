@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _WRITTEN = "table string, file string, told string"
 _GROUP_ROWS = 1 << 17
+_PARQUET = {
+    "write_page_checksum": True,
+    # Else statistics stand in the headers of pages, which no checksum covers.
+    "write_page_index": True,
+}
 
 
 class Fold(Protocol):
@@ -101,9 +106,7 @@ class Sink:
         held.clear()
         if name not in self._writers:
             self._path(name).parent.mkdir(parents=True, exist_ok=True)
-            self._writers[name] = pq.ParquetWriter(
-                self._path(name), rows.schema, write_page_checksum=True
-            )
+            self._writers[name] = pq.ParquetWriter(self._path(name), rows.schema, **_PARQUET)
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
