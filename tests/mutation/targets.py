@@ -54,6 +54,6 @@ TARGETS = {
                 "tests/integration/test_dissemination.py",
             ),
         ),
-        Target("ingest.growth", ("tests/integration/test_growth.py",)),
+        Target("ingest.plan", ("tests/integration/test_plan.py",)),
     )
 }
