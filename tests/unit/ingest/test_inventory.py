@@ -225,8 +225,9 @@ def test_file_that_grows_while_it_is_read_is_refused(
 
 
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
+    put("in/a.txt")
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
-        look(".", source="rde")
+        look("in", source="rde")
 
 
 @pytest.mark.parametrize(
