@@ -254,10 +254,10 @@ def test_truncated_gzip_of_protobuf_gives_its_whole_records(
     packed = (libp2p_small / "trace.pb.gz").read_bytes()
     (tmp_path / "cut.pb.gz").write_bytes(packed[: len(packed) // 2])
     trace = ingest([tmp_path / "cut.pb.gz"], None, NO_TABLES)
-    found = sorted((row["ts_ns"], row["peer"], row["type"]) for row in trace.events)
+    found = sorted((row["time"], row["peer"], row["type"]) for row in trace.events)
     assert 4_000 < len(found) < 16_000
     # The merged file is in order of time, so what is left is what happened first.
-    before = sorted((row["ts_ns"], row["peer"], row["type"]) for row in as_json.events)
+    before = sorted((row["time"], row["peer"], row["type"]) for row in as_json.events)
     assert [time for time, *_ in found] == [time for time, *_ in before[: len(found)]]
     (refused,) = trace.quarantine
     assert refused["line"] == len(found) + 1

@@ -1,4 +1,4 @@
-"""Streams of protobuf as go-libp2p-pubsub's `NewPBTracer` writes them.
+"""Streams of protobuf as go-libp2p-pubsub's `NewPBTracer` writes them → what each record tells.
 
 A file is a run of records, each a length (varint) and a `TraceEvent` (trace.proto of
 go-libp2p-pubsub, proto2). The classes of the messages are built from the table below.
@@ -7,13 +7,19 @@ go-libp2p-pubsub, proto2). The classes of the messages are built from the table 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+
+from ingest.compressed import KEPT, MAX_LINE, LongLine
+from ingest.reader import INVALID_UTF8
+from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
 # Message: fields in order of their numbers, `name:type`, `-` for a number that is not used,
 # `*` for repeated. Topics and the like are read as bytes: their UTF-8 is checked later.
@@ -49,8 +55,81 @@ _LONGEST_LENGTH = 5
 _LONGEST_RECORD = 1 << 28
 
 
+_PAYLOADS = {int(number): names[0] for number, names in SPELLINGS.items()}
+_TEXTS = ("topic", "reason", "proto")
+
+
 class StreamBroken(Exception):
-    """The rest of a stream cannot be read; says why. Stays inside the source."""
+    """The rest of a stream cannot be read; says why, and holds its beginning."""
+
+    def __init__(self, why: str, rest: bytes = b"") -> None:
+        super().__init__(why)
+        self.rest = rest
+
+
+def is_event(record: bytes) -> bool:
+    """Whether a record looks like an event."""
+    with suppress(DecodeError):
+        event = parse_event(record)
+        return all(event.HasField(name) for name in ("type", "peerID", "timestamp"))
+    return False
+
+
+def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
+    """What a record tells, for `events.judged`, and the fields that the schema lacks.
+
+    Raises: Refused.
+    """
+    try:
+        event = parse_event(record)
+        return _envelope(event) | _told(event), unknown_fields(event, len(record))
+    except DecodeError as error:
+        raise Refused("not a TraceEvent") from error
+    except UnicodeDecodeError as error:
+        raise Refused(INVALID_UTF8) from error
+
+
+def _envelope(event: Any) -> dict[str, Any]:
+    return {
+        "type": event.type if event.HasField("type") else None,
+        "peer": _base64(event, "peerID"),
+        "time": event.timestamp if event.HasField("timestamp") else None,
+    }
+
+
+def _told(event: Any) -> dict[str, Any]:
+    """What the payload that belongs to the event's type tells."""
+    name = _PAYLOADS.get(event.type)
+    if name is None:
+        return {}
+    payload = getattr(event, name)
+    told = {"other": _base64(payload, "other"), "message": _base64(payload, "messageID")}
+    told |= {text: _text(payload, text) for text in _TEXTS}
+    return told | {"counts": _counts(payload.meta)} if event.type in RPCS else told
+
+
+def _bytes(message: Any, name: str) -> bytes | None:
+    if name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
+        return None
+    value: bytes = getattr(message, name)
+    return value
+
+
+def _base64(message: Any, name: str) -> str | None:
+    value = _bytes(message, name)
+    return None if value is None else b64encode(value).decode()
+
+
+def _text(message: Any, name: str) -> str | None:
+    value = _bytes(message, name)
+    return None if value is None else value.decode()
+
+
+def _counts(meta: Any) -> Counts:
+    entries = {name: getattr(meta.control, name) for name in CONTROL}
+    ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
+    outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
+    return Counts(**outside, **{name: len(found) for name, found in entries.items()}, **ids)
 
 
 @cache
@@ -103,38 +182,38 @@ def _unknown_fields(message: Message) -> Iterator[str]:
                 yield from _unknown_fields(part)
 
 
-def records(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The records of a stream that comes in parts of any size.
+def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
+    """The records of a stream that comes in parts of any size; one of more than `limit` bytes is
+    not held, and comes as a `LongLine`.
 
     Raises: StreamBroken where the stream ends inside a record or a length is impossible.
     """
-    buffer = bytearray()
+    buffer, dropped = bytearray(), 0
     for part in parts:
         buffer += part
-        yield from _taken(buffer)
+        while (span := _span(buffer)) is not None and span.stop <= len(buffer) + dropped:
+            end = span.stop - dropped
+            record = bytes(buffer[span.start : end])
+            yield LongLine(record, len(span)) if len(span) > limit else record
+            del buffer[:end]
+            dropped = 0
+        if span is not None and len(span) > limit and len(buffer) > KEPT:
+            dropped += len(buffer) - KEPT
+            del buffer[KEPT:]
     if buffer:
-        raise StreamBroken("record is cut off")
+        raise StreamBroken("record is cut off", bytes(buffer))
 
 
-def _taken(buffer: bytearray) -> Iterator[bytes]:
-    """Takes the whole records off the front of the buffer."""
-    start = 0
-    while (span := _span(buffer, start)) is not None and span.stop <= len(buffer):
-        yield bytes(buffer[span.start : span.stop])
-        start = span.stop
-    del buffer[:start]
-
-
-def _span(buffer: bytearray, start: int) -> range | None:
-    """Where the content of the record at `start` lies; null = its length is cut off."""
-    length = byte = 0
-    end = start
-    while end == start or byte >= 0x80:
+def _span(buffer: bytearray) -> range | None:
+    """Where the content of the first record lies; null = its length is cut off."""
+    length = byte = end = 0
+    while end == 0 or byte >= 0x80:
         if end == len(buffer):
             return None
         byte = buffer[end]
-        length |= (byte & 0x7F) << (7 * (end - start))
+        length |= (byte & 0x7F) << (7 * end)
         end += 1
-        if length > _LONGEST_RECORD or end - start > _LONGEST_LENGTH:
-            raise StreamBroken("impossible length of a record; the rest of the file is not read")
+        if length > _LONGEST_RECORD or end > _LONGEST_LENGTH:
+            why = "impossible length of a record; the rest of the file is not read"
+            raise StreamBroken(why, bytes(buffer))
     return range(end, end + length)
