@@ -53,9 +53,7 @@ _PACKAGE = "vizpub.libp2p"
 _LONGEST_LENGTH = 5
 """Bytes of a varint below 2^35; a longer one is no length."""
 _LONGEST_RECORD = 1 << 28
-
-
-_PAYLOADS = {int(number): names[0] for number, names in SPELLINGS.items()}
+_PAYLOADS: dict[int | None, str] = {number: names[0] for number, names in SPELLINGS.items()}
 _TEXTS = ("topic", "reason", "proto")
 
 
@@ -82,50 +80,42 @@ def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
     """
     try:
         event = parse_event(record)
-        return _envelope(event) | _told(event), unknown_fields(event, len(record))
+        return _told(event), unknown_fields(event, len(record))
     except DecodeError as error:
         raise Refused("not a TraceEvent") from error
     except UnicodeDecodeError as error:
         raise Refused(INVALID_UTF8) from error
 
 
-def _envelope(event: Any) -> dict[str, Any]:
+def _told(event: Message) -> dict[str, Any]:
+    """The event, and what the payload that belongs to its type tells."""
+    found = _fields(event)
+    kind = found.get("type")
+    payload = _fields(found.get(_PAYLOADS.get(kind, "")))
     return {
-        "type": event.type if event.HasField("type") else None,
-        "peer": _base64(event, "peerID"),
-        "time": event.timestamp if event.HasField("timestamp") else None,
+        "type": kind,
+        "peer": _base64(found.get("peerID")),
+        "time": found.get("timestamp"),
+        "other": _base64(payload.get("other")),
+        "message": _base64(payload.get("messageID")),
+        **{name: payload[name].decode() for name in _TEXTS if name in payload},
+        "counts": _counts(payload.get("meta")) if kind in RPCS else None,
     }
 
 
-def _told(event: Any) -> dict[str, Any]:
-    """What the payload that belongs to the event's type tells."""
-    name = _PAYLOADS.get(event.type)
-    if name is None:
-        return {}
-    payload = getattr(event, name)
-    told = {"other": _base64(payload, "other"), "message": _base64(payload, "messageID")}
-    told |= {text: _text(payload, text) for text in _TEXTS}
-    return told | {"counts": _counts(payload.meta)} if event.type in RPCS else told
+def _fields(message: Message | None) -> dict[str, Any]:
+    """What is there of a message, by name."""
+    fields = [] if message is None else message.ListFields()
+    return {field.name: value for field, value in fields}
 
 
-def _bytes(message: Any, name: str) -> bytes | None:
-    if name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
-        return None
-    value: bytes = getattr(message, name)
-    return value
-
-
-def _base64(message: Any, name: str) -> str | None:
-    value = _bytes(message, name)
+def _base64(value: bytes | None) -> str | None:
     return None if value is None else b64encode(value).decode()
 
 
-def _text(message: Any, name: str) -> str | None:
-    value = _bytes(message, name)
-    return None if value is None else value.decode()
-
-
 def _counts(meta: Any) -> Counts:
+    if meta is None:
+        return Counts()
     entries = {name: getattr(meta.control, name) for name in CONTROL}
     ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
     outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
