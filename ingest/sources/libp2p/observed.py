@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.libp2p.facts import Tally, epoch_us
@@ -24,39 +23,36 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     present = reporting.select("peer", "vf", "vt")
     links = tables["links"]
     if options.reporters_only:
-        reporters = tables["peers"].select(F.col("peer").alias("dst"))
+        reporters = tables["peers"].selectExpr("peer AS dst")
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
     elif Tally.of(run.totals).named:
         present = present.unionAll(_named(tables["named"], present))
+    arrivals = tables["receptions"].selectExpr(
+        "*", "CAST(NULL AS STRING) AS publisher", "CAST(NULL AS INT) AS hop"
+    )
     return Observed(
-        peers=tables["peers"].select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
+        peers=tables["peers"].selectExpr("peer AS key", "true AS reports"),
         presence=_spans(present, epoch),
         links=_spans(links, epoch),
         subscriptions=_spans(tables["subscriptions"], epoch),
         traffic=_traffic(tables["traffic"], reporting, epoch, clock),
         publications=_events(tables["publications"], epoch, clock),
-        receptions=_events(tables["receptions"], epoch, clock).withColumns(
-            {"publisher": _null("string"), "hop": _null("int")}
-        ),
+        receptions=_events(arrivals, epoch, clock),
         rejections=_events(tables["rejections"], epoch, clock),
     )
 
 
-def _null(kind: str) -> Column:
-    return F.lit(None).cast(kind)
-
-
 def _spans(spans: DataFrame, epoch: int) -> DataFrame:
     """On the run's clock."""
-    end = F.when(F.col("vt") == OPEN, F.lit(OPEN)).otherwise(F.col("vt") - epoch)
-    return spans.withColumns({"vf": F.col("vf") - epoch, "vt": end})
+    ends = f"vf - {epoch} AS vf", f"IF(vt = {OPEN}, vt, vt - {epoch}) AS vt"
+    return spans.selectExpr("* EXCEPT (vf, vt)", *ends)
 
 
 def _events(events: DataFrame, epoch: int, clock: Clock) -> DataFrame:
     """On the run's clock: tick, time_us, which is the same, and interval."""
-    tick = F.col("tick") - epoch
-    interval = F.expr(f"CAST((tick - {epoch}) DIV {clock.ticks_per_interval} AS INT)")
-    return events.withColumns({"tick": tick, "time_us": tick, "interval": interval})
+    tick = f"tick - {epoch}"
+    interval = f"CAST(({tick}) DIV {clock.ticks_per_interval} AS INT) AS interval"
+    return events.selectExpr("* EXCEPT (tick)", f"{tick} AS tick", f"{tick} AS time_us", interval)
 
 
 def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
@@ -74,14 +70,11 @@ def _traffic(counted: DataFrame, reporting: DataFrame, epoch: int, clock: Clock)
     counts DROP_RPC events, which are not sent. Bytes are in no trace: null.
     """
     length, first = clock.ticks_per_interval, epoch // clock.ticks_per_interval
-    nothing = (F.lit(0).cast("bigint").alias(name) for name in COUNTED)
-    over = F.least(F.expr(f"(vt - 1) DIV {length}"), F.lit(first + clock.last)) + 1
-    quiet = reporting.select(
-        "peer", F.expr(f"last DIV {length} + 1").alias("vf"), over.alias("vt"), *nothing
-    )
-    each = F.explode(F.sequence("vf", F.col("vt") - 1)).alias("interval")
-    rows = counted.unionAll(quiet.where("vf < vt")).select("peer", each, *COUNTED)
+    over = f"LEAST((vt - 1) DIV {length}, {first + clock.last}) + 1 AS vt"
+    nothing = (f"0L AS {name}" for name in COUNTED)
+    quiet = reporting.selectExpr("peer", f"last DIV {length} + 1 AS vf", over, *nothing)
+    rows = counted.unionAll(quiet.where("vf < vt"))
+    each = f"EXPLODE(TRANSFORM(SEQUENCE(vf, vt - 1), at -> INT(at - {first}))) AS interval"
     names = [*TRAFFIC_COLUMNS, "dropped", "duplicates"]
-    unknown = {name: _null("bigint") for name in names if name not in COUNTED}
-    interval = (F.col("interval") - first).cast("int")
-    return rows.withColumns({"interval": interval, **unknown}).select("peer", "interval", *names)
+    unknown = (f"CAST(NULL AS BIGINT) AS {name}" for name in names if name not in COUNTED)
+    return rows.selectExpr("peer", each, *COUNTED, *unknown)
