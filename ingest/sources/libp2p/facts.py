@@ -141,15 +141,14 @@ def _clock(first: int, last: int, interval_us: int) -> Clock:
 
 
 def _epoch(first: int, interval_us: int) -> str:
-    """The beginning of the first event's interval, in ISO 8601."""
-    epoch_us = first // 1000 // interval_us * interval_us
-    return (_UNIX + timedelta(microseconds=epoch_us)).isoformat().replace("+00:00", "Z")
+    """In ISO 8601."""
+    epoch = _UNIX + timedelta(microseconds=epoch_us(first, interval_us))
+    return epoch.isoformat().replace("+00:00", "Z")
 
 
-def epoch_us(run: Description) -> int:
-    """The run's epoch in µs of Unix time."""
-    assert run.epoch is not None
-    return (datetime.fromisoformat(run.epoch) - _UNIX) // timedelta(microseconds=1)
+def epoch_us(first: int, interval_us: int) -> int:
+    """When the first event's interval began, in µs of Unix time."""
+    return first // 1000 // interval_us * interval_us
 
 
 def _protocol(protocols: list[str]) -> str:

@@ -1,8 +1,7 @@
 """A peer's events in order of time → all tables that they tell, in one pass.
 
 What is held while a peer's events go by is what it has open: streams, mesh links and topics, and
-the streams that others hold to it; and which messages it published. Times are µs of Unix time, as
-only who knows the whole run knows when that began.
+the streams that others hold to it; and which messages it published.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from ingest.fold import Tables, count, quarantined, rows_of
 from ingest.reader import Kind
+from ingest.report_fields import INT32
 from ingest.report_records import OVERLAY
 from ingest.sources.libp2p.events import Event, Type
 from ingest.sources.libp2p.facts import Tally
@@ -35,7 +35,7 @@ def _schema(*names: str, **numbers: pa.DataType) -> pa.Schema:
 
 
 _SPAN = {"vf": pa.int64(), "vt": pa.int64()}
-_TICK = {"tick": pa.int64()}
+_AT = {"time_us": pa.int64(), "interval": pa.int32(), "tick": pa.int64()}
 TABLES: dict[str, pa.Schema] = {
     "peers": _schema(
         "peer", first=pa.int64(), last=pa.int64(), end=pa.int64(), holders=pa.list_(pa.string())
@@ -44,14 +44,13 @@ TABLES: dict[str, pa.Schema] = {
     "links": _schema("src", "dst", "layer", "topic", **_SPAN),
     "subscriptions": _schema("peer", "topic", **_SPAN),
     "traffic": _schema("peer", **_SPAN, **dict.fromkeys(COUNTED, pa.int64())),
-    "publications": _schema("message", "topic", "publisher", **_TICK),
+    "publications": _schema("message", "topic", "publisher", **_AT),
     "receptions": _schema(
-        *("message", "topic", "peer", "previous_hop"),
-        **_TICK,
-        arrival=pa.int64(),
-        first=pa.bool_(),
+        *("message", "topic", "publisher", "peer", "previous_hop"),
+        **_AT,
+        **{"arrival": pa.int64(), "first": pa.bool_(), "hop": pa.int32()},
     ),
-    "rejections": _schema("message", "topic", "peer", "previous_hop", "reason", **_TICK),
+    "rejections": _schema("message", "topic", "peer", "previous_hop", "reason", **_AT),
     "quarantine": QUARANTINE.arrow,
 }
 """What the fold makes.
@@ -61,8 +60,8 @@ peers      each that reports, from its first to its last event; the first time a
            not)
 named      streams from src to a peer that had told nothing itself so far
 links      streams (layer overlay) and mesh links
-traffic    vf and vt are numbers of intervals since 1970, in each of which this was counted; there
-           are rows up to the interval of a peer's last event
+traffic    vf and vt are intervals, in each of which this was counted; there are rows up to the
+           interval of a peer's last event
 and those of ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
@@ -72,9 +71,9 @@ Rows = dict[str, list[tuple[Any, ...]]]
 class EventFold:
     """Makes TABLES of rows (ingest.reader) that come by peer and in order of time."""
 
-    def __init__(self, files: Sequence[str], interval_us: int) -> None:
-        """Takes the names of the files."""
-        self._files, self._interval_us = files, interval_us
+    def __init__(self, files: Sequence[str], epoch_us: int, interval_us: int) -> None:
+        """Takes the names of the files, and the run's epoch in µs of Unix time."""
+        self._files, self.epoch_us, self._interval_us = files, epoch_us, interval_us
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The tables' rows."""
@@ -88,10 +87,11 @@ class EventFold:
                             self._leave(peer)
                         peer = _Peer(name, tables.rows, self._interval_us)
                     event = decode(record)
+                    at = event.time // 1000 - self.epoch_us
                     if event.peer == name:
-                        peer.tell(event, file)
+                        peer.tell(event, at, file)
                     else:
-                        peer.hear(event)
+                        peer.hear(event, at)
                 elif kind == Kind.REFUSED:
                     count(self._tally.refused, reason)
                     told = quarantined(self._files[file], line, reason, record)
@@ -117,35 +117,35 @@ class _Peer:
     """One peer while its events go by, and what others tell of their streams to it."""
 
     def __init__(self, name: str, rows: Rows, interval_us: int) -> None:
-        self.name, self._rows = name, rows
+        self.name, self._rows, self._interval_us = name, rows, interval_us
         self._first = self._last = 0
         self._files: dict[int, tuple[int, int]] = {}
         """From when to when each tells of it; empty = it has told nothing yet."""
         self._end: int | None = None
         self._named = 0
         self._streams, self._mesh, self._topics, self._held = (_Lives(name) for _ in range(4))
-        self._traffic = _Traffic(name, rows["traffic"], interval_us)
+        self._traffic = _Traffic(name, rows["traffic"])
         self._published: set[str | None] = set()
         self._arrivals = 0
 
-    def tell(self, event: Event, file: int) -> None:
-        """The next event of its own."""
-        time, at = event.time, event.time // 1000
+    def tell(self, event: Event, at: int, file: int) -> None:
+        """The next event of its own, at a tick."""
         if not self._files:
             self._first = at
-        since, _ = self._files.get(file, (time, time))
-        self._files[file] = since, time
+        since, _ = self._files.get(file, (event.time, event.time))
+        self._files[file] = since, event.time
         self._last, self._end = at, None
-        self._traffic.count(event, at)
+        self._traffic.count(event, at // self._interval_us)
         match event.type:
             case Type.DELIVER | Type.DUPLICATE:
                 self._receive(event, at)
             case Type.PUBLISH:
                 self._published.add(event.message)
-                self._rows["publications"].append((event.message, event.topic, self.name, at))
+                published = event.message, event.topic, self.name
+                self._rows["publications"].append((*published, *self._time(at)))
             case Type.REJECT if event.other != self.name:
-                of_message = event.message, event.topic, self.name, event.other, event.reason
-                self._rows["rejections"].append((*of_message, at))
+                refused = event.message, event.topic, self.name, event.other, event.reason
+                self._rows["rejections"].append((*refused, *self._time(at)))
             case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
                 self._turn(event, at)
             case Type.STREAM_OPENED:
@@ -179,13 +179,19 @@ class _Peer:
             is_own = event.other == self.name
         if not is_own:
             self._arrivals += 1
-            of_message = event.message, event.topic, self.name, event.other
-            is_first = event.type == Type.DELIVER
-            self._rows["receptions"].append((*of_message, at, self._arrivals, is_first))
+            copy = event.message, event.topic, None, self.name, event.other
+            how = self._arrivals, event.type == Type.DELIVER, None
+            self._rows["receptions"].append((*copy, *self._time(at), *how))
 
-    def hear(self, event: Event) -> None:
+    def _time(self, at: int) -> tuple[int, int, int]:
+        """time_us, interval and tick. What has not 32 bits is of a run that is refused, or counted
+        from an epoch that is refuted.
+        """
+        return at, max(-1, min(at // self._interval_us, INT32)), at
+
+    def hear(self, event: Event, at: int) -> None:
         """Another peer opened or closed its stream to this one."""
-        stream, at = (event.peer,), event.time // 1000
+        stream = (event.peer,)
         if event.type == Type.STREAM_OPENED:
             self._held.begin(stream, at)
             return
@@ -252,14 +258,13 @@ class _Lives:
 class _Traffic:
     """What a peer counts, interval by interval."""
 
-    def __init__(self, peer: str, rows: list[tuple[Any, ...]], interval_us: int) -> None:
-        self._peer, self._rows, self._interval_us = peer, rows, interval_us
+    def __init__(self, peer: str, rows: list[tuple[Any, ...]]) -> None:
+        self._peer, self._rows = peer, rows
         self._interval: int | None = None
         self._sums = [0] * len(COUNTED)
 
-    def count(self, event: Event, at: int) -> None:
+    def count(self, event: Event, interval: int) -> None:
         """Add an event; a trace is complete, so where there was none nothing was sent."""
-        interval = at // self._interval_us
         if interval != self._interval:
             self.end(interval)
             self._interval = interval

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.reader import Read, Split, line_splits
+from ingest.reader import Kind, Read, Split, line_splits
+from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.folded import Counted, FoldedSource, Tallies
 from ingest.sources.libp2p import json_events, protobuf
-from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe
+from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
 from ingest.sources.libp2p.fold import TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
@@ -61,7 +62,10 @@ class Libp2p(FoldedSource):
         return line_splits(files, leave_out={_BINARY}) + binary
 
     def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies] | None = None,
     ) -> EventReader:
         """Reads files of either encoding."""
         del tallies
@@ -71,9 +75,24 @@ class Libp2p(FoldedSource):
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> EventFold:
-        """Intervals are a second long if nothing else is asked for."""
-        del counted
-        return EventFold([file.path for file in files], options.interval_us or INTERVAL_US)
+        """Without more to go by, the first event of all is the first one of some file."""
+        first = counted["first"] if counted else self._first(files, options)
+        interval_us = options.interval_us or INTERVAL_US
+        epoch = epoch_us(first or 0, interval_us)
+        return EventFold([file.path for file in files], epoch, interval_us)
+
+    def _first(self, files: Sequence[InputFile], options: SourceOptions) -> int | None:
+        """The earliest of the files' first events; null if they have none."""
+        read = self.reader(files, options)
+        each = (read(Split(number, file.path)) for number, file in enumerate(files))
+        firsts = (next((r.time for r in rows if r.kind == Kind.RECORD), None) for rows in each)
+        return min((time for time in firsts if time is not None), default=None)
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether an event that stands elsewhere is of an earlier interval."""
+        assert isinstance(fold, EventFold)
+        first, interval_us = counted["first"], options.interval_us or INTERVAL_US
+        return first is not None and epoch_us(first, interval_us) != fold.epoch_us
 
     def tallied(self, told: Tallies) -> Counted:
         """All that was counted."""

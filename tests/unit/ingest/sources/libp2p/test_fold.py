@@ -271,7 +271,8 @@ def random_rpcs(seed: int) -> tuple[list[Happened], dict[tuple[str, int], Counte
     """Events of some intervals of 10 µs, and what each of these counts."""
     rng = random.Random(seed)
     ways = {Type.SEND_RPC: "sent", Type.RECV_RPC: "received"}
-    events, sums = [], defaultdict(Counter)
+    events, sums = [at(0, Type.JOIN, "a", topic="t")], defaultdict(Counter)
+    sums["a", 0].clear()
     for us in sorted(rng.choices(range(1000), k=80)):
         peer, type = rng.choice("ab"), rng.choice([*ways, Type.DROP_RPC, Type.JOIN])
         here = sums[peer, us // 10]
@@ -314,6 +315,28 @@ def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None
 def test_silence_of_years_is_one_row(tmp_path: Path) -> None:
     events = [at(0, Type.JOIN, "a", topic="t"), at(10**15, Type.LEAVE, "a", topic="t")]
     assert folded(tmp_path, events).tables["traffic"].num_rows == 3
+
+
+@pytest.mark.parametrize("interval_us", [1, 1_000_000])
+def test_trace_that_begins_in_its_middle_equals_one_in_order(
+    tmp_path: Path, interval_us: int
+) -> None:
+    """Where the run begins is not told by the first line; and it may be far from it."""
+    events = [
+        at(10**12 + us, type, "a", "b", topic="t", message="m")
+        for us, type in ((5, Type.PUBLISH), (9, Type.DELIVER), (7_000_000, Type.REJECT))
+    ]
+    lines = [event.line for event in events]
+    late = 10**15 if interval_us == 1 else 0
+    made = []
+    for name, told in (("sorted", lines), ("mixed", [*lines[1:], lines[0]])):
+        beyond = [at(10**12 + late + 8_000_000, Type.JOIN, "a", topic="t").line]
+        file = of_lines(tmp_path / name, [*beyond, *told] if name == "mixed" else [*told, *beyond])
+        made.append(staged(Libp2p(), [file], SourceOptions(interval_us=interval_us)))
+    in_order, mixed = made
+    assert mixed.tables == in_order.tables
+    (published,) = in_order.tables["publications"].to_pylist()
+    assert published["tick"] == published["time_us"] == (5 if interval_us > 1 else 0)
 
 
 def naive_copies(spans: Sequence[Span]) -> bool:
