@@ -248,6 +248,17 @@ def test_bad_protobuf_records_are_quarantined_by_ordinal(
     }
 
 
+def test_protobuf_record_beyond_the_longest_line_is_refused(ingest: Any, tmp_path: Path) -> None:
+    records = (JOIN, join(b"t" * 70_000), JOIN)
+    stream = b"".join(varint(len(record)) + record for record in records)
+    (tmp_path / "trace.pb").write_bytes(stream)
+    trace = ingest([tmp_path / "trace.pb"], SourceOptions(max_line=1000), NO_TABLES)
+    (refused,) = trace.quarantine
+    assert (refused["line"], refused["reason"]) == (2, "longer than 1,000 bytes (--max-line)")
+    assert refused["text"] == records[1][:512].hex()
+    assert [row["position"] for row in trace.events] == [1, 3]
+
+
 def test_truncated_gzip_of_protobuf_gives_its_whole_records(
     ingest: Any, libp2p_small: Path, tmp_path: Path, as_json: Any
 ) -> None:
