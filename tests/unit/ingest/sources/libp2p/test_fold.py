@@ -349,7 +349,7 @@ def random_spans(seed: int) -> list[Span]:
     return [(since, since + rng.choice([0, 0, 1, 4])) for since in rng.choices(range(14), k=3)]
 
 
-FILES = {seed: random_spans(seed) for seed in range(30)}
+FILES = {seed: random_spans(seed) for seed in range(30)} | {30: [(3, 5), (5, 5), (5, 5)]}
 
 
 @pytest.mark.parametrize("seed", FILES)
