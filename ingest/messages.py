@@ -66,12 +66,16 @@ def receptions(
     rows = rows.join(published.select("message", "topic", "publisher"), "message")
     # What comes back to its publisher is a copy of what it had.
     elsewhere = ~F.col("peer").eqNullSafe(F.col("publisher"))
-    rows = rows.withColumn("first", F.coalesce("first", _is_earliest()) & elsewhere)
+    rows = rows.withColumn("first", F.coalesce("first", F.lit(True)) & _is_earliest() & elsewhere)
     return with_hops(_with_interest(rows, subscriptions), buckets)
 
 
 def _is_earliest() -> Column:
-    arrivals = Window.partitionBy("message", "peer").orderBy("tick", "arrival")
+    """Of those that their peer says came first, if it says that of any: it may say so once more,
+    when it forgot that it had the message.
+    """
+    told_first = F.coalesce("first", F.lit(False)).desc()
+    arrivals = Window.partitionBy("message", "peer").orderBy(told_first, "tick", "arrival")
     return F.row_number().over(arrivals) == 1
 
 

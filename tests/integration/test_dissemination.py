@@ -410,6 +410,24 @@ class TestTables:
             (heard, b, c, 30, True, 1, False),
         ]
 
+    def test_message_told_to_be_first_twice_is_first_once(
+        self, spark: SparkSession, observed: dict[str, DataFrame], indices: Indices
+    ) -> None:
+        """What a peer does not say of an earlier arrival, nobody does; of a later one it may again,
+        when it forgot the message.
+        """
+        more = [
+            ("heard", "news", "c", 2, 22, "b", "a", 22, 2, False, None),
+            ("heard", "news", "c", 4, 45, "b", "a", 45, 5, True, None),
+        ]
+        both = observed["receptions"].unionAll(
+            spark.createDataFrame(more, observed["receptions"].schema)
+        )
+        told = {**observed, "receptions": both}
+        rows = receptions(told, indices, publications(told, indices), None).where("peer = 1")
+        found = {(row["tick"], row["first"]) for row in rows.where("tick > 20").collect()}
+        assert found == {(22, False), (30, True), (45, False)}
+
     def test_interest_without_subscriptions_is_null(
         self, observed: dict[str, DataFrame], indices: Indices
     ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,9 +22,11 @@ from ingest.sources.base import InputFile, ParsedSource, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
+from ingest.sources.libp2p.events import Event
 from ingest.sources.vizpub import Vizpub
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
+from tests.support.staged import Staged as Folded
 from tests.support.staged import staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
@@ -60,6 +63,24 @@ def refused(staged: Staged) -> dict[int, str]:
     assert len(found) == len(rows)
     assert all(found.values())
     return found
+
+
+def taken(path: Path, encoding: str) -> tuple[Folded, dict[int, str]]:
+    """What is made of a trace, and what is refused: reasons by line; no line is there twice."""
+    file = InputFile(str(path), encoding, path.stat().st_size, "")
+    found = staged(Libp2p(), [file], SourceOptions(max_line=LONG_LINE))
+    told = {line: reason for _, line, reason, _ in found.quarantine}
+    assert len(told) == len(found.quarantine)
+    assert all(told.values())
+    return found, told
+
+
+def events_of(found: Folded) -> dict[int, Event]:
+    """Events by line; no line is there twice."""
+    told = [(row, msgspec.msgpack.decode(row.record, type=Event)) for row in found.taken]
+    own = [(row.line, event) for row, event in told if event.peer == row.peer]
+    assert len(dict(own)) == len(own)
+    return dict(own)
 
 
 def write(path: Path, lines: Iterable[bytes]) -> list[bytes]:
@@ -202,35 +223,30 @@ def event(number: int) -> dict[str, Any]:
     return {"type": kind, **told, name: payload}
 
 
-def test_json_events_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_json_events_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     made = mixture(
         rng, count, lambda n: json.dumps(event(n)).encode(), lambda n: bent(rng, event(n))
     )
     lines = write(tmp_path / "trace.ndjson", made)
-    staged = parse(spark, Libp2p(), "json", tmp_path / "trace.ndjson")
-    told = refused(staged)
+    folded, told = taken(tmp_path / "trace.ndjson", "json")
     check_some(
         told, count, "not one JSON object", "wrong type", "missing key", "not base64", "not UTF-8",
         "half of a surrogate", "nested more than", "longer than", "control character",
     )  # fmt: skip
-    rows = staged["events"].select("position", "type", "peer", "ts_ns", "topic").collect()
-    found = {row.position: (row.type, row.peer, row.ts_ns, row.topic) for row in rows}
-    assert len(found) == len(rows)
+    found = events_of(folded)
     records = {n: line for n, line in enumerate(lines, 1) if line.strip()}
     assert found.keys() | told.keys() == records.keys()
     assert found.keys() & told.keys() == set()
-    for number, (kind, peer, time, topic) in found.items():
+    for number, one in found.items():
         read = json.loads(records[number].removeprefix(b"\xef\xbb\xbf"))
-        assert (kind, peer, time) == (read["type"], read["peerID"], read["timestamp"])
-        assert topic is None or any(
-            v.get("topic") == topic for v in read.values() if isinstance(v, dict)
+        assert (one.type, one.peer, one.time) == (read["type"], read["peerID"], read["timestamp"])
+        assert one.topic is None or any(
+            v.get("topic") == one.topic for v in read.values() if isinstance(v, dict)
         )
 
 
 def test_protobuf_events_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, libp2p_small: Path, rng: Random, count: int
+    tmp_path: Path, libp2p_small: Path, rng: Random, count: int
 ) -> None:
     """The lengths are right; the last record is cut off."""
     some = gzip.decompress((libp2p_small / "trace.pb.gz").read_bytes())
@@ -242,14 +258,11 @@ def test_protobuf_events_are_taken_or_refused(
     made = list(mixture(rng, count, lambda n: known[n % len(known)], bad))
     stream = b"".join(varint(len(record)) + record for record in made) + varint(5) + b"cut"
     (tmp_path / "trace.pb").write_bytes(stream)
-    staged = parse(spark, Libp2p(), "protobuf", tmp_path / "trace.pb")
-    told = refused(staged)
+    folded, told = taken(tmp_path / "trace.pb", "protobuf")
     check_some(told, count, "not a TraceEvent", "missing key", "record is cut off")
-    rows = staged["events"].select("position").collect()
-    found = {row.position for row in rows}
-    assert len(found) == len(rows)
-    assert found | told.keys() == set(range(1, len(made) + 2))
-    assert found & told.keys() == set()
+    found = events_of(folded)
+    assert found.keys() | told.keys() == set(range(1, len(made) + 2))
+    assert found.keys() & told.keys() == set()
 
 
 def framed(stream: bytes, most: int) -> Iterable[bytes]:

@@ -22,10 +22,15 @@ from ingest.sources.folded import Counted, FoldedSource, Tallies
 class Staged:
     """What was folded of some files."""
 
-    records: list[dict[str, Any]]
-    """Those that the reader took."""
+    taken: list[Row]
+    """The records that the reader took."""
     tables: dict[str, pa.Table]
     counted: Counted
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Those that were taken, of a source that hands them on as JSON."""
+        return [json.loads(row.record) for row in self.taken]
 
     @property
     def quarantine(self) -> list[tuple[str, int, str, str]]:
@@ -49,7 +54,7 @@ def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOpti
     if source.is_refuted(fold, counted, options):
         fold = source.fold(files, options, counted)
         tables, counted = _folded(source, fold, rows), source.tallied([fold.told()])
-    taken = [json.loads(row.record) for row in rows if row.kind == Kind.RECORD]
+    taken = [row for row in rows if row.kind == Kind.RECORD]
     return Staged(taken, tables, counted)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Tables, rows_of
-from ingest.reader import TEXT_LIMIT, Kind
+from ingest.fold import Tables, quarantined, rows_of
+from ingest.reader import Kind
 from ingest.report_records import OVERLAY, Report
 from ingest.sources.folded import CARRIED
 from ingest.sources.reports.decoding import report_decoder
@@ -119,8 +119,8 @@ class ReportFold:
 
     def _refuse(self, file: int, line: int, reason: str, record: bytes) -> None:
         self._tally.refuse(reason)
-        text = record.decode("utf-8", "replace")[:TEXT_LIMIT]
-        self._tables.rows["quarantine"].append((self._files[file], line, reason, text))
+        told = quarantined(self._files[file], line, reason, record)
+        self._tables.rows["quarantine"].append(told)
 
     def _lose(self, peer: _Peer, report: Any, rank: int, place: tuple[int, int, bytes]) -> None:
         """One of several reports of a peer and interval, behind the first."""

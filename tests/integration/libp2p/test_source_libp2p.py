@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p_events import Type
+from ingest.sources.libp2p.events import Type
 from model.clock import OPEN
 from model.tables import TRAFFIC
 
@@ -55,14 +55,14 @@ def test_lines_are_all_read_as_events(as_json: Any, facts: Any) -> None:
     assert {EVENTS[Type(number)]: count for number, count in found.items()} == facts["events"]
     assert sum(found.values()) == facts["lines"]
     assert as_json.quarantine == []
-    times = [row["ts_ns"] for row in as_json.events]
+    times = [row["time"] for row in as_json.events]
     assert (min(times), max(times)) == (facts["first_ts_ns"], facts["last_ts_ns"])
 
 
 def test_events_of_a_file_are_in_order_of_time(as_json: Any) -> None:
     by_file = defaultdict(list)
     for row in as_json.events:
-        by_file[row["file"]].append((row["position"], row["ts_ns"]))
+        by_file[row["file"]].append((row["position"], row["time"]))
     for found in by_file.values():
         times = [time for *_, time in sorted(found)]
         assert times == sorted(times)
@@ -186,7 +186,7 @@ def test_truth_has_eleven_snapshots(truth: Any) -> None:
 def test_mesh_of_grafts_and_prunes_alone_is_larger(as_json: Any, truth: Any) -> None:
     """Without the closed streams and the left topics the mesh would be larger than it was."""
     state: dict[tuple[str, str, str], bool] = {}
-    for row in sorted(as_json.events, key=lambda r: (r["ts_ns"], r["file"], r["position"])):
+    for row in sorted(as_json.events, key=lambda r: (r["time"], r["file"], r["position"])):
         if row["type"] in (Type.GRAFT, Type.PRUNE):
             state[row["peer"], row["topic"], row["other"]] = row["type"] == Type.GRAFT
     meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["vt"] == OPEN]
