@@ -7,7 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from ingest.reader import TEXT_LIMIT
+
 _FULL = 1 << 16
+
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Rows by table."""
 
 
 class Tables:
@@ -15,7 +20,7 @@ class Tables:
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self._schemas = schemas
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schemas}
+        self.rows: Rows = {name: [] for name in schemas}
         """Add to them."""
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -40,3 +45,8 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
     """The rows of the batches, as tuples."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def quarantined(file: str, line: int, reason: str, record: bytes) -> tuple[Any, ...]:
+    """The row of the table `quarantine` for a refused record, which need not be UTF-8."""
+    return file, line, reason, record.decode("utf-8", "replace")[:TEXT_LIMIT]

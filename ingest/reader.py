@@ -62,6 +62,7 @@ class Row(NamedTuple):
 
     kind: Kind
     peer: str | None = None
+    """Whose rows are folded together; of deliveries a message."""
     time: int = 0
     rank: int = 0
     file: int = 0
@@ -87,6 +88,12 @@ class Split(NamedTuple):
 
 Read = Callable[[Split], Iterator[Row]]
 """What a source makes of a split."""
+
+
+def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
+    """The row of a record that goes to the quarantine."""
+    kept = text[: 4 * TEXT_LIMIT]
+    return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
 
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:

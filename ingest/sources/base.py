@@ -99,7 +99,7 @@ class Observed:
     traffic        peer, interval, and the columns of model.tables.TRAFFIC
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
-                   arrival (orders the arrivals at one peer), first?, hop?
+                   arrival (orders those of a message, peer and tick), first?, hop?
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     untold         peer, interval, receptions, subscriptions     (true = left open by its report)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ingest.reader import RECORDS, Kind, Read, Split, in_tasks
 from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
+from model.tables import QUARANTINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,36 @@ Counted = Mapping[str, Any]
 """What was counted of a run, as JSON has it."""
 CARRIED = "carry.records"
 """The table of what a later record of a peer goes on from: peer, interval, record."""
+
+_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
+_AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
+
+
+def _names(*columns: str) -> list[tuple[str, pa.DataType]]:
+    return [(column, pa.string()) for column in columns]
+
+
+OBSERVED: Mapping[str, pa.Schema] = {
+    "presence": pa.schema([*_names("peer"), *_SPAN]),
+    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_SPAN]),
+    "subscriptions": pa.schema([*_names("peer", "topic"), *_SPAN]),
+    "roles": pa.schema([*_names("peer", "role", "topic"), *_SPAN]),
+    "publications": pa.schema(
+        [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
+    ),
+    "receptions": pa.schema(
+        [
+            *_names("message", "topic", "publisher", "peer", "previous_hop"),
+            *_AT,
+            *(("arrival", pa.int64()), ("first", pa.bool_()), ("hop", pa.int32())),
+        ]
+    ),
+    "rejections": pa.schema(
+        [*_names("message", "topic", "peer", "previous_hop"), *_AT, *_names("reason")]
+    ),
+    "quarantine": QUARANTINE.arrow,
+}
+"""Tables as a fold makes them, see ingest.sources.base.Observed; and the quarantine."""
 
 
 class FoldedSource(Source):
@@ -82,6 +113,13 @@ class FoldedSource(Source):
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """The observed tables, lazily: no job is run here."""
+
+
+def no_rejections(spark: SparkSession) -> DataFrame:
+    """The observed table of a source that has no place for them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame([], from_arrow_schema(OBSERVED["rejections"]))
 
 
 def rows_by_peer(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,22 +78,6 @@ def _batch(
         [*place, pa.array(texts, pa.binary()), *decoded.columns],
         schema=pa.schema([*_PLACE, *schema]),
     )
-
-
-def read_each(
-    spark: SparkSession,
-    paths: Sequence[str],
-    read_file: Callable[[str], Iterator[pa.RecordBatch]],
-    schema: str,
-) -> DataFrame:
-    """What `read_file` makes of each file, in Python on the executors: a task a file."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for path in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
-            yield from read_file(path)
-
-    found = spark.createDataFrame([(path,) for path in paths], "path string")
-    return found.repartition(len(paths)).mapInArrow(read, schema)
 
 
 def quarantine(refused: DataFrame) -> DataFrame:

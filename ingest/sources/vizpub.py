@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ingest.reader import Read, Row, Split
+from ingest.reader import Read, Row, Split, refused
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.folded import Counted, Tallies
 from ingest.sources.reports import facts
-from ingest.sources.reports.decoding import Chosen, record_row, refused, tally_row
+from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.reports.fold import ReportFold
 from ingest.sources.reports.source import Reports

@@ -9,7 +9,7 @@ import csv
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,18 +20,20 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.sources.base import InputFile, ParsedSource, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
+from ingest.sources.folded import FoldedSource
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.vizpub import Vizpub
+from model.clock import OPEN
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
-from tests.support.staged import staged
+from tests.support.staged import Staged, staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 LONG_LINE = 20_000
 """Bytes that a line may have here; some have more."""
 SIZES = [pytest.param(1_500, id="few"), pytest.param(100_000, id="many", marks=pytest.mark.long)]
-Staged = dict[str, DataFrame]
+Parsed = dict[str, DataFrame]
 
 
 @pytest.fixture(params=SIZES)
@@ -47,16 +49,29 @@ def rng(count: int) -> Random:
     return Random(seed)
 
 
-def parse(spark: SparkSession, source: ParsedSource, encoding: str, path: Path) -> Staged:
+def parse(spark: SparkSession, source: ParsedSource, encoding: str, path: Path) -> Parsed:
     files = [InputFile(str(path), encoding, path.stat().st_size, "")]
     staged = source.parse(spark, files, SourceOptions(max_line=LONG_LINE))
     return {name: frame.cache() for name, frame in staged.items()}
 
 
-def refused(staged: Staged) -> dict[int, str]:
+def refused(staged: Parsed) -> dict[int, str]:
     """Reasons by line; no line is there twice."""
-    rows = staged["quarantine"].select("line", "reason").collect()
-    found = {row.line: row.reason for row in rows}
+    return by_line(staged["quarantine"].select("line", "reason").collect())
+
+
+def folded(source: FoldedSource, encoding: str, path: Path) -> Staged:
+    files = [InputFile(str(path), encoding, path.stat().st_size, "")]
+    return staged(source, files, SourceOptions(max_line=LONG_LINE))
+
+
+def reasons(found: Staged) -> dict[int, str]:
+    """As `refused`."""
+    return by_line([(line, reason) for _, line, reason, _ in found.quarantine])
+
+
+def by_line(rows: Sequence[tuple[int, str]]) -> dict[int, str]:
+    found = dict(rows)
     assert len(found) == len(rows)
     assert all(found.values())
     return found
@@ -93,9 +108,7 @@ def check_some(refused: dict[int, str], lines: int, *reasons: str) -> None:
         assert any(reason in found for found in refused.values()), reason
 
 
-def test_edges_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         return [
             f"a{number}",
@@ -112,8 +125,8 @@ def test_edges_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "edges.csv", [header, *made])
-    staged = parse(spark, Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
-    told = refused(staged)
+    found = folded(Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -124,22 +137,19 @@ def test_edges_are_taken_or_refused(
         "too large",
         "longer",
     )
-    links = (
-        staged["links"]
-        .selectExpr("src", "dst", "vf", "if(vt > 2147483647, NULL, vt)", "layer")
-        .collect()
+    taken = Counter(
+        (row.peer, dst, row.time, None if vt == OPEN else vt, layer)
+        for row in found.rows
+        for dst, layer, _, vt in [json.loads(row.record)]
     )
-    found = Counter((r[0], r[1], r[2], r[3], r[4]) for r in links)
     expected: Counter[Any] = Counter()
     for (src, dst, vf, vt, layer), times in read_csv(lines, header, told).items():
         end = None if vt is None or int(vt) > 2**31 else int(vt)
         expected[src, dst, int(vf or ""), end, layer or "overlay"] += times
-    assert found == expected
+    assert taken == expected
 
 
-def test_deliveries_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         message, peer = f"m{number // 20}", f"p{number % 20}"
         before = peer if number % 20 == 0 else f"p{number % 20 - 1}"
@@ -152,8 +162,8 @@ def test_deliveries_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "deliveries.csv.gz", [header, *made])
-    staged = parse(spark, Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
-    told = refused(staged)
+    found = folded(Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -163,8 +173,6 @@ def test_deliveries_are_taken_or_refused(
         "'t_us' is negative",
         "another publ",
     )
-    rows = staged["deliveries"].where("lost IS NULL OR lost = 'repeated'")
-    found = rows.selectExpr("message", "peer", "previous_hop", "time_us", "lost").collect()
     expected = read_csv(
         lines, header, {n: why for n, why in told.items() if "another publ" not in why}
     )
@@ -172,11 +180,15 @@ def test_deliveries_are_taken_or_refused(
         [lines[n - 1] for n, why in told.items() if "another publ" in why], header, {}
     )
     times = Counter((m, p, b, int(t or "")) for m, p, b, t in (expected - conflicts).elements())
-    assert Counter(tuple(row)[:4] for row in found if row.lost is None) == Counter(set(times))
-    repeated = sum(row.lost is not None for row in found)
-    assert repeated + len(set(times)) + conflicts.total() == expected.total()
-    publishers = {(row.message) for row in found if row.peer == row.previous_hop and not row.lost}
-    assert len(publishers) == sum(r.peer == r.previous_hop and not r.lost for r in found)
+    published = found.tables["publications"].to_pylist()
+    taken = Counter((r["message"], *[r["publisher"]] * 2, r["time_us"]) for r in published)
+    taken.update(
+        (r["message"], r["peer"], r["previous_hop"], r["time_us"])
+        for r in found.tables["receptions"].to_pylist()
+    )
+    assert taken == Counter(set(times))
+    assert found.counted["repeated"] + len(set(times)) + conflicts.total() == expected.total()
+    assert len({row["message"] for row in published}) == len(published)
 
 
 ME, YOU = "bWU=", "eW91"

@@ -22,10 +22,15 @@ from ingest.sources.folded import Counted, FoldedSource, Tallies
 class Staged:
     """What was folded of some files."""
 
-    records: list[dict[str, Any]]
-    """Those that the reader took."""
+    rows: list[Row]
+    """Those of the records that the reader took, as they went to the fold."""
     tables: dict[str, pa.Table]
     counted: Counted
+
+    @property
+    def records(self) -> list[Any]:
+        """What was taken."""
+        return [json.loads(row.record) for row in self.rows]
 
     @property
     def quarantine(self) -> list[tuple[str, int, str, str]]:
@@ -49,8 +54,7 @@ def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOpti
     if source.is_refuted(fold, counted, options):
         fold = source.fold(files, options, counted)
         tables, counted = _folded(source, fold, rows), source.tallied([fold.told()])
-    taken = [json.loads(row.record) for row in rows if row.kind == Kind.RECORD]
-    return Staged(taken, tables, counted)
+    return Staged([row for row in rows if row.kind == Kind.RECORD], tables, counted)
 
 
 def _numbered(split: Split) -> Split:

@@ -19,9 +19,9 @@ from ingest.sources.reports.observed import observe
 from ingest.sources.reports.parquet import (
     ENCODING,
     GroupReader,
-    group_splits,
     header_of_parquet,
     is_reports,
+    splits_of,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Reports(FoldedSource):
         found = line_splits(files, leave_out={ENCODING})
         for number, file in enumerate(files):
             if file.encoding == ENCODING:
-                found += group_splits(number, file)
+                found += splits_of(number, file)
         return found
 
     def reader(
