@@ -16,13 +16,16 @@ _MOST_NAMES = 1000
 _OTHERS = "(others)"
 _SHOWN = 3
 
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Rows by table."""
+
 
 class Tables:
     """Rows of several tables, as tuples, on their way to a sink."""
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self._schemas = schemas
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schemas}
+        self.rows: Rows = {name: [] for name in schemas}
         """Add to them."""
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:

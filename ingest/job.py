@@ -34,8 +34,8 @@ from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import Description, InputFile, ParsedSource, Source, SourceOptions
-from ingest.sources.folded import CARRIED, Counted, FoldedSource, rows_by_peer
+from ingest.sources.base import Counted, Description, InputFile, Source, SourceOptions
+from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
 from ingest.writer import RunWriter
 from model.clock import Clock
@@ -101,7 +101,6 @@ class Job:
     """See ingest.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: Watch = _unwatched
-    _parsed: dict[str, DataFrame] = field(init=False, default_factory=dict)
     _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
     """What is being written of a small run, by table."""
     _pool: ThreadPoolExecutor = field(
@@ -213,45 +212,38 @@ class Job:
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
         self.tell(tables={**self.manifest.tables, **tables})
 
-    def fold(self, source: FoldedSource) -> None:
+    def fold(self) -> None:
         """Read and fold the input: the source's tables, and what it counted, for the run's."""
+        source = self.source
         before = self.base.totals if self.base else None
         rows = rows_by_peer(
             self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
         )
         fold = source.fold(self.files, self.options, before)
-        tables, counted = self._folded(source, fold, rows)
+        tables, counted = self._folded(fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
             fold = source.fold(self.files, self.options, counted)
-            tables, counted = self._folded(source, fold, rows)
+            tables, counted = self._folded(fold, rows)
         self._name(tables)
         self.tell(totals=counted)
 
-    def _folded(
-        self, source: FoldedSource, fold: Fold, rows: DataFrame
-    ) -> tuple[dict[str, TableEntry], Counted]:
+    def _folded(self, fold: Fold, rows: DataFrame) -> tuple[dict[str, TableEntry], Counted]:
         self.spark.sparkContext.setJobDescription("read and fold the input")
         places = {
             name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
-            for name, schema in source.tables.items()
+            for name, schema in self.source.tables.items()
         }
         written = write([(rows, fold)], places)
         entries = {
             _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
             for name, place in places.items()
         }
-        return entries, source.tallied(written.told)
-
-    def parse(self, source: ParsedSource) -> None:
-        """Read the input with Spark: the source's tables."""
-        found = source.parse(self.spark, self.files, self.options)
-        self._parsed = self._hand_on({_folded_as(name): frame for name, frame in found.items()})
+        return entries, self.source.tallied(written.told)
 
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded of the input."""
-        there = self._parsed or {n: self._stored(n) for n in self.manifest.tables}
-        names = [name for name in there if name.startswith(_FOLDED)]
-        return {name.removeprefix(_FOLDED): there[name] for name in names}
+        names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
+        return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
 
     def carried(self, name: str) -> DataFrame | None:
         """A table that was folded of the run that is appended to."""

@@ -62,6 +62,7 @@ class Row(NamedTuple):
 
     kind: Kind
     peer: str | None = None
+    """Whose rows are folded together; of deliveries a message."""
     time: int = 0
     rank: int = 0
     file: int = 0

@@ -19,8 +19,7 @@ from ingest import dense, messages
 from ingest.files import check_unchanged
 from ingest.job import Job
 from ingest.plan import end_of
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed, ParsedSource
-from ingest.sources.folded import FoldedSource
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
 from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
@@ -59,15 +58,9 @@ class Nothing:
 
 def _read(job: Job) -> Nothing:
     """Input → the source's tables, quarantine; and what is said of the run as a whole."""
-    source = job.source
-    if isinstance(source, ParsedSource):
-        job.parse(source)
-        told = source.describe(job.folded(), job.options)
-    else:
-        assert isinstance(source, FoldedSource)
-        job.fold(source)
-        before = job.base.totals if job.base else None
-        told = source.describe_run(job.manifest.totals, before, job.options)
+    job.fold()
+    before = job.base.totals if job.base else None
+    told = job.source.describe(job.manifest.totals, before, job.options)
     job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
@@ -82,11 +75,8 @@ def _check_inputs(job: Job) -> None:
 
 def observe(job: Job) -> Observed:
     """What the source observed, by what is known of the run as a whole; lazily."""
-    source, tables = job.source, job.folded()
-    if isinstance(source, ParsedSource):
-        return source.observe(tables, job.described, job.options)
-    assert isinstance(source, FoldedSource)
-    return job.plan.unsettled(source.observe_run(tables, job.described, job.options))
+    observed = job.source.observe(job.folded(), job.described, job.options)
+    return job.plan.unsettled(observed)
 
 
 @dataclass(frozen=True)
@@ -95,34 +85,34 @@ class Names:
 
     peers: DataFrame = kept_as("peers")
     topics: DataFrame = kept_as("topics")
-    of_peers: DataFrame = kept_as("staged/names.peers")
-    """name, key, index, reports."""
     of_messages: Table = kept_as("staged/names.messages")
     """name, index."""
 
     @property
     def indices(self) -> dense.Indices:
         """For ingest.dense."""
-        topics = self.topics.select(F.col("key").alias("name"), F.col("topic").alias("index"))
-        return dense.Indices(self.of_peers, topics, self.of_messages)
+        peers, topics = (
+            frame.select(F.col("key").alias("name"), F.col(index).alias("index"))
+            for frame, index in ((self.peers, "peer"), (self.topics, "topic"))
+        )
+        return dense.Indices(peers, topics, self.of_messages)
 
 
 def _names(job: Job, observed: Observed) -> Names:
     """Names → peers, topics and the numbers of messages."""
     plan, clock = job.plan, job.clock
     job.tell(boundary=plan.find_boundary(observed))
-    known_peers = plan.known("peers", "key AS name", "key", "peer AS index")
+    known_peers = plan.known("peers", "key AS name", "peer AS index")
     tables = dense.observed_tables(observed)
-    peers = dense.peer_index(tables, clock, job.source.peer_key, known_peers)
+    peers = dense.peer_index(tables, clock, known_peers)
     topics = dense.topic_index(tables, clock, plan.known("topics", "key AS name", "topic AS index"))
     of_messages = None
     if observed.publications is not None:
         known = plan.known("publications", "key AS name", "message AS index")
         of_messages = dense.message_index(tables, known)
     return Names(
-        peers.select(F.col("index").alias("peer"), "key", "reports"),
+        peers.select(F.col("index").alias("peer"), F.col("name").alias("key"), "reports"),
         topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
-        peers,
         of_messages,
     )
 

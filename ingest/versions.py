@@ -89,3 +89,8 @@ def outside(spans: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
 def close_at(spans: DataFrame, end: int) -> DataFrame:
     """What is open ends at tick `end`: for a source that marks its end."""
     return spans.withColumn("vt", F.least("vt", F.lit(end)))
+
+
+def open_at(spans: DataFrame, end: int) -> DataFrame:
+    """What ends at tick `end` is open: it held in the last interval of the run."""
+    return spans.withColumn("vt", F.when(F.col("vt") == end, F.lit(OPEN)).otherwise(F.col("vt")))

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.dissemination import Messages, measure_messages, with_hops
 from ingest.dense import Indices, message_index, peer_index, topic_index
 from ingest.messages import publications, receptions
-from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
@@ -368,7 +367,7 @@ class TestTables:
     @pytest.fixture
     def indices(self, observed: dict[str, DataFrame]) -> Indices:
         clock = Clock(10, 1, 0, 9)
-        peers = peer_index(observed, clock, Reports().peer_key)
+        peers = peer_index(observed, clock)
         return Indices(peers, topic_index(observed, clock), message_index(observed))
 
     def test_unreported_publication_is_derived_from_its_arrivals(

@@ -9,32 +9,30 @@ import csv
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
-from ingest.sources.base import InputFile, ParsedSource, SourceOptions
+from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Event
 from ingest.sources.vizpub import Vizpub
+from model.clock import OPEN
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
-from tests.support.staged import Staged as Folded
-from tests.support.staged import staged
+from tests.support.staged import Staged, staged
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.usefixtures("small_inputs")
 
 LONG_LINE = 20_000
 """Bytes that a line may have here; some have more."""
 SIZES = [pytest.param(1_500, id="few"), pytest.param(100_000, id="many", marks=pytest.mark.long)]
-Staged = dict[str, DataFrame]
 
 
 @pytest.fixture(params=SIZES)
@@ -50,34 +48,26 @@ def rng(count: int) -> Random:
     return Random(seed)
 
 
-def parse(spark: SparkSession, source: ParsedSource, encoding: str, path: Path) -> Staged:
+def folded(source: Source, encoding: str, path: Path) -> Staged:
     files = [InputFile(str(path), encoding, path.stat().st_size, "")]
-    staged = source.parse(spark, files, SourceOptions(max_line=LONG_LINE))
-    return {name: frame.cache() for name, frame in staged.items()}
+    return staged(source, files, SourceOptions(max_line=LONG_LINE))
 
 
-def refused(staged: Staged) -> dict[int, str]:
-    """Reasons by line; no line is there twice."""
-    rows = staged["quarantine"].select("line", "reason").collect()
-    found = {row.line: row.reason for row in rows}
+def reasons(found: Staged) -> dict[int, str]:
+    """Of what is refused, by line; no line is there twice."""
+    return by_line([(line, reason) for _, line, reason, _ in found.quarantine])
+
+
+def by_line(rows: Sequence[tuple[int, str]]) -> dict[int, str]:
+    found = dict(rows)
     assert len(found) == len(rows)
     assert all(found.values())
     return found
 
 
-def taken(path: Path, encoding: str) -> tuple[Folded, dict[int, str]]:
-    """What is made of a trace, and what is refused: reasons by line; no line is there twice."""
-    file = InputFile(str(path), encoding, path.stat().st_size, "")
-    found = staged(Libp2p(), [file], SourceOptions(max_line=LONG_LINE))
-    told = {line: reason for _, line, reason, _ in found.quarantine}
-    assert len(told) == len(found.quarantine)
-    assert all(told.values())
-    return found, told
-
-
-def events_of(found: Folded) -> dict[int, Event]:
+def events_of(found: Staged) -> dict[int, Event]:
     """Events by line; no line is there twice."""
-    told = [(row, msgspec.msgpack.decode(row.record, type=Event)) for row in found.taken]
+    told = [(row, msgspec.msgpack.decode(row.record, type=Event)) for row in found.rows]
     own = [(row.line, event) for row, event in told if event.peer == row.peer]
     assert len(dict(own)) == len(own)
     return dict(own)
@@ -114,9 +104,7 @@ def check_some(refused: dict[int, str], lines: int, *reasons: str) -> None:
         assert any(reason in found for found in refused.values()), reason
 
 
-def test_edges_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         return [
             f"a{number}",
@@ -133,8 +121,8 @@ def test_edges_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "edges.csv", [header, *made])
-    staged = parse(spark, Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
-    told = refused(staged)
+    found = folded(Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -145,22 +133,19 @@ def test_edges_are_taken_or_refused(
         "too large",
         "longer",
     )
-    links = (
-        staged["links"]
-        .selectExpr("src", "dst", "vf", "if(vt > 2147483647, NULL, vt)", "layer")
-        .collect()
+    taken = Counter(
+        (row.peer, dst, row.time, None if vt == OPEN else vt, layer)
+        for row in found.rows
+        for dst, layer, _, vt in [json.loads(row.record)]
     )
-    found = Counter((r[0], r[1], r[2], r[3], r[4]) for r in links)
     expected: Counter[Any] = Counter()
     for (src, dst, vf, vt, layer), times in read_csv(lines, header, told).items():
         end = None if vt is None or int(vt) > 2**31 else int(vt)
         expected[src, dst, int(vf or ""), end, layer or "overlay"] += times
-    assert found == expected
+    assert taken == expected
 
 
-def test_deliveries_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         message, peer = f"m{number // 20}", f"p{number % 20}"
         before = peer if number % 20 == 0 else f"p{number % 20 - 1}"
@@ -173,8 +158,8 @@ def test_deliveries_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "deliveries.csv.gz", [header, *made])
-    staged = parse(spark, Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
-    told = refused(staged)
+    found = folded(Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -184,8 +169,6 @@ def test_deliveries_are_taken_or_refused(
         "'t_us' is negative",
         "another publ",
     )
-    rows = staged["deliveries"].where("lost IS NULL OR lost = 'repeated'")
-    found = rows.selectExpr("message", "peer", "previous_hop", "time_us", "lost").collect()
     expected = read_csv(
         lines, header, {n: why for n, why in told.items() if "another publ" not in why}
     )
@@ -193,11 +176,15 @@ def test_deliveries_are_taken_or_refused(
         [lines[n - 1] for n, why in told.items() if "another publ" in why], header, {}
     )
     times = Counter((m, p, b, int(t or "")) for m, p, b, t in (expected - conflicts).elements())
-    assert Counter(tuple(row)[:4] for row in found if row.lost is None) == Counter(set(times))
-    repeated = sum(row.lost is not None for row in found)
-    assert repeated + len(set(times)) + conflicts.total() == expected.total()
-    publishers = {(row.message) for row in found if row.peer == row.previous_hop and not row.lost}
-    assert len(publishers) == sum(r.peer == r.previous_hop and not r.lost for r in found)
+    published = found.tables["publications"].to_pylist()
+    taken = Counter((r["message"], *[r["publisher"]] * 2, r["time_us"]) for r in published)
+    taken.update(
+        (r["message"], r["peer"], r["previous_hop"], r["time_us"])
+        for r in found.tables["receptions"].to_pylist()
+    )
+    assert taken == Counter(set(times))
+    assert found.counted["repeated"] + len(set(times)) + conflicts.total() == expected.total()
+    assert len({row["message"] for row in published}) == len(published)
 
 
 ME, YOU = "bWU=", "eW91"
@@ -228,12 +215,13 @@ def test_json_events_are_taken_or_refused(tmp_path: Path, rng: Random, count: in
         rng, count, lambda n: json.dumps(event(n)).encode(), lambda n: bent(rng, event(n))
     )
     lines = write(tmp_path / "trace.ndjson", made)
-    folded, told = taken(tmp_path / "trace.ndjson", "json")
+    taken = folded(Libp2p(), "json", tmp_path / "trace.ndjson")
+    told = reasons(taken)
     check_some(
         told, count, "not one JSON object", "wrong type", "missing key", "not base64", "not UTF-8",
         "half of a surrogate", "nested more than", "longer than", "control character",
     )  # fmt: skip
-    found = events_of(folded)
+    found = events_of(taken)
     records = {n: line for n, line in enumerate(lines, 1) if line.strip()}
     assert found.keys() | told.keys() == records.keys()
     assert found.keys() & told.keys() == set()
@@ -258,9 +246,10 @@ def test_protobuf_events_are_taken_or_refused(
     made = list(mixture(rng, count, lambda n: known[n % len(known)], bad))
     stream = b"".join(varint(len(record)) + record for record in made) + varint(5) + b"cut"
     (tmp_path / "trace.pb").write_bytes(stream)
-    folded, told = taken(tmp_path / "trace.pb", "protobuf")
+    taken = folded(Libp2p(), "protobuf", tmp_path / "trace.pb")
+    told = reasons(taken)
     check_some(told, count, "not a TraceEvent", "missing key", "record is cut off")
-    found = events_of(folded)
+    found = events_of(taken)
     assert found.keys() | told.keys() == set(range(1, len(made) + 2))
     assert found.keys() & told.keys() == set()
 

@@ -67,7 +67,7 @@ def stage(folder: Path, *contents: Content) -> Staged:
 
 
 def described(found: Staged) -> Description:
-    return Reports().describe_run(found.counted, None, SourceOptions())
+    return Reports().describe(found.counted, None, SourceOptions())
 
 
 def random_record(rng: random.Random, peer: int, interval: int) -> Record:

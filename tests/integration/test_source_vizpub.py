@@ -48,7 +48,7 @@ def take(spark: SparkSession, *paths: Path, **options: Any) -> Taken:
 
 
 def describe(found: Staged, **options: Any) -> Description:
-    return Vizpub().describe_run(found.counted, None, SourceOptions(**options))
+    return Vizpub().describe(found.counted, None, SourceOptions(**options))
 
 
 def table(run: StoredRun, name: str) -> list[Row]:

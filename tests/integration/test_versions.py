@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ingest.versions import clip, close_at, coalesce, outside, without
+from ingest.versions import clip, close_at, coalesce, open_at, outside, without
 from model.clock import OPEN
 
 pytestmark = pytest.mark.spark
@@ -223,4 +223,14 @@ def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
         (1,): [(3, 7)],
         (2,): [(9, 10)],
         (3,): [(0, 10)],
+    }
+
+
+def test_spans_that_reach_the_end_of_the_run_are_open(spark: SparkSession) -> None:
+    spans = frame(spark, ["peer", "vf", "vt"], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)])
+    assert collected(open_at(spans, 10), ["peer"]) == {
+        (0,): [(3, OPEN)],
+        (1,): [(3, 9)],
+        (2,): [(3, 11)],
+        (3,): [(3, OPEN)],
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from base58 import b58decode
 
 from ingest.sources.base import InputFile
 from ingest.sources.libp2p.events import SPELLINGS, Type
@@ -60,7 +62,7 @@ def named(name: str) -> str:
 
 def name_of(encoded: str) -> str:
     """The name again."""
-    return b64decode(encoded).decode()
+    return b58decode(encoded).decode()
 
 
 def trace(folder: Path, events: Iterable[Happened]) -> list[InputFile]:

@@ -6,9 +6,11 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
+from base58 import b58encode
 
 
 class Type(IntEnum):
@@ -84,7 +86,9 @@ IDS = ("ihave", "iwant", "idontwant")
 
 
 class Event(msgspec.Struct, array_like=True, gc=False):
-    """One event. Peers go by the base64 of their id, messages by the lower-case hex of theirs."""
+    """One event. Peers go by their id as libp2p writes it for people ('12D3KooW…'), messages by the
+    lower-case hex of theirs.
+    """
 
     type: int
     peer: str
@@ -138,9 +142,16 @@ def judged(told: Mapping[str, Any]) -> Event:
     if _CONTROL_CHARACTER.search(told.get("topic") or ""):
         raise Refused("control character in topic")
     event = Event(**told)
-    if event.message is not None:
-        event.message = b64decode(event.message).hex()
+    event.peer, event.other = _written(event.peer), event.other and _written(event.other)
+    event.message = event.message and b64decode(event.message).hex()
     return event
+
+
+@lru_cache(1 << 16)
+def _written(peer: str) -> str:
+    """Base64 of a peer's id → base58btc."""
+    written: str = b58encode(b64decode(peer)).decode()
+    return written
 
 
 def _need(told: Mapping[str, Any], name: str) -> None:

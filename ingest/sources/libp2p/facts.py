@@ -107,7 +107,7 @@ class Tally:
 
 
 def describe(tally: Tally, interval_us: int) -> Description:
-    """See Libp2p.describe_run."""
+    """See Libp2p.describe."""
     if tally.first is None or tally.last is None:
         raise InputError("no event of the trace could be read", every_refused(tally.refused))
     if tally.copies is not None:

@@ -16,7 +16,7 @@ from model.columns import TRAFFIC_COLUMNS
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
-    """See Libp2p.observe_run."""
+    """See Libp2p.observe."""
     # Only names, and streams to peers that fell silent: little enough for one task.
     reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
     present, links = reporting.select("peer", "vf", "vt"), tables["links"]

@@ -6,18 +6,22 @@ Streams opened and closed are links of layer `overlay`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ingest.reader import Kind, Read, Split, line_splits
 from ingest.sink import Fold
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.folded import Counted, FoldedSource, Tallies
+from ingest.sources.base import (
+    Counted,
+    Description,
+    InputFile,
+    Observed,
+    Source,
+    SourceOptions,
+    Tallies,
+)
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
 from ingest.sources.libp2p.fold import TABLES, EventFold
@@ -25,18 +29,17 @@ from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _BINARY = "protobuf"
 _LOOK_AT = 50
 """Records at the beginning of a file that are looked at to recognise it."""
 
 
-class Libp2p(FoldedSource):
-    """See ingest.sources.base.Source and ingest.sources.folded.FoldedSource.
+class Libp2p(Source):
+    """See ingest.sources.base.Source.
 
-    Peers go by the base64 of their id in the observed tables, messages by the lower-case
-    hex of theirs. What a peer holds open when it falls silent goes on beyond its presence, as
+    What a peer holds open when it falls silent goes on beyond its presence, as
     only others tell when it was gone: the observed spans are not settled.
     """
 
@@ -98,7 +101,7 @@ class Libp2p(FoldedSource):
         """All that was counted."""
         return Tally.together(told).plain
 
-    def describe_run(
+    def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
         """The clock is Unix time in µs from the first event's interval on.
@@ -109,21 +112,8 @@ class Libp2p(FoldedSource):
         del before
         return describe(Tally.of(counted), options.interval_us or INTERVAL_US)
 
-    def observe_run(
+    def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """Traffic has a row for each interval in which a peer that reports was there."""
         return observe(tables, run, options)
-
-    def peer_key(self, peer: Column) -> Column:
-        """Base64 of a peer's id → base58btc, as libp2p writes it for people ('12D3KooW…')."""
-        from pyspark.sql import functions as F
-
-        encoded: Column = F.arrow_udf(_base58, "string")(peer)  # type: ignore[attr-defined]
-        return encoded
-
-
-def _base58(peers: pa.Array) -> pa.Array:
-    from base58 import b58encode
-
-    return pa.array([b58encode(b64decode(peer)).decode() for peer in peers.to_pylist()])

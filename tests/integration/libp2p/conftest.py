@@ -50,7 +50,7 @@ class Trace:
     def events(self) -> Rows:
         """The events that the reader took, with their places; each once."""
         found = []
-        for row in self.staged.taken:
+        for row in self.staged.rows:
             event = msgspec.msgpack.decode(row.record, type=Event)
             if event.peer == row.peer:
                 assert event.time == row.time
@@ -171,7 +171,7 @@ class Truth:
 
     @property
     def names(self) -> dict[int, str]:
-        return {node["idx"]: node["peer_b64"] for node in self.recorded["nodes"]}
+        return {node["idx"]: node["peer_id"] for node in self.recorded["nodes"]}
 
     def named(self, peers: dict[str, list[int]]) -> dict[str, set[str]]:
         """Recorded neighbours by index → non-empty sets of names by name."""

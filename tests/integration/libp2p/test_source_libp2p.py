@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F
 
-from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Type
 from model.clock import OPEN
 from model.tables import TRAFFIC
@@ -111,11 +109,10 @@ def test_empty_control_block_counts_no_control_message(
 
 def test_peers_and_their_keys_equal_the_truth(as_json: Any, truth: Any) -> None:
     table = as_json.observed.peers
-    keys = table.select("key", Libp2p().peer_key(F.col("key")).alias("id"), "reports")
-    found = {(row["key"], row["id"], row["reports"]) for row in keys.collect()}
+    found = {(row["key"], row["reports"]) for row in table.collect()}
     nodes = truth.recorded["nodes"]
     assert len(found) == 30
-    assert found == {(node["peer_b64"], node["peer_id"], True) for node in nodes}
+    assert found == {(node["peer_id"], True) for node in nodes}
 
 
 def test_clock_starts_on_a_whole_interval(as_json: Any) -> None:
@@ -133,7 +130,7 @@ def test_presence_equals_joining_and_leaving_times(as_json: Any, truth: Any, fac
     stays = {row["peer"]: (row["vf"], row["vt"]) for row in as_json.presence}
     kinds: Counter[str] = Counter()
     for node in truth.recorded["nodes"]:
-        vf, vt = stays.pop(node["peer_b64"])
+        vf, vt = stays.pop(node["peer_id"])
         assert vf == truth.tick(node["joined_ns"])
         kind = node.get("left_kind", "stayed")
         kinds[kind] += 1
@@ -155,8 +152,8 @@ def test_offline_peer_stays_present_without_links(as_json: Any, truth: Any, fact
     for node in away:
         ((since, until),) = node["offline_ns"]
         middle = truth.tick((since + until) // 2)
-        assert trace.alive("presence", middle, peer=node["peer_b64"])
-        assert not trace.alive("links", middle, dst=node["peer_b64"])
+        assert trace.alive("presence", middle, peer=node["peer_id"])
+        assert not trace.alive("links", middle, dst=node["peer_id"])
 
 
 @pytest.mark.parametrize("number", range(11))
@@ -260,8 +257,7 @@ def test_event_counts_per_peer_equal_tracestat(as_json: Any, tracestat: Any, tru
     """The official tool counts own deliveries too."""
     words = {"Publish": Type.PUBLISH, "Deliver": Type.DELIVER, "Duplicate": Type.DUPLICATE}
     words |= {"Reject": Type.REJECT, "SendRPC": Type.SEND_RPC, "DropRPC": Type.DROP_RPC}
-    ids = {node["peer_b64"]: node["peer_id"] for node in truth.recorded["nodes"]}
-    found = Counter((ids[row["peer"]], row["type"]) for row in as_json.events)
+    found = Counter((row["peer"], row["type"]) for row in as_json.events)
     per_peer = tracestat["Events"]["PerPeer"]
     assert len(per_peer) == 30
     for peer, counts in per_peer.items():
