@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
 
+from analytics import message_fold
 from analytics.dissemination import with_hops
 from ingest.dense import Indices, with_messages, with_peers, with_topics
 
@@ -97,3 +101,77 @@ def rejections(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame
     """The table rejections."""
     rows = with_peers(observed["rejections"], indices, "peer", "previous_hop")
     return with_messages(rows, indices)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of messages, by dense indices; null where nobody told of any."""
+
+    publications: DataFrame
+    rejections: DataFrame
+    """As the tables of these names."""
+    receptions: DataFrame | None
+    """As Observed has them, with indices for names."""
+    subscriptions: DataFrame | None
+    """As the table."""
+    untold: DataFrame | None
+    """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
+
+
+def arrivals(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:
+    """What was observed of receptions, with indices for names."""
+    rows = observed["receptions"].drop("topic", "publisher")
+    return with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
+
+
+def rows_by_message(told: Told, parts: int) -> DataFrame:
+    """Rows of analytics.message_fold.ROWS in so many partitions, as its fold takes them.
+
+    A message is in one partition. Subscriptions are in all of them: as many rows as there are of
+    them times `parts`, not times messages.
+    """
+    of_messages = [
+        _rows(
+            told.publications,
+            message_fold.PUBLICATION,
+            peer="publisher",
+            other="topic",
+            time="time_us",
+            told="publication_known",
+        ),
+        _rows(told.rejections.select("message"), message_fold.REJECTION),
+    ]
+    if told.receptions is not None:
+        kind = message_fold.ARRIVAL
+        of_messages.append(
+            _rows(told.receptions, kind, other="previous_hop", time="time_us", told="first")
+        )
+    common = []
+    if told.subscriptions is not None:
+        kind = message_fold.SUBSCRIPTION
+        common.append(_rows(told.subscriptions, kind, other="topic", tick="vf", time="vt"))
+    if told.untold is not None:
+        silent = told.untold.where("receptions").select("peer", "interval")
+        common.append(_rows(silent, message_fold.SILENCE))
+    if parts == 1:
+        rows = reduce(DataFrame.unionAll, [*common, *of_messages]).coalesce(1)
+    else:
+        part = {"part": F.pmod("message", F.lit(parts)).cast("int")}
+        everywhere = {"part": F.explode(F.sequence(F.lit(0), F.lit(parts - 1)))}
+        placed = [rows.withColumns(part) for rows in of_messages]
+        placed += [rows.withColumns(everywhere) for rows in common]
+        rows = reduce(DataFrame.unionAll, placed).repartitionById(parts, "part").drop("part")
+    return rows.sortWithinPartitions("message")  # null first
+
+
+def _rows(frame: DataFrame, kind: int, **named: str) -> DataFrame:
+    """Rows of one kind; `named` says which column of the frame is which."""
+    columns = {"kind": F.lit(kind)}
+    columns |= {name: F.col(name) for name in message_fold.ROWS.names if name in frame.columns}
+    columns |= {name: F.col(column) for name, column in named.items()}
+    return frame.select(
+        *(
+            columns.get(field.name, F.lit(None)).cast(from_arrow_type(field.type)).alias(field.name)
+            for field in message_fold.ROWS
+        )
+    )
