@@ -6,24 +6,15 @@ Tables are those of model.tables, by dense indices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.frames import conform, count_if, if_known
+from analytics.hops import UNKNOWN, Arrivals, chain_hops, parents_of
+from model.compiled import Int64s
 from model.metrics import METRICS_MESSAGES
-
-Integers = npt.NDArray[np.int64]
-
-_UNKNOWN = -1
-_MOST_HOPS = 2**31 - 1
-"""As the column `hop` holds."""
-_PEER_BITS = 32
-"""Of a key: a peer is an int32. What is left holds as many messages as ingest.dense can number."""
 
 
 @dataclass(frozen=True)
@@ -59,58 +50,15 @@ def fill_hops(rows: pa.Table) -> pa.Table:
         rows["first"].to_numpy(),
         *(_ints(rows, name) for name in ("message", "peer", "previous_hop", "publisher", "hop")),
     )
-    hops = chain_hops(arrivals)
-    filled = pa.array(hops, pa.int32(), mask=hops == _UNKNOWN)
+    hops = chain_hops(arrivals, parents_of(arrivals))
+    filled = pa.array(hops, pa.int32(), mask=hops == UNKNOWN)
     return rows.set_column(rows.column_names.index("hop"), "hop", filled)
 
 
-def _ints(rows: pa.Table, name: str) -> Integers:
+def _ints(rows: pa.Table, name: str) -> Int64s:
     """A column as int64; null becomes -1."""
-    filled: Integers = rows[name].cast(pa.int64()).fill_null(_UNKNOWN).to_numpy()
+    filled: Int64s = rows[name].cast(pa.int64()).fill_null(UNKNOWN).to_numpy()
     return filled
-
-
-class Arrivals(NamedTuple):
-    """Receptions as arrays of one length; -1 is unknown."""
-
-    first: npt.NDArray[np.bool_]
-    message: Integers
-    peer: Integers
-    previous: Integers
-    publisher: Integers
-    told: Integers
-    """The hop, where the source told it."""
-
-
-def chain_hops(arrivals: Arrivals) -> Integers:
-    """Hop of every reception, -1 where it cannot be known. O(receptions · depth)."""
-    direct = (arrivals.previous == arrivals.publisher) & (arrivals.previous >= 0)
-    hops = np.where(arrivals.told >= 0, arrivals.told, np.where(direct, 1, _UNKNOWN))
-    parent = _parents(arrivals)
-    while True:
-        waiting = np.flatnonzero((hops < 0) & (parent >= 0))
-        before = hops[parent[waiting]]
-        found = waiting[(before >= 0) & (before < _MOST_HOPS)]
-        if not found.size:
-            return hops
-        hops[found] = hops[parent[found]] + 1
-
-
-def _parents(arrivals: Arrivals) -> Integers:
-    """Row of the first reception at each row's previous hop; -1 where there is none."""
-    firsts = np.flatnonzero(arrivals.first)
-    keys = _key(arrivals.message, arrivals.peer)[firsts]
-    order = np.argsort(keys)
-    wanted = _key(arrivals.message, arrivals.previous)
-    place = np.searchsorted(keys, wanted, sorter=order)
-    at = np.append(firsts[order], _UNKNOWN)[place]
-    there = np.append(keys[order], _UNKNOWN)[place] == wanted
-    return np.where(there, at, _UNKNOWN)
-
-
-def _key(message: Integers, peer: Integers) -> Integers:
-    """One number for both, -1 where the peer is unknown."""
-    return message << _PEER_BITS | peer
 
 
 def measure_messages(tables: Messages) -> DataFrame:

@@ -9,6 +9,9 @@ import numpy as np
 from analytics.hops import Flags, pairs
 from model.compiled import Int64s
 
+_LATTER = (1 << 32) - 1
+"""What a pair has of its second number."""
+
 
 class Interest:
     """Subscriptions: of a peer and topic no two overlap. O(subscriptions) of memory."""
@@ -47,21 +50,20 @@ class Silence:
         low, high = _places(self._pairs, pairs(interval, peer))
         return high > low
 
-    def in_each(self, interval: Int64s, at_once: int = 1 << 20) -> Iterator[tuple[Int64s, Int64s]]:
+    def in_each(self, interval: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
         """The peers that are silent in each of the intervals: (places in `interval`, peers), in
         parts of about so many pairs `at_once`, or those of one interval.
         """
-        low = np.searchsorted(self._pairs, pairs(interval, np.zeros_like(interval)))
-        counts = np.searchsorted(self._pairs, pairs(interval + 1, np.zeros_like(interval))) - low
+        first = pairs(interval, np.zeros_like(interval))
+        low = np.searchsorted(self._pairs, first)
+        counts = np.searchsorted(self._pairs, first | _LATTER, "right") - low
         ends = np.cumsum(counts)
-        total = int(ends[-1]) if ends.size else 0
-        cuts = np.searchsorted(ends, np.arange(at_once, total, at_once))
+        cuts = np.searchsorted(ends, np.arange(at_once, counts.sum(), at_once))
         for rows in np.split(np.arange(interval.size), cuts):
             place = np.repeat(rows, counts[rows])
-            before = np.cumsum(counts[rows]) - counts[rows]
-            offset = np.arange(place.size) - np.repeat(before, counts[rows])
-            found = self._pairs[low[place] + offset]
-            yield place, found & 0xFFFFFFFF
+            begins = ends[rows] - counts[rows]
+            offset = np.arange(place.size) - np.repeat(begins - begins[:1], counts[rows])
+            yield place, self._pairs[low[place] + offset] & _LATTER
 
 
 def _places(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:

@@ -48,6 +48,8 @@ Every message has one publication. Times are time_us.
 """
 
 _SHARES = {"delay_us_p50": 0.5, "delay_us_p95": 0.95, "delay_us_p99": 0.99}
+_SILENT_AT_ONCE = 1 << 20
+"""Pairs of a message and a peer that are held at once."""
 _HALF = 31
 """Bits of the lower part of a number that is summed in two."""
 
@@ -104,22 +106,19 @@ class MessageFold:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `receptions`, where they are known, and `metrics/messages`, by their keys."""
-        interest = silence = None
+        common: tuple[Interest, Silence] | None = None
         for rows in _whole_messages(batches, self.at_once):
-            if interest is None or silence is None:
-                common = _of(rows, SUBSCRIPTION)
-                taken = (_ints(common, name) for name in ("other", "peer", "tick", "time"))
-                interest = Interest(*taken)
-                silent = _of(rows, SILENCE)
-                silence = Silence(_ints(silent, "interval"), _ints(silent, "peer"))
+            common = common or _common(rows)
             published = _publications(_of(rows, PUBLICATION))
-            received = self._judged(published, _of(rows, ARRIVAL), interest)
-            if self.receptions_known and received.at.size:
+            received = self._judged(published, _of(rows, ARRIVAL), common[0])
+            if received.at.size:
                 yield RECEPTIONS.name, _reception_rows(published, received)
             if published.message.size:
-                columns = self._measured(published, received, interest, silence)
-                refused = np.searchsorted(published.message, _ints(_of(rows, REJECTION), "message"))
-                columns["rejections"] = _counted(published, refused)
+                refused = _ints(_of(rows, REJECTION), "message")
+                columns = self._measured(published, received, *common)
+                columns["rejections"] = _counted(
+                    published, np.searchsorted(published.message, refused)
+                )
                 yield METRICS_MESSAGES.name, _message_rows(columns)
 
     def told(self) -> str:
@@ -210,6 +209,15 @@ def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator
         yield pa.Table.from_batches(held)
 
 
+def _common(rows: pa.Table) -> tuple[Interest, Silence]:
+    """What concerns all messages, from the rows before them."""
+    taken, silent = _of(rows, SUBSCRIPTION), _of(rows, SILENCE)
+    return (
+        Interest(*(_ints(taken, name) for name in ("other", "peer", "tick", "time"))),
+        Silence(_ints(silent, "interval"), _ints(silent, "peer")),
+    )
+
+
 def _of(rows: pa.Table, kind: int) -> pa.Table:
     return rows.filter(pc.equal(rows["kind"], kind))
 
@@ -278,8 +286,7 @@ def _message_rows(columns: dict[str, Known]) -> pa.RecordBatch:
 
 def _record_batch(columns: dict[str, Known], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [
-        pa.array(columns[field.name].values, mask=~columns[field.name].known).cast(field.type)
-        for field in schema
+        pa.array(columns[field.name].values, mask=~columns[field.name].known) for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -302,7 +309,7 @@ def _eligible(published: Publications, interest: Interest, silence: Silence) -> 
     """
     topic, tick = published.topic, published.tick
     found = interest.count(topic, tick) - interest.of(topic, published.publisher, tick)
-    for at, peer in silence.in_each(published.interval):
+    for at, peer in silence.in_each(published.interval, _SILENT_AT_ONCE):
         counts = interest.of(topic[at], peer, tick[at]) & (peer != published.publisher[at])
         found -= np.bincount(at[counts], minlength=found.size)
     return found
@@ -329,7 +336,8 @@ def _hops(published: Publications, received: Receptions) -> dict[str, Known]:
     total = np.bincount(at, hop, counts.size).astype(np.int64)
     largest = np.zeros(counts.size, np.int64)
     np.maximum.at(largest, at, hop)
-    return {"hops_mean": _ratio(total, counts, counts > 0), "hops_max": Known(largest, counts > 0)}
+    some = counts > 0
+    return {"hops_mean": _ratio(total, counts, some), "hops_max": Known(largest, some)}
 
 
 def _delays(published: Publications, received: Receptions) -> dict[str, Known]:
@@ -350,7 +358,7 @@ def _delays(published: Publications, received: Receptions) -> dict[str, Known]:
     }
     largest = np.zeros(counts.size)
     largest[some] = delay[ends[some] - 1]
-    total = _exact_sums(delay, at, counts.size)
+    total = exact_sums(delay, at, counts.size)
     mean = _ratio(total.values, counts, total.known)
     return found | {"delay_us_mean": mean, "delay_us_max": Known(largest, some)}
 
@@ -369,7 +377,7 @@ def _percentile(ordered: Int64s, begins: Int64s, counts: Int64s, share: float) -
     return found
 
 
-def _exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
+def exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
     """Sum of each group of integers; unknown where it leaves 64 bits. Of at most 2³¹ values."""
     high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
     np.add.at(high, at, values >> _HALF)
@@ -377,7 +385,7 @@ def _exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
     high += low >> _HALF
     low &= (1 << _HALF) - 1
     fits = (high >= -(1 << 32)) & (high < 1 << 32)
-    return Known(np.where(fits, high, 0) << _HALF | low, fits)
+    return Known(high << _HALF | low, fits)
 
 
 def _violations(published: Publications, received: Receptions) -> Known:

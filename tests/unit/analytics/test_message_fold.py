@@ -20,6 +20,7 @@ from analytics.message_fold import (
     SILENCE,
     SUBSCRIPTION,
     MessageFold,
+    exact_sums,
 )
 from model.clock import OPEN
 from model.metrics import METRICS_MESSAGES
@@ -358,6 +359,26 @@ def test_message_tables_of_nothing_are_empty() -> None:
     assert list(MessageFold(True, True)([])) == []
 
 
+def test_messages_are_handed_out_as_soon_as_there_are_enough_rows(world: World) -> None:
+    """Whole ones: five rows and a begun message are what is held at most."""
+    rows = [
+        {"kind": PUBLICATION, "message": m // 3, "interval": 0, "tick": 0} for m in range(0, 60)
+    ]
+    rows = [{**row, "kind": REJECTION if i % 3 else PUBLICATION} for i, row in enumerate(rows)]
+    rows = [{**row, "told": True} for row in rows]
+
+    def sizes(at_once: int) -> list[int]:
+        told = [*batches(rows[:6], 1), *batches([], 1), *batches(rows[6:], 1)]
+        found = MessageFold(False, False, at_once=at_once)(told)
+        return [part.num_rows for _, part in found]
+
+    assert sizes(1) == [1] * 20
+    assert sizes(3) == [1] * 20
+    assert sizes(4) == [1] * 20
+    assert sizes(5) == [2] * 10
+    assert sizes(61) == [20]
+
+
 def one_message(*arrivals: Row, **published: Any) -> World:
     told = {"message": 0, "topic": 0, "publisher": 0, "interval": 0, "tick": 0, "time_us": 0}
     row = {"message": 0, "previous_hop": None, "interval": 0, "tick": 0, "time_us": None}
@@ -382,6 +403,22 @@ def test_negative_delays_are_summed_exactly() -> None:
     world = one_message(*({"peer": n + 1, "time_us": at} for n, at in enumerate(times)))
     (row,) = folded(world)["metrics/messages"]
     assert (row["delay_us_mean"], row["causality_violations"]) == (2.0, 1)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])
+def test_sums_are_exact_and_known_within_64_bits(end: int, more: int) -> None:
+    rng = np.random.default_rng(7)
+    others = [int(x) for x in rng.integers(-(2**62), 2**62, 40)]
+    half = (end + more) // 2
+    groups = [[half, end + more - half], others, [], [LARGEST] * 3, [-LARGEST] * 3]
+    values = np.array([x for group in groups for x in group], np.int64)
+    at = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    found = exact_sums(values, at, len(groups))
+    fit = [-(2**63) <= sum(group) < 2**63 for group in groups]
+    assert found.known.tolist() == fit
+    wanted = [sum(group) for group, fits in zip(groups, fit, strict=True) if fits]
+    assert found.values[found.known].tolist() == wanted
 
 
 def test_delay_beyond_64_bits_is_unknown() -> None:
