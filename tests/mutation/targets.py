@@ -63,6 +63,7 @@ TARGETS = {
                 "_firsts: 1 → 2": "any order of those who are told and others is the same",
             },
         ),
+        Target("analytics.message_measures", ("tests/unit/analytics/test_message_fold.py",)),
         Target("analytics.interest", ("tests/unit/analytics/test_interest.py",)),
         Target("analytics.hops", ("tests/unit/analytics/test_hops.py",)),
         Target("ingest.growth", ("tests/integration/test_growth.py",)),

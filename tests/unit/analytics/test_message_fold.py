@@ -20,8 +20,8 @@ from analytics.message_fold import (
     SILENCE,
     SUBSCRIPTION,
     MessageFold,
-    exact_sums,
 )
+from analytics.message_measures import exact_sums
 from model.clock import OPEN
 from model.metrics import METRICS_MESSAGES
 from model.tables import RECEPTIONS
