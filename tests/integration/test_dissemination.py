@@ -8,12 +8,22 @@ from statistics import fmean
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from analytics.dissemination import Messages, measure_messages, with_hops
+from analytics.message_fold import ROWS, SILENCE, SUBSCRIPTION, MessageFold
 from ingest.dense import Indices, message_index, peer_index, topic_index
-from ingest.messages import publications, receptions
+from ingest.messages import (
+    Told,
+    arrivals,
+    publications,
+    receptions,
+    rejections,
+    rows_by_message,
+)
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import Table
@@ -415,3 +425,59 @@ class TestTables:
     ) -> None:
         rows = receptions(observed, indices, publications(observed, indices), None)
         assert {row["interested"] for row in rows.collect()} == {None}
+
+    @pytest.mark.parametrize("parts", [1, 3])
+    def test_rows_by_message_make_the_tables_of_messages(
+        self,
+        spark: SparkSession,
+        observed: dict[str, DataFrame],
+        indices: Indices,
+        parts: int,
+    ) -> None:
+        """c left open what it received in interval 0, of `told` and `twice`."""
+        taken = [
+            {"peer": 1, "topic": 0, "vf": 6, "vt": 10},
+            {"peer": 2, "topic": 0, "vf": 5, "vt": 9},
+            {"peer": 0, "topic": 0, "vf": 0, "vt": OPEN},
+        ]
+        told = Told(
+            publications(observed, indices),
+            rejections(observed, indices),
+            arrivals(observed, indices),
+            frame(spark, SUBSCRIPTIONS, taken),
+            spark.createDataFrame(
+                [(2, 0, True), (1, 0, False)], "peer int, interval int, receptions boolean"
+            ),
+        )
+        rows = rows_by_message(told, parts)
+        assert rows.columns == ROWS.names
+        placed = rows.withColumn("part", F.spark_partition_id()).toArrow()
+        found: dict[str, list[Row]] = {"receptions": [], "metrics/messages": []}
+        for part in range(parts):
+            here = placed.filter(pc.equal(placed["part"], part)).drop_columns("part")
+            kinds = [kind for kind in here["kind"].to_pylist() if kind in (SUBSCRIPTION, SILENCE)]
+            assert sorted(kinds) == [SUBSCRIPTION] * 3 + [SILENCE]
+            for name, made in MessageFold(True, True)(here.cast(ROWS).to_batches(2)):
+                found[name] += made.to_pylist()
+        a, b, c = 0, 1, 2
+        named = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
+        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "interested")
+        rows_found = sorted(tuple(row[name] for name in names) for row in found["receptions"])
+        assert rows_found == [
+            (named["told"], a, c, 12, False, None, True),  # back at its publisher
+            (named["told"], b, a, 10, False, 1, False),
+            (named["told"], b, c, 6, True, None, True),  # b and c name each other: a circle
+            (named["told"], c, b, 6, True, None, True),
+            (named["mute"], b, None, 11, True, None, None),
+            (named["heard"], a, c, 20, True, 4, True),
+            (named["heard"], b, c, 30, True, 1, False),
+        ]
+        names = ("message", "eligible", "delivered", "late_deliveries", "rejections")
+        measured = sorted(tuple(row[name] for name in names) for row in found["metrics/messages"])
+        assert measured == [
+            (named["told"], 0, 0, 2, 0),
+            (named["twice"], 1, 0, 0, 0),
+            (named["mute"], None, None, None, 0),
+            (named["heard"], None, None, None, 0),
+            (named["refused"], None, None, None, 1),
+        ]

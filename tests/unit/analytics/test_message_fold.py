@@ -367,8 +367,10 @@ def test_messages_are_handed_out_as_soon_as_there_are_enough_rows(world: World) 
     rows = [{**row, "kind": REJECTION if i % 3 else PUBLICATION} for i, row in enumerate(rows)]
     rows = [{**row, "told": True} for row in rows]
 
+    nothing = pa.RecordBatch.from_pylist([], ROWS)
+
     def sizes(at_once: int) -> list[int]:
-        told = [*batches(rows[:6], 1), *batches([], 1), *batches(rows[6:], 1)]
+        told = [*batches(rows[:6], 1), nothing, *batches(rows[6:], 1)]
         found = MessageFold(False, False, at_once=at_once)(told)
         return [part.num_rows for _, part in found]
 
