@@ -115,6 +115,13 @@ def _numbered(
     return numbered if known is None else known.names.select(*columns).unionAll(numbered)
 
 
+def with_indices(frame: DataFrame, indices: Indices) -> DataFrame:
+    """Names of peers and topics, in whatever columns, → indices; null stays null."""
+    peers = [name for name in frame.columns if name in PEER_COLUMNS]
+    named = with_peers(frame, indices, *peers)
+    return with_topics(named, indices) if "topic" in frame.columns else named
+
+
 def with_peers(frame: DataFrame, indices: Indices, *columns: str) -> DataFrame:
     """Names of peers in those columns → indices; null stays null."""
     return reduce(lambda f, column: _replace(f, indices.peers, column), columns, frame)

@@ -1,4 +1,7 @@
-"""What the stages of one ingest share: tables to read, and how to commit more.
+"""What the stages of one ingest share: how their tables are read, written and committed.
+
+`Job.do` does a stage once, and gives what it made: of one that was done before the ingest was
+stopped, as it is stored.
 
 A large run is committed stage by stage, and a stage reads what earlier ones wrote. A small one
 is handed from stage to stage in memory, what is to stay of it is written meanwhile, and all of
@@ -9,47 +12,40 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
 from ingest.intact import files_of
-from ingest.manifest import Boundary, Cut, Manifest, Part, TableEntry
+from ingest.manifest import Manifest, Part, StoredFile, TableEntry
+from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
-from ingest.sink import Fold, Written, write
+from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import InputFile, Source, SourceOptions
-from ingest.sources.folded import CARRIED, FoldedSource, rows_by_peer
+from ingest.sources.base import Description, InputFile, ParsedSource, Source, SourceOptions
+from ingest.sources.folded import CARRIED, Counted, FoldedSource, rows_by_peer
+from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
 from ingest.writer import RunWriter
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table
 
-_MADE_ANEW = ("peers", "topics")
-"""Small tables that an append writes whole."""
-OBSERVED_ONCE = ("publications", "receptions", "rejections", "untold")
-"""What was observed of messages: what later input says of them is judged together with it."""
-_WRITERS = 4
-"""Tables written at once: one is planned while another runs."""
-_WRITTEN = {
-    "parquet.page.write-checksum.enabled": "true",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # run.json marks it
-}
+_FOLDED = "staged/folded."
+_WRITERS = 2
+"""Stages written at once: one is planned while another runs."""
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
-
-Tables = Mapping[str, DataFrame | None]
-"""Frames to write, by table name; null = not known, and not written."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,20 @@ class Measuring:
         }
 
 
-@dataclass(frozen=True)
+class Outgrown(Exception):
+    """A small input has turned out to tell of a large run. Stays inside the pipeline."""
+
+
+Watch = Callable[[str], AbstractContextManager[object]]
+"""Watches the stage of that name while it runs."""
+
+
+def _unwatched(stage: str) -> AbstractContextManager[object]:
+    del stage
+    return nullcontext()
+
+
+@dataclass
 class Job:
     """One ingest under way."""
 
@@ -91,11 +100,10 @@ class Job:
     small: bool = False
     """See ingest.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
-    frames: dict[str, DataFrame] = field(default_factory=dict)
-    """What this ingest has made of each table, as far as it was asked for."""
-    _writes: dict[str, Future[TableEntry]] = field(init=False, default_factory=dict)
-    _listed: dict[str, TableEntry] = field(init=False, default_factory=dict)
-    """Tables of a small run that were written at once."""
+    watch: Watch = _unwatched
+    _parsed: dict[str, DataFrame] = field(init=False, default_factory=dict)
+    _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
+    """What is being written of a small run, by table."""
     _pool: ThreadPoolExecutor = field(
         init=False, default_factory=lambda: ThreadPoolExecutor(_WRITERS)
     )
@@ -108,9 +116,16 @@ class Job:
 
     @property
     def clock(self) -> Clock:
-        """The run's clock, known once the input is parsed."""
+        """The run's clock, known once the input is read."""
         assert self.manifest.clock is not None
         return self.manifest.clock
+
+    @property
+    def described(self) -> Description:
+        """What the source told of the run as a whole."""
+        run = self.manifest
+        names = (of.name for of in fields(Description))
+        return Description(**{name: getattr(run, name) for name in names})
 
     @property
     def source(self) -> Source:
@@ -118,240 +133,189 @@ class Job:
         return source_named(self.manifest.source)
 
     @property
-    def parallelism(self) -> int:
-        """Into how many parts Spark cuts what it shuffles."""
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-
-    @property
     def base(self) -> Manifest | None:
         """The run that is appended to; null where one is made from all of its input."""
         return self.writer.base
 
-    @property
-    def since(self) -> int:
-        """The first interval whose state is not settled before this ingest.
+    @cached_property
+    def plan(self) -> Plan:
+        """What this ingest makes."""
+        base = self.base
+        return Plan(self) if base is None or base.clock is None else Growth(self, base, base.clock)
 
-        A missing report that is bridged tells of intervals in which nobody knew of it yet.
+    @property
+    def parallelism(self) -> int:
+        """Into how many parts Spark cuts what it shuffles."""
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def do(self, stage: Stage[P, Made], *given: P.args, **more: P.kwargs) -> Made:
+        """Do the stage unless it is done, and give what it made.
+
+        Raises: what the stage does; Outgrown.
         """
-        if self.base is None or self.base.clock is None:
-            return self.clock.first
-        return self.base.clock.last + 1 - self.options.gap_tolerance
-
-    @property
-    def settled(self) -> bool:
-        """What was observed needs no joining of spans, nor clipping to the presence of whoever
-        told it; what a run had before goes on, and does.
-        """
-        source = self.source
-        return isinstance(source, FoldedSource) and source.settled and self.base is None
-
-    @property
-    def boundary(self) -> Boundary:
-        """Where what this ingest makes begins."""
-        return self.manifest.boundary or Boundary(self.since, self.since, 0)
-
-    @property
-    def outgrown(self) -> bool:
-        """A small input has turned out to tell of a large run."""
-        if not self.small or self.manifest.clock is None:
-            return False
-        peers = self._writes.get("peers")
-        known = peers.result().rows if peers and peers.done() else 1
-        return known * self.clock.intervals > SMALL_RUN
-
-    def has(self, name: str) -> bool:
-        """Whether there is anything of the table."""
-        return name in self.frames or name in self.manifest.tables
-
-    def rows(self, name: str) -> int:
-        """How many rows a table has that is there to stay."""
-        if name in self._writes:
-            return self._writes[name].result().rows
-        return self.listed(name).rows
-
-    def table(self, name: str) -> DataFrame | None:
-        """A table, with what was there before; null if it is not known."""
-        if (made := self.made(name)) is None:
-            return None
-        older = [self._read(name, part, None) for part in self._older(name)]
-        return self._union([*older, made])
-
-    def known(self, name: str) -> DataFrame:
-        """A table that is there in any case."""
-        frame = self.table(name)
-        assert frame is not None, name
-        return frame
-
-    def made(self, name: str) -> DataFrame | None:
-        """What this ingest made of a table: all of it from the boundary on."""
-        if name not in self.frames and (entry := self.manifest.tables.get(name)):
-            self.frames[name] = self._read(name, entry.newest, entry.schema)
-        return self.frames.get(name)
-
-    def before(self, name: str) -> DataFrame | None:
-        """A table of the run that is appended to, or what that carries; null if there is none."""
-        if self.base is None:
-            return None
-        entry = {**self.base.tables, **self.base.carry}.get(name)
-        if entry is None:
-            return None
-        return self._union([self._read(name, part, entry.schema) for part in entry.parts])
-
-    def staged(self, prefix: str) -> dict[str, DataFrame]:
-        """The tables `staged/<prefix>.<name>`, by name."""
-        start = f"staged/{prefix}."
-        names = [n for n in {**self.manifest.tables, **self.frames} if n.startswith(start)]
-        return {name.removeprefix(start): self.known(name) for name in names}
-
-    def commit(
-        self,
-        stage: str,
-        tables: Tables,
-        written: Mapping[str, TableEntry] | None = None,
-        **changes: Any,
-    ) -> None:
-        """The stage is done: its tables come into being together, once they are written; some of
-        them may be `written` already.
-
-        Those of a small run are there for the next stages at once, and on disk in the end.
-        """
-        known = {name: _shaped(name, frame) for name, frame in tables.items() if frame is not None}
-        entries = dict(written or {})
-        if self.small:
-            for name, entry in entries.items():
-                self._listed[name] = entry
-                self.frames[name] = self._read(name, entry.newest, entry.schema)
-            for name, frame in known.items():
-                whole = frame.coalesce(1)
-                self.frames[name] = here = whole.localCheckpoint(eager=False)
-                self.account.planned(whole)
-                if self._stays(name):
-                    self._writes[name] = self._pool.submit(self._write, name, here)
-            self.writer.manifest = self.manifest.with_stage(stage, {}, **changes)
+        if stage.name in self.manifest.stages:
+            names, tables = names_of(stage.makes), self.manifest.tables
+            handed = {name: self._stored(name) for name in names if name in tables}
         else:
-            entries |= zip(known, self._pool.map(self._write, known, known.values()), strict=True)
-            self.writer.commit(self.manifest.with_stage(stage, entries, **changes))
+            with self.watch(stage.name):
+                handed = self._hand_on(tables_of(stage.work(self, *given, **more)))
+                self._commit(stage.name)
+        if self._outgrown:
+            raise Outgrown
+        return with_tables(stage.makes, handed)
 
-    def listed(self, name: str) -> TableEntry:
-        """Where a table lies that was written at once."""
-        return self._listed.get(name) or self.manifest.tables[name]
+    def tell(self, **changes: Any) -> None:
+        """What run.json is to say once the stage that is under way is done."""
+        self.writer.manifest = replace(self.manifest, **changes)
 
-    def fold(self, stage: str, source: FoldedSource) -> None:
-        """Read and fold the input: the tables of the source come into being together."""
-        rows = rows_by_peer(
-            self.spark, source, self.files, self.options, self._carried_in(), self.small
-        )
+    def _commit(self, stage: str) -> None:
+        """What was made and told since the last stage comes into being together."""
+        made = {name: entry for name, entry in self.manifest.tables.items() if entry.stage is None}
+        done = self.manifest.with_stage(stage, made)
+        if self.small:
+            self.writer.manifest = done
+        else:
+            self.writer.commit(done)
+            self.spark.catalog.clearCache()  # what the stage kept in memory
+
+    def _hand_on(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Tables that a stage made, as later ones take them: from where they are written. Those of
+        a small run are in memory, and on disk in the end.
+        """
+        shaped = {name: _shaped(name, frame) for name, frame in tables.items()}
+        if not self.small:
+            self._name(self._write(shaped))
+            return {name: self._stored(name) for name in shaped}
+        whole = {name: frame.coalesce(1) for name, frame in shaped.items()}
+        here = {name: frame.localCheckpoint(eager=False) for name, frame in whole.items()}
+        for frame in whole.values():
+            self.account.planned(frame)
+        if staying := {name: frame for name, frame in here.items() if not is_staged(name)}:
+            writing = self._pool.submit(self._write, staying)
+            self._writing |= dict.fromkeys(staying, writing)
+        return here
+
+    def _write(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
+        if not tables:
+            return {}
+        self.spark.sparkContext.setJobDescription(f"write {', '.join(tables)}")
+        places = {
+            name: Place(self.writer.fresh_directory(name), to_arrow_schema(frame.schema))
+            for name, frame in tables.items()
+        }
+        written = write([(frame, AsTheyAre(name)) for name, frame in tables.items()], places)
+        return {name: self._entry(name, places[name], written.files[name]) for name in tables}
+
+    def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
+        schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
+        return self.writer.listed(place.directory, files, self.plan.older(name), schema)
+
+    def _name(self, tables: Mapping[str, TableEntry]) -> None:
+        self.tell(tables={**self.manifest.tables, **tables})
+
+    def fold(self, source: FoldedSource) -> None:
+        """Read and fold the input: the source's tables, and what it counted, for the run's."""
         before = self.base.totals if self.base else None
+        rows = rows_by_peer(
+            self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
+        )
         fold = source.fold(self.files, self.options, before)
-        directories, written, told = self._folded(source, fold, rows)
-        counted = source.tallied(told)
+        tables, counted = self._folded(source, fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
             fold = source.fold(self.files, self.options, counted)
-            directories, written, told = self._folded(source, fold, rows)
-        entries = {}
-        for name, schema in source.tables.items():
-            files = tuple(one.file for one in written if one.table == name)
-            stored, columns = _stored_as(name), from_arrow_schema(schema).json()
-            entries[stored] = self.writer.listed(
-                directories[name], files, self._older(stored), None if stored == name else columns
-            )
-        self.commit(stage, {}, entries, totals=counted)
+            tables, counted = self._folded(source, fold, rows)
+        self._name(tables)
+        self.tell(totals=counted)
 
     def _folded(
         self, source: FoldedSource, fold: Fold, rows: DataFrame
-    ) -> tuple[dict[str, Path], list[Written], list[str]]:
-        directories = {n: self.writer.fresh_directory(_stored_as(n)) for n in source.tables}
+    ) -> tuple[dict[str, TableEntry], Counted]:
         self.spark.sparkContext.setJobDescription("read and fold the input")
-        whole = {name: str(path.absolute()) for name, path in directories.items()}
-        written, told = write(rows, fold, whole)
-        return directories, written, told
+        places = {
+            name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
+            for name, schema in source.tables.items()
+        }
+        written = write([(rows, fold)], places)
+        entries = {
+            _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
+            for name, place in places.items()
+        }
+        return entries, source.tallied(written.told)
 
-    def _carried_in(self) -> DataFrame | None:
-        """What the run that is appended to left behind for records that come later."""
-        return self.before(CARRIED.removeprefix("carry."))
+    def parse(self, source: ParsedSource) -> None:
+        """Read the input with Spark: the source's tables."""
+        found = source.parse(self.spark, self.files, self.options)
+        self._parsed = self._hand_on({_folded_as(name): frame for name, frame in found.items()})
 
-    def share(self, frames: Mapping[str, DataFrame]) -> None:
-        """Tables that are made of others as they are read, and never written."""
-        self.frames.update(frames)
+    def folded(self) -> dict[str, DataFrame]:
+        """The tables that the source folded of the input."""
+        there = self._parsed or {n: self._stored(n) for n in self.manifest.tables}
+        names = [name for name in there if name.startswith(_FOLDED)]
+        return {name.removeprefix(_FOLDED): there[name] for name in names}
 
-    def settle(self) -> None:
-        """Wait for what is being written."""
-        entries = {name: entry for name, entry in self._listed.items() if self._stays(name)}
-        entries |= {name: writing.result() for name, writing in self._writes.items()}
-        self.writer.manifest = replace(self.manifest, tables={**self.manifest.tables, **entries})
+    def carried(self, name: str) -> DataFrame | None:
+        """A table that was folded of the run that is appended to."""
+        if self.base is None or (entry := self.base.carry.get(name)) is None:
+            return None
+        return self.union([self.read(name, part, entry.schema) for part in entry.parts])
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, with what stays of before."""
+        if name in self._writing:
+            return self._writing[name].result()[name].rows
+        entry = self.manifest.tables.get(name)  # a source may fold no table of the name
+        return entry.rows if entry else 0
+
+    @property
+    def _outgrown(self) -> bool:
+        if not self.small or self.manifest.clock is None:
+            return False
+        writing = self._writing.get("peers")
+        known = self.rows("peers") if writing and writing.done() else 1
+        return known * self.clock.intervals > SMALL_RUN
+
+    def settle(self) -> Manifest:
+        """Wait for what is being written; the run as it is then, without what was only staged."""
+        entries = {name: writing.result()[name] for name, writing in self._writing.items()}
+        tables = {**self.manifest.tables, **entries}
+        carry = {}
+        if self.source.appendable and not self.manifest.ended:
+            carry = {name: self._carry(name) for name in self.source.carried}
+        kept = {name: entry for name, entry in tables.items() if not is_staged(name)}
+        return replace(self.manifest, tables=kept, carry=carry)
+
+    def _carry(self, name: str) -> TableEntry:
+        """What a later append is to find of a folded table: of messages all that was ever told."""
+        entry = self.manifest.tables[_folded_as(name)]
+        before = self.base.carry.get(name) if self.base and name != CARRIED else None
+        parts = before.parts if before else ()
+        return replace(entry, rows=entry.rows + sum(part.rows for part in parts), older=parts)
 
     def close(self) -> None:
         """End what is under way, and let go of what is kept in memory."""
         self._pool.shutdown(cancel_futures=True)
         self.spark.catalog.clearCache()
 
-    def release(self) -> None:
-        """A stage needs no more what it kept in memory, unless others were promised it."""
-        if not self.small:
-            self.spark.catalog.clearCache()
-
-    def carried(self) -> dict[str, TableEntry]:
-        """What a later append is to find: the tables `staged/carry.…`, and observed messages."""
-        found = {}
-        for name, entry in self.manifest.tables.items():
-            kind, _, short = name.partition(".")
-            if kind == "staged/carry":
-                found[short] = entry
-            elif kind == "staged/observed" and short in OBSERVED_ONCE:
-                older = self.base.carry.get(f"observed.{short}") if self.base else None
-                parts = older.parts if older else ()
-                rows = entry.rows + sum(part.rows for part in parts)
-                found[f"observed.{short}"] = replace(entry, rows=rows, older=parts)
-        return found
-
-    def _stays(self, name: str) -> bool:
-        """Whether a table is of the finished run, or of what a later append is to find."""
-        if not name.startswith("staged/"):
-            return True
-        of_messages = name.removeprefix("staged/observed.") in OBSERVED_ONCE
-        appendable = self.source.appendable and not self.manifest.ended
-        return appendable and (of_messages or name.startswith("staged/carry."))
-
-    def _write(self, name: str, frame: DataFrame) -> TableEntry:
-        directory = self.writer.fresh_directory(name)
-        self.spark.sparkContext.setJobDescription(f"write {name}")
-        frame.write.options(**_WRITTEN).parquet(f"file://{directory.absolute()}")
-        schema = frame.schema.json() if name.startswith("staged/") else None
-        return self.writer.entry(directory, self._older(name), schema=schema)
-
-    def _older(self, name: str) -> tuple[Part, ...]:
-        """What stays of a table of the run that is appended to."""
-        if self.base is None or name in _MADE_ANEW or name not in self.base.tables:
-            return ()
-        return self.writer.cut(self.base.tables[name].parts, self._cut(name))
-
-    def _cut(self, name: str) -> Cut | None:
-        """How far what is there of a table stays; null = all of it."""
-        columns = table(name).names
-        if "vt" in columns:
-            return Cut("vt", self.boundary.version)
-        if "message" in columns:
-            return Cut("message", self.boundary.message)
-        return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
-
-    def _read(self, name: str, part: Part, schema: str | None) -> DataFrame:
+    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
+        """A part of a table, as far as it counts; of one that is not in model.tables by schema."""
         paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
-        if not paths:
-            return self.spark.createDataFrame([], _schema(name, schema))
         rows = self.spark.read.schema(_schema(name, schema)).options(**_READ).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
         return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
 
-    def _union(self, parts: Sequence[DataFrame]) -> DataFrame:
+    def _stored(self, name: str) -> DataFrame:
+        entry = self.manifest.tables[name]
+        return self.read(name, entry.newest, entry.schema)
+
+    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        """The rows of all parts of a table."""
         rows = reduce(DataFrame.unionByName, parts)
         return rows.coalesce(1) if self.small and len(parts) > 1 else rows
 
 
-def _stored_as(name: str) -> str:
+def _folded_as(name: str) -> str:
     """Where the run keeps a table that a source folded."""
-    if name == "quarantine":
-        return name
-    return f"staged/{name}" if name == CARRIED else f"staged/parsed.{name}"
+    return name if name == "quarantine" else _FOLDED + name
 
 
 def _uri(path: Path) -> str:
@@ -361,7 +325,7 @@ def _uri(path: Path) -> str:
 
 
 def _shaped(name: str, frame: DataFrame) -> DataFrame:
-    if name.startswith("staged/"):
+    if is_staged(name):
         return frame
     meant = table(name)
     return conform(frame, meant).sortWithinPartitions(*meant.key)

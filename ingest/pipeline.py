@@ -1,14 +1,14 @@
-"""From input to a complete run: the one place that joins the stages.
+"""From input to a complete run, by the stages of ingest.stages:
 
-    parse                    input → the source's staged tables, quarantine
-    describe                 staged tables → the clock, what the source cannot know
-    observe                  staged tables → what was observed, by the source's names
-    index                    names → peers, topics and the numbers of messages
-    presence, versions       presence, links, dangling_links, subscriptions, roles
-    messages, receptions     traffic, publications, rejections, receptions
-    structure                versions → a row per peer or topic and interval
-    … metrics                metrics/messages, peers, topics, overlay
-    finish                   the run is complete
+    read                input → what the source folded of it, quarantine, and the run's clock
+    names               names → peers, topics and the numbers of messages
+    versions            presence, links, dangling_links, subscriptions, roles
+    events              traffic, publications, rejections
+    messages            receptions, metrics/messages
+    structure           versions → a row per peer or topic and interval
+    peers and topics    metrics/peers, metrics/topics
+    overlay             metrics/overlay
+    finish              the run is complete
 
 A stage reads what earlier ones committed and writes tables into fresh directories; they come
 into being together when run.json names them, synced. So a process that is killed, and a power cut,
@@ -18,14 +18,14 @@ A small run is handed from stage to stage in memory and committed in the end (in
 was stopped begins again.
 
 A run that is replaced or appended to stays what it is until all stages are done (ingest.writer).
-Those of an append read little of what is there, and write only what is not (ingest.growth).
+Those of an append read little of what is there, and write only what is not (ingest.plan).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -37,13 +37,13 @@ from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import find
 from ingest.inventory import Inventory, check_options, check_source, inventory
-from ingest.job import Job, Measuring
+from ingest.job import Job, Measuring, Outgrown
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
-from ingest.stages import STAGES
+from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
 from ingest.store import StoredRun
@@ -176,35 +176,48 @@ def _make(
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
     small = alone and is_small(sum(inputs))
     files = tuple(start.files)
-    job = Job(spark, writer, files, request.options, request.measuring, small, account)
+    steps = _Steps(spark, account, progress)
+    asked = spark, writer, files, request.options, request.measuring
     with account.watched(spark):
-        if not _run_stages(job, progress):
+        if not _made(Job(*asked, small, account, steps)):
             writer.manifest = begun  # nothing was committed
-            _run_stages(replace(job, small=False, frames={}), progress)
+            _made(Job(*asked, False, account, steps))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
-def _run_stages(job: Job, progress: Progress) -> bool:
-    """Whether the run is made; not if it proved to be too large for a small one."""
+def _made(job: Job) -> bool:
+    """Make the run; not if it proves to be too large for a small one."""
     before = tune(job.spark, job.small)
     try:
-        for number, stage in enumerate(STAGES, start=1):
-            if stage.shares or stage.name not in job.manifest.stages:
-                step = f"{stage.name} ({number}/{len(STAGES)})"
-                with job.account.part(stage.name), watching(job.spark, step, progress):
-                    stage.run(job)
-            if job.outgrown:
-                return False
-        return True
+        make(job)
+    except Outgrown:
+        return False
     except UseError:
         job.close()
         job.writer.restore()
         raise
+    else:
+        return True
     finally:
         job.close()
         restore(job.spark, before)
+
+
+@dataclass
+class _Steps:
+    """Tells how far the ingest is, and where its time goes."""
+
+    spark: SparkSession
+    account: Account
+    progress: Progress
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        step = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})"
+        with self.account.part(stage), watching(self.spark, step, self.progress):
+            yield
 
 
 def _looked_over(request: IngestRequest) -> int:

@@ -1,81 +1,78 @@
-"""The stages of an ingest, in order; see ingest.pipeline for what each is for.
+"""The stages of an ingest, in the order in which `make` does them.
 
-Each takes the job, reads what earlier stages committed, and commits its own tables.
+Each takes what earlier ones made and gives its own tables; what is not known is null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics import structure, summaries
 from analytics.dissemination import Messages, measure_messages
 from analytics.engines import engine_for
-from analytics.structure import Versions, chosen_layers, measure, measured_by
-from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from analytics.structure import chosen_layers, measure, measured_by
+from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
-from ingest.growth import (
-    alive,
-    carried_in,
-    check_telling,
-    end_of,
-    find_boundary,
-    known_names,
-    observed_of_messages,
-    recent,
-    structure_from_boundary,
-    unsettled,
-)
-from ingest.job import OBSERVED_ONCE, Job
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Description, ParsedSource, Source
+from ingest.job import Job
+from ingest.plan import end_of
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed, ParsedSource
 from ingest.sources.folded import FoldedSource
+from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
-from model.errors import InputError, UnknownName
+from model.errors import UnknownName
 
+_OF_LINK = ("src", "dst", "layer", "topic")
+_OF_SUBSCRIPTION = ("peer", "topic")
 _OF_ROLE = ("peer", "role", "topic")
 _ARRIVALS_PER_BUCKET = 1_000_000
 """Receptions that one task holds at once to follow their chains."""
 
+Table = DataFrame | None
+"""Null = unknown."""
+
+
+def make(job: Job) -> None:
+    """Make the run: all that is not done of it yet.
+
+    Raises: InputError, UseError, UnknownName for what cannot be taken; Outgrown.
+    """
+    job.do(READ)
+    observed = observe(job)
+    names = job.do(NAMES, observed)
+    versions = job.do(VERSIONS, observed, names)
+    events = job.do(EVENTS, observed, names)
+    of_messages = job.do(MESSAGES, observed, names, versions, events)
+    graph = job.do(STRUCTURE, versions)
+    seen = job.do(PEERS_AND_TOPICS, names.peers, versions, events, of_messages, graph)
+    overlay = job.do(OVERLAY, versions, events, of_messages, graph, seen.peers)
+    finish(job, overlay)
+
 
 @dataclass(frozen=True)
-class Stage:
-    """A step that is done wholly or not at all."""
-
-    name: str
-    run: Callable[[Job], None]
-    shares: bool = False
-    """It hands on what is not written: it is run, too, where its tables are there already."""
-    format: int = 1
-    """Changes with what it writes, or what later stages and appends make of that: what another
-    format has written is made anew, and not appended to."""
+class Nothing:
+    """What a stage makes that changes run.json alone."""
 
 
-def _parse(job: Job) -> None:
-    source, begun = job.source, job.manifest
-    if isinstance(source, FoldedSource):
-        job.fold("parse", source)
+def _read(job: Job) -> Nothing:
+    """Input → the source's tables, quarantine; and what is said of the run as a whole."""
+    source = job.source
+    if isinstance(source, ParsedSource):
+        job.parse(source)
+        told = source.describe(job.folded(), job.options)
     else:
-        parsed = _spark(source).parse(job.spark, job.files, job.options)
-        quarantine = parsed.pop("quarantine")
-        staged = {f"staged/parsed.{name}": frame for name, frame in parsed.items()}
-        job.commit("parse", {**staged, "quarantine": quarantine})
-        # What a source kept in memory to write several tables from is not needed again.
-        job.release()
+        assert isinstance(source, FoldedSource)
+        job.fold(source)
+        before = job.base.totals if job.base else None
+        told = source.describe_run(job.manifest.totals, before, job.options)
+    job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
-        try:
-            _check_inputs(job)
-        except InputError:
-            job.writer.commit(begun)
-            raise
-
-
-def _spark(source: Source) -> ParsedSource:
-    assert isinstance(source, ParsedSource)
-    return source
+        _check_inputs(job)
+    job.tell(**vars(told) | {"notes": dict(told.notes), "totals": dict(told.totals)})
+    return Nothing()
 
 
 def _check_inputs(job: Job) -> None:
@@ -83,221 +80,156 @@ def _check_inputs(job: Job) -> None:
     check_unchanged({file.path: file.stamp for file in job.files if file.stamp})
 
 
-def _describe(job: Job) -> None:
-    source = job.source
-    if isinstance(source, FoldedSource):
-        before = job.base.totals if job.base else None
-        told = source.describe_run(job.manifest.totals, before, job.options)
-    else:
-        told = _spark(source).describe(job.staged("parsed"), job.options)
-    if job.base is not None:
-        check_telling(job.base.unknown, told.unknown)
-    job.commit(
-        "describe",
-        {},
-        clock=told.clock,
-        protocol=told.protocol,
-        parameters=told.parameters,
-        seed=told.seed,
-        epoch=told.epoch,
-        ended=told.ended,
-        unknown=tuple(told.unknown),
-        notes=dict(told.notes),
-        totals=dict(told.totals),
+def observe(job: Job) -> Observed:
+    """What the source observed, by what is known of the run as a whole; lazily."""
+    source, tables = job.source, job.folded()
+    if isinstance(source, ParsedSource):
+        return source.observe(tables, job.described, job.options)
+    assert isinstance(source, FoldedSource)
+    return job.plan.unsettled(source.observe_run(tables, job.described, job.options))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which integer stands for which name."""
+
+    peers: DataFrame = kept_as("peers")
+    topics: DataFrame = kept_as("topics")
+    of_peers: DataFrame = kept_as("staged/names.peers")
+    """name, key, index, reports."""
+    of_messages: Table = kept_as("staged/names.messages")
+    """name, index."""
+
+    @property
+    def indices(self) -> dense.Indices:
+        """For ingest.dense."""
+        topics = self.topics.select(F.col("key").alias("name"), F.col("topic").alias("index"))
+        return dense.Indices(self.of_peers, topics, self.of_messages)
+
+
+def _names(job: Job, observed: Observed) -> Names:
+    """Names → peers, topics and the numbers of messages."""
+    plan, clock = job.plan, job.clock
+    job.tell(boundary=plan.find_boundary(observed))
+    known_peers = plan.known("peers", "key AS name", "key", "peer AS index")
+    tables = dense.observed_tables(observed)
+    peers = dense.peer_index(tables, clock, job.source.peer_key, known_peers)
+    topics = dense.topic_index(tables, clock, plan.known("topics", "key AS name", "topic AS index"))
+    of_messages = None
+    if observed.publications is not None:
+        known = plan.known("publications", "key AS name", "message AS index")
+        of_messages = dense.message_index(tables, known)
+    return Names(
+        peers.select(F.col("index").alias("peer"), "key", "reports"),
+        topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
+        peers,
+        of_messages,
     )
 
 
-def _described(job: Job) -> Description:
-    """What `describe` found, back from the manifest."""
-    run = job.manifest
-    return Description(
-        job.clock,
-        run.protocol,
-        run.parameters,
-        run.seed,
-        run.epoch,
-        run.ended,
-        run.unknown,
-        run.notes,
-        run.totals,
-    )
+@dataclass(frozen=True)
+class Versions:
+    """Versions: maximal, disjoint spans in which a thing held."""
+
+    presence: Table = kept_as("presence")
+    links: Table = kept_as("links")
+    dangling_links: Table = kept_as("dangling_links")
+    subscriptions: Table = kept_as("subscriptions")
+    roles: Table = kept_as("roles")
 
 
-def _observe(job: Job) -> None:
-    """Of what was folded the tables are made as they are read, by what is known of the run as a
-    whole; what an append is to find of messages is written.
-    """
-    source, parsed, described = job.source, job.staged("parsed"), _described(job)
-    if isinstance(source, FoldedSource):
-        observed = source.observe_run(parsed, described, job.options)
-    else:
-        observed = _spark(source).observe(parsed, described, job.options)
-    tables = {
-        f"staged/observed.{name}": unsettled(job, frame)
-        for name, frame in dense.observed_tables(observed).items()
-    }
-    written = {}
-    if isinstance(source, FoldedSource):
-        of_messages = {f"staged/observed.{name}": name for name in OBSERVED_ONCE}
-        job.share({name: frame for name, frame in tables.items() if name not in of_messages})
-        tables = {name: frame for name, frame in tables.items() if name in of_messages}
-        # What is observed as it was folded is there already.
-        same = [name for name in tables if tables[name] is parsed.get(of_messages[name])]
-        written = {name: job.listed(f"staged/parsed.{of_messages[name]}") for name in same}
-        tables = {name: frame for name, frame in tables.items() if name not in written}
-    if "observe" not in job.manifest.stages:
-        job.commit("observe", tables, written)
-
-
-def _index(job: Job) -> None:
-    observed, clock = job.staged("observed"), job.clock
-    known_peers = known_names(job, "peers", "key AS name", "key", "peer AS index")
-    known_topics = known_names(job, "topics", "key AS name", "topic AS index")
-    boundary = job.base and find_boundary(job, observed)
-    if (reported := job.before("peers")) is not None:
-        told = reported.where("reports").select("key", "reports", F.lit(None).alias("interval"))
-        observed["peers"] = observed["peers"].unionByName(told).dropDuplicates(["key"])
-    peers = dense.peer_index(observed, clock, job.source.peer_key, known_peers)
-    topics = dense.topic_index(observed, clock, known_topics)
-    messages = None
-    if "publications" in observed:
-        known = known_names(job, "publications", "key AS name", "message AS index")
-        if known and boundary:
-            touched = known.names.where(F.col("index") >= boundary.message)
-            known = dense.Known(touched, known.taken)
-        messages = dense.message_index(observed, known)
-    job.commit(
-        "index",
-        {
-            "staged/index.peers": peers,
-            "staged/index.topics": topics,
-            "staged/index.messages": messages,
-            "peers": peers.select(F.col("index").alias("peer"), "key", "reports"),
-            "topics": topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
-        },
-        boundary=boundary,
-    )
-
-
-def _indices(job: Job) -> dense.Indices:
-    index = job.staged("index")
-    return dense.Indices(index["peers"], index["topics"], index.get("messages"))
-
-
-def _presence(job: Job) -> None:
-    rows = job.staged("observed").get("presence")
-    if rows is None:
-        return job.commit("presence", {})
-    stays = dense.with_peers(rows, _indices(job), "peer")
-    return job.commit("presence", {"presence": _maximal(job, stays, ("peer",), "presence")})
-
-
-def _versions(job: Job) -> None:
-    observed, presence = job.staged("observed"), job.made("presence")
-    of_link = ("src", "dst", "layer", "topic")
-    links = _dense(job, observed.get("links"), of_link, "links", "dangling_links")
+def _versions(job: Job, observed: Observed, names: Names) -> Versions:
+    """Observed spans → versions, clipped to the presence of the peers."""
+    settled = job.plan.settled
+    presence = _maximal(job, names, observed.presence, ("peer",), "presence")
+    links = _maximal(job, names, observed.links, _OF_LINK, "links", "dangling_links")
+    taken = _maximal(job, names, observed.subscriptions, _OF_SUBSCRIPTION, "subscriptions")
+    roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
+    if presence is None:
+        return Versions(None, links, links and links.limit(0), taken, roles)
+    presence = presence.persist()
     kept = dangling = None
     if links is not None:
         links = links.persist()  # what is kept and what is not are made from the same
-        ends = ("dst",) if job.settled else ("src", "dst")
-        kept, dangling = links, links.limit(0)
-        if presence is not None:
-            for end in ends:
-                kept = clip(kept, presence, end)
-            dangling = outside(links, presence, *ends)
-    spans = {
-        name: _dense(job, observed.get(name), keys, name)
-        for name, keys in (("subscriptions", ("peer", "topic")), ("roles", _OF_ROLE))
-    }
-    if presence is not None and not job.settled:
-        spans = {name: rows and clip(rows, presence, "peer") for name, rows in spans.items()}
-    job.commit("versions", {"links": kept, "dangling_links": dangling, **spans})
-    job.release()
+        kept, ends = links, ("dst",) if settled else ("src", "dst")
+        for end in ends:
+            kept = clip(kept, presence, end)
+        dangling = outside(links, presence, *ends)
+    if not settled:
+        taken, roles = (rows and clip(rows, presence, "peer") for rows in (taken, roles))
+    return Versions(presence, kept, dangling, taken, roles)
 
 
-def _dense(
-    job: Job, rows: DataFrame | None, keys: tuple[str, ...], *tables: str
+def _maximal(
+    job: Job, names: Names, rows: Table, keys: tuple[str, ...], *tables: str
 ) -> DataFrame | None:
-    """Observed spans as dense, maximal versions; `tables` are those that they go to."""
+    """Observed spans by index, maximal and with what the tables hold that may yet change; where
+    the source marks its end, what is open closes after the last interval.
+    """
     if rows is None:
         return None
-    indices = _indices(job)
-    peers = [key for key in keys if key in dense.PEER_COLUMNS]
-    spans = dense.with_topics(dense.with_peers(rows, indices, *peers), indices)
-    return _maximal(job, spans, keys, *tables)
+    spans = dense.with_indices(rows, names.indices)
+    if not job.plan.settled:
+        spans = coalesce(job.plan.going_on(spans, *tables), keys)
+    return close_at(spans, end_of(job.clock)) if job.manifest.ended else spans
 
 
-def _maximal(job: Job, spans: DataFrame, keys: tuple[str, ...], *tables: str) -> DataFrame:
-    """Maximal versions, which go on from what the tables hold; where the source marks its end,
-    what is open closes after the last interval.
-    """
-    parts = [spans, *(carried_in(job, name) for name in tables if job.before(name) is not None)]
-    versions = spans if job.settled else coalesce(reduce(DataFrame.unionByName, parts), keys)
-    return close_at(versions, end_of(job.clock)) if job.manifest.ended else versions
+@dataclass(frozen=True)
+class Events:
+    """What happened: each interval's traffic, and what was told of messages but arrivals."""
+
+    traffic: Table = kept_as("traffic")
+    publications: Table = kept_as("publications")
+    rejections: Table = kept_as("rejections")
+    untold: Table = kept_as("staged/untold")
+    """See ingest.sources.base.Observed."""
 
 
-def _messages(job: Job) -> None:
-    observed, indices = observed_of_messages(job), _indices(job)
-    traffic = job.staged("observed").get("traffic")
-    if traffic is not None and job.base is not None and job.base.clock is not None:
-        traffic = traffic.where(F.col("interval") > job.base.clock.last)
-    tables: dict[str, DataFrame | None] = {
-        name: frame and dense.with_peers(frame, indices, "peer")
-        for name, frame in (("traffic", traffic), ("staged/untold", observed.get("untold")))
-    }
-    if "publications" in observed:
-        tables["publications"] = messages.publications(observed, indices)
-        tables["rejections"] = messages.rejections(observed, indices)
-    job.commit("messages", tables)
+def _events(job: Job, observed: Observed, names: Names) -> Events:
+    """All of it by index."""
+    traffic = observed.traffic and job.plan.unheard(observed.traffic)
+    ever = job.plan.of_messages(observed, names.of_messages)
+    traffic, untold = (
+        rows and dense.with_indices(rows, names.indices) for rows in (traffic, ever.untold)
+    )
+    if ever.publications is None:
+        return Events(traffic, untold=untold)
+    tables = dense.observed_tables(ever)
+    return Events(
+        traffic,
+        messages.publications(tables, names.indices),
+        messages.rejections(tables, names.indices),
+        untold,
+    )
 
 
-def _receptions(job: Job) -> None:
-    observed = observed_of_messages(job)
-    rows = None
-    if "receptions" in observed:
-        rows = messages.receptions(
-            observed,
-            _indices(job),
-            _made(job, "publications"),
-            alive(job, "subscriptions"),
-            buckets=job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET,
-        )
-    job.commit("receptions", {"receptions": rows})
+@dataclass(frozen=True)
+class Structure:
+    """The overlay's structure."""
+
+    structure: Table = kept_as("staged/structure")
+    """See analytics.structure.STRUCTURE_SCHEMA."""
 
 
-def _arrivals(job: Job) -> int:
-    """How many receptions there are, now and before; a small run has too few to count."""
-    if job.small:
-        return 0
-    before = job.base.tables["receptions"].rows if job.base else 0
-    return before + job.rows("staged/observed.receptions")
-
-
-def _made(job: Job, name: str) -> DataFrame:
-    frame = job.made(name)
-    assert frame is not None, name
-    return frame
-
-
-def _structure(job: Job) -> None:
-    presence = job.made("presence")
+def _structure(job: Job, versions: Versions) -> Structure:
+    """Versions → a row per peer and interval."""
+    presence, links, subscriptions = versions.presence, versions.links, versions.subscriptions
     if presence is None:
-        return job.commit("structure", {})
+        return Structure()
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
-    links, subscriptions = job.made("links"), job.made("subscriptions")
     layers = job.measuring.layers
     if links is not None and layers and job.base is None:
         _check_layers(links, layers)
-    versions = Versions(
+    overlay = structure.Versions(
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, layers),
         nothing.limit(0) if subscriptions is None else subscriptions,
         peers=job.rows("peers"),
     )
-    clock = replace(job.clock, first=max(job.since, job.clock.first))
-    choice = engine_for(job.measuring.engine, versions, clock)
-    rows = measure(versions, clock, job.measuring.measures, choice.engine)
-    return job.commit("structure", {"staged/structure": rows}, engines={"structure": choice.told})
+    clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
+    choice = engine_for(job.measuring.engine, overlay, clock)
+    job.tell(engines={"structure": choice.told})
+    return Structure(measure(overlay, clock, job.measuring.measures, choice.engine))
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -307,89 +239,149 @@ def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
             raise UnknownName("layer", layer, known, "--layers")
 
 
-def _message_metrics(job: Job) -> None:
-    rows = None
-    if job.has("publications"):
-        rows = measure_messages(
-            Messages(
-                _made(job, "publications"),
-                job.made("receptions"),
-                _made(job, "rejections"),
-                alive(job, "subscriptions"),
-                job.table("staged/untold"),
-                duplicates_known=_duplicates_known(job),
-            )
-        )
-    job.commit("message metrics", {"metrics/messages": rows})
+@dataclass(frozen=True)
+class OfMessages:
+    """What became of the messages."""
+
+    receptions: Table = kept_as("receptions")
+    metrics: Table = kept_as("metrics/messages")
+
+
+def _messages(
+    job: Job, observed: Observed, names: Names, versions: Versions, events: Events
+) -> OfMessages:
+    """Arrivals by index, with what is first, of interest, and the hops; and metrics/messages."""
+    if events.publications is None or events.rejections is None:
+        return OfMessages()
+    ever = dense.observed_tables(job.plan.of_messages(observed, names.of_messages))
+    subscriptions = job.plan.alive(job.plan.whole(versions).subscriptions)
+    receptions = None
+    if "receptions" in ever:
+        buckets = job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET
+        receptions = messages.receptions(
+            ever, names.indices, events.publications, subscriptions, buckets=buckets
+        ).persist()
+    tables = Messages(
+        events.publications,
+        receptions,
+        events.rejections,
+        subscriptions,
+        events.untold,
+        duplicates_known=_duplicates_known(job),
+    )
+    return OfMessages(receptions, measure_messages(tables))
+
+
+def _arrivals(job: Job) -> int:
+    """How many receptions there are, now and before; a small run has too few to count."""
+    if job.small:
+        return 0
+    before = job.base.tables["receptions"].rows if job.base else 0
+    return before + job.rows("staged/folded.receptions")
 
 
 def _duplicates_known(job: Job) -> bool:
     return DUPLICATES_OF_MESSAGE not in job.manifest.unknown
 
 
-def _peer_and_topic_metrics(job: Job) -> None:
+@dataclass(frozen=True)
+class OfPeersAndTopics:
+    """What was measured of peers and of topics."""
+
+    peers: Table = kept_as("metrics/peers")
+    topics: Table = kept_as("metrics/topics")
+
+
+def _peers_and_topics(
+    job: Job,
+    peers: DataFrame,
+    versions: Versions,
+    events: Events,
+    of_messages: OfMessages,
+    graph: Structure,
+) -> OfPeersAndTopics:
+    """Structure, traffic and receptions → metrics/peers and metrics/topics."""
+    plan = job.plan
+    versions, events, of_messages = (
+        plan.whole(versions),
+        plan.whole(events),
+        plan.whole(of_messages),
+    )
     seen = Seen(
         job.clock,
-        job.known("peers"),
-        structure=structure_from_boundary(job),
-        subscriptions=job.table("subscriptions"),
-        traffic=recent(job, job.table("traffic")),
-        publications=job.table("publications"),
-        receptions=recent(job, job.table("receptions")),
-        untold=job.table("staged/untold"),
+        peers,
+        structure=plan.structure(graph.structure),
+        subscriptions=versions.subscriptions,
+        traffic=plan.recent(events.traffic),
+        publications=events.publications,
+        receptions=plan.recent(of_messages.receptions),
+        untold=events.untold,
         duplicates_known=_duplicates_known(job),
-        links_known=job.table("links") is not None,
+        links_known=versions.links is not None,
     )
-    tables: dict[str, DataFrame | None] = {
-        "metrics/peers": recent(job, peers_table(seen)),
-        "metrics/topics": recent(job, topics_table(seen, job.table("metrics/messages"))),
-    }
-    job.commit("peer and topic metrics", tables)
+    tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
+    return OfPeersAndTopics(*map(plan.recent, tables))
 
 
-def _overlay_metrics(job: Job) -> None:
-    dangling = alive(job, "dangling_links")
+@dataclass(frozen=True)
+class OfOverlay:
+    """What was measured of the overlay."""
+
+    metrics: DataFrame = kept_as("metrics/overlay")
+
+
+def _overlay(
+    job: Job,
+    versions: Versions,
+    events: Events,
+    of_messages: OfMessages,
+    graph: Structure,
+    peers: Table,
+) -> OfOverlay:
+    """The rest → metrics/overlay."""
+    plan = job.plan
+    versions, events, of_messages = (
+        plan.whole(versions),
+        plan.whole(events),
+        plan.whole(of_messages),
+    )
+    dangling = plan.alive(versions.dangling_links)
+    assert peers is not None
     metrics = Metrics(
-        replace(job.clock, first=max(job.boundary.interval, job.clock.first)),
-        _made(job, "metrics/peers"),
-        structure_from_boundary(job),
-        job.table("metrics/messages"),
-        job.table("publications"),
+        replace(job.clock, first=max(plan.boundary.interval, job.clock.first)),
+        peers,
+        plan.structure(graph.structure),
+        of_messages.metrics,
+        events.publications,
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
-        receptions_known=job.table("receptions") is not None,
-        links_known=job.table("links") is not None,
+        receptions_known=of_messages.receptions is not None,
+        links_known=versions.links is not None,
     )
-    job.commit("overlay metrics", {"metrics/overlay": overlay_table(metrics)})
+    return OfOverlay(summaries.overlay_table(metrics))
 
 
-def _finish(job: Job) -> None:
+def finish(job: Job, overlay: OfOverlay) -> None:
     """The run is complete, and what was only staged is let go."""
-    engines = job.manifest.engines
-    if engine := engines.get("structure"):
-        overlay = job.known("metrics/overlay")
-        engines = measured_by(engine, job.measuring.measures, overlay)
-    job.settle()
-    if job.small:
-        _check_inputs(job)
-    kept = {n: e for n, e in job.manifest.tables.items() if not n.startswith("staged/")}
-    carry = job.carried() if job.source.appendable and not job.manifest.ended else {}
-    done = job.manifest.with_stage("finish", {}, state="complete", engines=engines)
-    made = replace(done, tables=kept, carry=carry, extends="", replaces="", boundary=None)
-    job.writer.commit(made)
+    with job.watch(FINISH):
+        engines = job.manifest.engines
+        if engine := engines.get("structure"):
+            whole = job.plan.whole(overlay).metrics
+            engines = measured_by(engine, job.measuring.measures, whole)
+        made = job.settle()
+        if job.small:
+            _check_inputs(job)
+        done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
+        job.writer.commit(replace(done, extends="", replaces="", boundary=None))
 
 
-STAGES = (
-    Stage("parse", _parse),
-    Stage("describe", _describe),
-    Stage("observe", _observe, shares=True),
-    Stage("index", _index),
-    Stage("presence", _presence),
-    Stage("versions", _versions),
-    Stage("messages", _messages),
-    Stage("receptions", _receptions),
-    Stage("structure", _structure),
-    Stage("message metrics", _message_metrics),
-    Stage("peer and topic metrics", _peer_and_topic_metrics),
-    Stage("overlay metrics", _overlay_metrics),
-    Stage("finish", _finish),
-)
+FINISH = "finish"
+READ = Stage("read", _read, Nothing)
+NAMES = Stage("names", _names, Names)
+VERSIONS = Stage("versions", _versions, Versions)
+EVENTS = Stage("events", _events, Events)
+MESSAGES = Stage("messages", _messages, OfMessages)
+STRUCTURE = Stage("structure", _structure, Structure)
+PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics)
+OVERLAY = Stage("overlay", _overlay, OfOverlay)
+STAGES = (READ, NAMES, VERSIONS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
+STEPS = (*(stage.name for stage in STAGES), FINISH)

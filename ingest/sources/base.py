@@ -132,6 +132,8 @@ class Source(ABC):
     """Names of the SourceOptions that it understands."""
     appendable: bool = False
     """What comes later changes nothing of what was, but what was open."""
+    carried: tuple[str, ...] = ()
+    """Tables that an append is to find, beside those of the run."""
 
     def peer_key(self, peer: Column) -> Column:
         """A peer's name in the observed tables → its key. The two differ where the names are

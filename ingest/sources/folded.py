@@ -24,7 +24,7 @@ Tallies = Sequence[str | bytes]
 """What single tasks have counted, as JSON."""
 Counted = Mapping[str, Any]
 """What was counted of a run, as JSON has it."""
-CARRIED = "carry.records"
+CARRIED = "records"
 """The table of what a later record of a peer goes on from: peer, interval, record."""
 
 

@@ -24,7 +24,7 @@ from ingest import intact, scale
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.session import failures_told
-from ingest.stages import STAGES as ALL_STAGES
+from ingest.stages import STEPS
 from ingest.store import StoredRun, open_run
 from ingest.writer import PENDING, RunWriter
 from model.errors import InputsDiffer, StoreBroken, UseError
@@ -38,8 +38,7 @@ pytestmark = [
 ]
 
 Record = dict[str, Any]
-STAGES = tuple(stage.name for stage in ALL_STAGES)
-STOPS = (("parse", False), ("parse", True), ("messages", True), ("finish", False))
+STOPS = (("read", False), ("read", True), ("events", True), ("finish", False))
 """Stages with whose commit an append is stopped, and whether that is made."""
 
 
@@ -223,7 +222,7 @@ def stopped(
         with stopping(stage, committed=committed):
             lab.ingest("grown", rest, append=True, gap_tolerance=2)
         pending = read_manifest(before.directory, PENDING)
-        assert pending.stages == STAGES[: STAGES.index(stage) + committed]
+        assert pending.stages == STEPS[: STEPS.index(stage) + committed]
         same_tables(lab.run("grown"), before)  # readers see the old run, whole
     return lab, before, [first, rest]
 

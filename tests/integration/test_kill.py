@@ -56,19 +56,18 @@ class Stop:
 
 
 KILL = Stop("versions", "written", "kill")
-INTERRUPT = Stop("receptions", "writing", "interrupt")
+INTERRUPT = Stop("messages", "writing", "interrupt")
 FILL = Stop("structure", "begun", "fill")
 OTHERS = (
-    Stop("parse", "writing", "kill"),
-    Stop("observe", "committed", "kill python"),
+    Stop("read", "writing", "kill"),
+    Stop("names", "committed", "kill python"),
     INTERRUPT,
     FILL,
     Stop("finish", "committed", "kill"),
 )
 STAGES = (
-    *("parse", "describe", "observe", "index", "presence", "versions", "messages"),
-    *("receptions", "structure", "message metrics", "peer and topic metrics"),
-    *("overlay metrics", "finish"),
+    *("read", "names", "versions", "events", "messages", "structure"),
+    *("peers and topics", "overlay", "finish"),
 )
 
 
@@ -149,7 +148,7 @@ def test_manifest_before_a_commit_is_that_of_the_previous(series: Series, stage:
 
 @pytest.mark.parametrize(
     ("stage", "written"),
-    [("parse", "quarantine"), ("versions", "links"), ("overlay metrics", "metrics/overlay")],
+    [("read", "quarantine"), ("versions", "links"), ("overlay", "metrics/overlay")],
 )
 def test_tables_are_named_by_their_commit_alone(series: Series, stage: str, written: str) -> None:
     before, after, named = series.before[stage], series.after[stage], f"{written}/"

@@ -49,13 +49,6 @@ TARGETS = {
             },
         ),
         Target(
-            "analytics.dissemination",
-            (
-                "tests/unit/analytics/test_dissemination.py",
-                "tests/integration/test_dissemination.py",
-            ),
-        ),
-        Target(
             "analytics.message_fold",
             ("tests/unit/analytics/test_message_fold.py",),
             {
@@ -66,6 +59,6 @@ TARGETS = {
         Target("analytics.message_measures", ("tests/unit/analytics/test_message_fold.py",)),
         Target("analytics.interest", ("tests/unit/analytics/test_interest.py",)),
         Target("analytics.hops", ("tests/unit/analytics/test_hops.py",)),
-        Target("ingest.growth", ("tests/integration/test_growth.py",)),
+        Target("ingest.plan", ("tests/integration/test_plan.py",)),
     )
 }

@@ -25,7 +25,14 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 SPARK = (
     "analytics",
     *("ingest.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.watch"),
-    *("ingest.growth", "ingest.cluster", "ingest.scale", "ingest.jvm", "ingest.account"),
+    *(
+        "ingest.stage",
+        "ingest.plan",
+        "ingest.cluster",
+        "ingest.scale",
+        "ingest.jvm",
+        "ingest.account",
+    ),
     *("ingest.reader", "ingest.sink"),
     *("ingest.warm", "ingest.holder", "ingest.worker_daemon"),
     *("ingest.inventory", "ingest.sources", "ingest.dense", "ingest.versions", "ingest.messages"),

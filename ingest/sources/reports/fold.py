@@ -65,7 +65,7 @@ TABLES: dict[str, pa.Schema] = {
 peers          the first interval of each that reports
 untold         spans in which a peer leaves open its `receptions` or `subscriptions`
 traffic        of the interval alone; publication traffic that is not counted is taken from events
-carry.records  of each peer what a later report goes on from, as a record of the contract
+records        of each peer what a later report goes on from, as a record of the contract
 and those of ingest.sources.base.Observed, where `vt` is the interval after the last in which
 something was told.
 """

@@ -11,7 +11,7 @@ from ingest.reader import Read, Row, Split, line_splits
 from ingest.reports import parse
 from ingest.sink import Fold
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.folded import Counted, FoldedSource, Tallies
+from ingest.sources.folded import CARRIED, Counted, FoldedSource, Tallies
 from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
 from ingest.sources.reports.facts import Tally, counters_are_totals, describe
 from ingest.sources.reports.fold import TABLES, ReportFold
@@ -60,6 +60,7 @@ class Reports(FoldedSource):
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
     appendable = True
     tables = TABLES
+    carried = (CARRIED, "publications", "receptions", "untold")
     settled = True
 
     def recognises(self, path: str, head: bytes) -> str | None:

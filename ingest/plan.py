@@ -1,0 +1,288 @@
+"""What an ingest makes: all of a run, or what new input changes of one.
+
+The stages ask the plan wherever the two differ, and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics.restored import restored
+from ingest import dense
+from ingest.manifest import Boundary, Cut, Manifest, Part
+from ingest.sources.base import Observed
+from ingest.sources.folded import FoldedSource
+from ingest.stage import Made, tables_of, with_tables
+from ingest.versions import close_at
+from model.clock import Clock
+from model.errors import UseError
+from model.tables import table
+
+if TYPE_CHECKING:
+    from ingest.job import Job
+
+_MADE_ANEW = ("peers", "topics")
+"""Small tables that an append writes whole."""
+_OF_MESSAGES = ("publications", "receptions", "rejections", "untold")
+"""What was observed of messages: what later input says of them is judged together with it."""
+
+
+class Plan:
+    """All of a run is made, from all of its input."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @property
+    def since(self) -> int:
+        """The first interval whose state is not settled before this ingest."""
+        return self._job.clock.first
+
+    @property
+    def boundary(self) -> Boundary:
+        """Where what this ingest makes begins."""
+        return Boundary(self.since, self.since, 0)
+
+    @property
+    def settled(self) -> bool:
+        """What was observed needs no joining of spans, nor clipping to the presence of whoever
+        told it.
+        """
+        source = self._job.source
+        return isinstance(source, FoldedSource) and source.settled
+
+    def check(self, unknown: Sequence[str]) -> None:
+        """Raises: UseError where the input cannot be taken for what it does not tell."""
+
+    def find_boundary(self, observed: Observed) -> Boundary | None:
+        """Where what is new begins; null where everything is."""
+        del observed
+        return None
+
+    def known(self, name: str, *columns: str) -> dense.Known | None:
+        """The indices that a table has given already, by those columns: name (and key), index."""
+        del name, columns
+        return None
+
+    def unsettled(self, observed: Observed) -> Observed:
+        """Without spans that were over before, and with the peers that reported before."""
+        return observed
+
+    def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
+        """With all that was ever observed of the messages that are judged now: those that the
+        index `messages` names.
+        """
+        del messages
+        return observed
+
+    def going_on(self, spans: DataFrame, *tables: str) -> DataFrame:
+        """With the versions of the tables that may yet change, as far as they were observed."""
+        del tables
+        return spans
+
+    def unheard(self, traffic: DataFrame) -> DataFrame:
+        """The traffic of intervals that were not known before."""
+        return traffic
+
+    def whole(self, made: Made) -> Made:
+        """With what stays of the tables that a stage makes."""
+        return made
+
+    def alive(self, versions: DataFrame | None) -> DataFrame | None:
+        """The versions that were alive at some tick from the boundary on."""
+        return versions
+
+    def recent(self, rows: DataFrame | None) -> DataFrame | None:
+        """The rows of the intervals from the boundary on."""
+        return rows
+
+    def structure(self, measured: DataFrame | None) -> DataFrame | None:
+        """The structure from the boundary on, of what was measured from `since` on."""
+        return measured
+
+    def older(self, name: str) -> tuple[Part, ...]:
+        """What stays of a table beside what this ingest makes of it."""
+        del name
+        return ()
+
+
+class Growth(Plan):
+    """A run grows by what new input tells; what is settled of it stays as it was written."""
+
+    def __init__(self, job: Job, base: Manifest, clock: Clock) -> None:
+        super().__init__(job)
+        self._base, self._clock = base, clock
+        """The run that is appended to."""
+
+    @property
+    def since(self) -> int:
+        """A missing report that is bridged tells of intervals in which nobody knew of it yet."""
+        return self._clock.last + 1 - self._job.options.gap_tolerance
+
+    @property
+    def boundary(self) -> Boundary:
+        """Known in full once the messages are numbered."""
+        return self._job.manifest.boundary or super().boundary
+
+    @property
+    def settled(self) -> bool:
+        """What goes on is joined to what was there before."""
+        return False
+
+    def check(self, unknown: Sequence[str]) -> None:
+        """Raises: UseError where the input tells what the run has no table or column for."""
+        before, now = set(self._base.unknown), set(unknown)
+        for names, what in ((before - now, "tells of"), (now - before, "hides")):
+            if names:
+                raise UseError(
+                    f"the new input {what} {', '.join(sorted(names))}, unlike that of the run; "
+                    "ingest all files of the run anew with --replace"
+                )
+
+    def find_boundary(self, observed: Observed) -> Boundary | None:
+        """The earliest message that new input names, or that was published in an interval which
+        is not settled, and the first interval of it and all after it.
+        """
+        published, since = self._before("publications"), self.since
+        if published is None:
+            return Boundary(since, since, 0)
+        named = dense.message_index(dense.observed_tables(observed)).select(
+            F.col("name").alias("key")
+        )
+        touched = published.join(named, "key").select("message")
+        open_yet = published.where(F.col("interval") >= since).select("message")
+        first = _least(touched.unionAll(open_yet), self._base.tables["publications"].rows)
+        of_them = [
+            frame.where(F.col("message") >= first).select("interval")
+            for name in ("publications", "receptions", "rejections")
+            if (frame := self._before(name)) is not None
+        ]
+        return Boundary(since, _least(reduce(DataFrame.unionAll, of_them), since), first)
+
+    def known(self, name: str, *columns: str) -> dense.Known | None:
+        """Messages from the boundary on are all that is asked for."""
+        if (frame := self._before(name)) is None:
+            return None
+        taken = self._base.tables[name].rows
+        if "message" in frame.columns:
+            frame = frame.where(F.col("message") >= self.boundary.message)
+        return dense.Known(frame.selectExpr(*columns), taken)
+
+    def unsettled(self, observed: Observed) -> Observed:
+        """Spans that end at `since` or later."""
+        tables = dense.observed_tables(observed)
+        found = {
+            name: frame.where(F.col("vt") >= self.since)
+            for name, frame in tables.items()
+            if "vt" in frame.columns
+        }
+        if (reported := self._before("peers")) is not None:
+            told = reported.where("reports").select("key", "reports", F.lit(None).alias("interval"))
+            found["peers"] = observed.peers.unionByName(told).dropDuplicates(["key"])
+        return replace(observed, **found)
+
+    def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
+        """From the boundary on, now and before."""
+        source, carried = self._job.source, self._carried()
+        assert isinstance(source, FoldedSource)
+        before = source.observe_run(carried, self._job.described, self._job.options)
+        found = {}
+        for name in _OF_MESSAGES:
+            parts = [part for of in (before, observed) if (part := getattr(of, name)) is not None]
+            if parts:
+                rows = reduce(DataFrame.unionByName, parts)
+                rows = rows.where(F.col("interval") >= self.boundary.interval)
+                if messages is not None and "message" in rows.columns:
+                    named = messages.select(F.col("name").alias("message"))
+                    rows = rows.join(named, "message", "left_semi")
+                found[name] = rows
+        return replace(observed, **found)
+
+    def _carried(self) -> dict[str, DataFrame]:
+        """What the source folded before, and an append is to find; other tables are empty."""
+        folded = self._job.folded()
+        kept = {name: self._job.carried(name) for name in self._base.carry}
+        return {
+            name: frame if (frame := kept.get(name)) is not None else folded[name].limit(0)
+            for name in folded
+        }
+
+    def going_on(self, spans: DataFrame, *tables: str) -> DataFrame:
+        """A version that was open ends where the run was observed last."""
+        end = end_of(self._clock)
+        parts = [
+            close_at(versions.where(F.col("vt") >= self.since), end)
+            for name in tables
+            if (versions := self._before(name)) is not None
+        ]
+        return reduce(DataFrame.unionByName, parts, spans)
+
+    def unheard(self, traffic: DataFrame) -> DataFrame:
+        """After the last interval of the run."""
+        return traffic.where(F.col("interval") > self._clock.last)
+
+    def whole(self, made: Made) -> Made:
+        """With the older parts of each table."""
+        found = {}
+        for name, frame in tables_of(made).items():
+            older = [self._job.read(name, part) for part in self.older(name)]
+            found[name] = self._job.union([*older, frame])
+        return with_tables(type(made), found)
+
+    def alive(self, versions: DataFrame | None) -> DataFrame | None:
+        """As ticks have it."""
+        start = self.boundary.interval * self._job.clock.ticks_per_interval
+        return versions and versions.where(F.col("vt") > start)
+
+    def recent(self, rows: DataFrame | None) -> DataFrame | None:
+        """By the column interval."""
+        return rows and rows.where(F.col("interval") >= self.boundary.interval)
+
+    def structure(self, measured: DataFrame | None) -> DataFrame | None:
+        """What is settled comes out of the metrics tables."""
+        if measured is None or self.boundary.interval >= self.since:
+            return measured
+        peers, topics, overlay = (
+            rows.where(F.col("interval").between(self.boundary.interval, self.since - 1))
+            for name in ("peers", "topics", "overlay")
+            if (rows := self._before(f"metrics/{name}")) is not None
+        )
+        return measured.unionByName(restored(peers, topics, overlay))
+
+    def older(self, name: str) -> tuple[Part, ...]:
+        """Up to the boundary."""
+        if name in _MADE_ANEW or name not in self._base.tables:
+            return ()
+        return self._job.writer.cut(self._base.tables[name].parts, self._cut(name))
+
+    def _cut(self, name: str) -> Cut | None:
+        """How far what is there of a table stays; null = all of it."""
+        columns = table(name).names
+        if "vt" in columns:
+            return Cut("vt", self.boundary.version)
+        if "message" in columns:
+            return Cut("message", self.boundary.message)
+        return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
+
+    def _before(self, name: str) -> DataFrame | None:
+        """A table of the run that is appended to; null if it has none."""
+        if (entry := self._base.tables.get(name)) is None:
+            return None
+        return self._job.union([self._job.read(name, part) for part in entry.parts])
+
+
+def end_of(clock: Clock) -> int:
+    """The tick after the last interval."""
+    return clock.sampling_tick(clock.last) + 1
+
+
+def _least(rows: DataFrame, limit: int) -> int:
+    """The least value of the only column; not more than a limit."""
+    row = rows.agg(F.min(rows.columns[0])).first()
+    return limit if row is None or row[0] is None else min(int(row[0]), limit)

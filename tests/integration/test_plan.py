@@ -1,0 +1,344 @@
+"""Where what an append makes anew begins, against plain Python that looks at one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics.structure import STRUCTURE_SCHEMA
+from ingest.job import Job
+from ingest.manifest import Boundary, Manifest, Part, TableEntry
+from ingest.plan import Growth, Plan
+from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.reports import Reports
+from ingest.stages import Versions
+from model.clock import OPEN, Clock
+from model.errors import UseError
+from model.metrics import METRICS
+
+pytestmark = pytest.mark.spark
+
+INTERVALS, TICKS, SINCE = 12, 10, 8
+SETTLED, CLOCK = Boundary(SINCE, SINCE, 0), Clock(TICKS, 1, 0, INTERVALS - 1)
+BEFORE = Clock(TICKS, 1, 0, SINCE - 1)
+NAMES = ("publications", "receptions", "rejections")
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+TYPES = {"key": pa.string(), "message": pa.string(), "name": pa.string(), "peer": pa.string()}
+
+
+def frame(spark: SparkSession, rows: Sequence[Row], *columns: str, **types: Any) -> DataFrame:
+    kinds = TYPES | types
+    schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in columns])
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema))
+
+
+@dataclass(frozen=True)
+class Appending:
+    """What of a job is looked at: the run before, and what this ingest has made so far."""
+
+    older: dict[str, DataFrame] = field(default_factory=dict)
+    """Tables of the run before, and what it carries, by name."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Of tables of the run before."""
+    boundary: Boundary = SETTLED
+    clock: Clock = CLOCK
+    options: SourceOptions = field(default_factory=SourceOptions)
+    source: Any = None
+    described: Any = None
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest("run", "reports", (), {}, clock=self.clock, boundary=self.boundary)
+
+    @property
+    def base(self) -> Manifest:
+        tables = {name: TableEntry(name, self.rows.get(name, 1)) for name in self.older}
+        return Manifest("run", "reports", (), {}, clock=BEFORE, tables=tables, carry=tables)
+
+    @property
+    def plan(self) -> Plan:
+        return Growth(cast(Job, self), self.base, BEFORE)
+
+    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
+        return self.older[part.directory]
+
+    def carried(self, name: str) -> DataFrame | None:
+        return self.older.get(name)
+
+    def folded(self) -> dict[str, DataFrame]:
+        return self.older
+
+    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        return reduce(DataFrame.unionByName, parts)
+
+
+ANEW = Plan(cast(Job, Appending()))
+"""Of a run that is made from all of its input."""
+
+
+def told(rows: DataFrame | None, *columns: str) -> list[tuple[Any, ...]]:
+    assert rows is not None
+    return sorted(tuple(row) for row in rows.select(*columns or rows.columns).collect())
+
+
+class TestTelling:
+    def unlike(self, before: Sequence[str], now: Sequence[str]) -> None:
+        base = replace(Appending().base, unknown=tuple(before))
+        Growth(cast(Job, Appending()), base, BEFORE).check(now)
+
+    def test_run_and_input_that_tell_the_same_pass(self) -> None:
+        self.unlike(["links", "topics"], ["topics", "links"])
+
+    @pytest.mark.parametrize(
+        ("before", "now", "said"),
+        [("ab", "a", "tells of b,"), ("a", "acb", "hides b, c,")],
+    )
+    def test_difference_in_what_is_unknown_is_named(self, before: str, now: str, said: str) -> None:
+        ANEW.check(now)
+        with pytest.raises(UseError, match=said):
+            self.unlike(before, now)
+
+
+@pytest.fixture(scope="module")
+def spans(spark: SparkSession) -> DataFrame:
+    rows = [{"peer": str(vt), "vf": 0, "vt": vt} for vt in (1, 7, 8, 9, 79, 81, OPEN)]
+    return frame(spark, rows, "peer", "vf", "vt")
+
+
+class TestSpans:
+    def test_bridged_gaps_are_not_settled(self) -> None:
+        assert Appending().plan.since == SINCE
+        assert Appending(options=SourceOptions(gap_tolerance=3)).plan.since == SINCE - 3
+        assert ANEW.since == CLOCK.first
+
+    def test_spans_that_were_over_before_are_settled(
+        self, spark: SparkSession, spans: DataFrame
+    ) -> None:
+        seen = Observed(frame(spark, [{"key": "a"}], "key"), presence=spans)
+        found = Appending().plan.unsettled(seen)
+        assert told(found.presence, "vt") == [(8,), (9,), (79,), (81,), (OPEN,)]
+        assert (found.peers, found.links) == (seen.peers, None)
+        assert ANEW.unsettled(seen) is seen
+
+    def test_peers_that_reported_before_still_do(self, spark: SparkSession) -> None:
+        rows = [{"key": "a", "reports": True}, {"key": "b", "reports": False}]
+        before = frame(spark, rows, "key", "reports", reports=pa.bool_())
+        now = [{"key": "c", "reports": True, "interval": 9}]
+        peers = frame(spark, now, "key", "reports", "interval", reports=pa.bool_())
+        found = Appending({"peers": before}).plan.unsettled(Observed(peers))
+        assert told(found.peers) == [("a", True, None), ("c", True, 9)]
+
+    def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
+        """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
+        found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
+        assert told(found, "vt") == [(8,), (9,), (79,), (80,), (80,)]
+        assert ANEW.going_on(spans, "links") is spans
+
+    def test_versions_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
+        def alive(interval: int) -> list[tuple[Any, ...]]:
+            return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "vt")
+
+        assert alive(7) == [(79,), (81,), (OPEN,)]
+        assert alive(8) == [(81,), (OPEN,)]
+        assert (ANEW.alive(spans), Appending().plan.alive(None)) == (spans, None)
+
+    def test_whole_table_has_what_stays_of_it(self, spans: DataFrame) -> None:
+        made = Versions(presence=spans.limit(1))
+        parts = {"presence": spans.where("vt < 9")}
+        job = Appending(parts)
+        object.__setattr__(job, "writer", Uncut())
+        found = job.plan.whole(made)
+        assert told(found.presence, "vt") == [(1,), (1,), (7,), (8,)]
+        assert (found.links, ANEW.whole(made)) == (None, made)
+
+
+class Uncut:
+    """A writer for whom all rows of a part stay."""
+
+    def cut(self, parts: Sequence[Part], cut: object) -> Sequence[Part]:
+        return parts
+
+
+class TestKnownNames:
+    def test_names_keep_their_indices_and_the_next_is_told(self, spark: SparkSession) -> None:
+        peers = frame(spark, [{"key": "a", "index": 0}], "key", "index")
+        known = Appending({"peers": peers}, {"peers": 7}).plan.known(
+            "peers", "key AS name", "index"
+        )
+        assert known is not None
+        assert (told(known.names), known.names.columns, known.taken) == (
+            [("a", 0)], ["name", "index"], 7,
+        )  # fmt: skip
+
+    def test_messages_before_the_boundary_are_not_asked_for(self, spark: SparkSession) -> None:
+        rows = [{"key": f"m{m}", "message": m} for m in range(3)]
+        published = frame(spark, rows, "key", "message", message=pa.int64())
+        appending = Appending(
+            {"publications": published}, {"publications": 3}, Boundary(SINCE, SINCE, 1)
+        )
+        known = appending.plan.known("publications", "key AS name", "message AS index")
+        assert known is not None
+        assert (told(known.names), known.taken) == ([("m1", 1), ("m2", 2)], 3)
+
+    def test_names_are_unknown_without_a_run_or_table(self) -> None:
+        assert ANEW.known("peers", "key") is None
+        assert Appending().plan.known("peers", "key") is None
+
+
+def random_messages(rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """(tables of the run before, by index; what new input tells of, by name)."""
+    count = int(rng.integers(0, 12))
+    at = sorted(int(i) for i in rng.integers(0, INTERVALS, count))
+    published = [{"message": m, "key": f"m{m}", "interval": i} for m, i in enumerate(at)]
+    before: Rows = {"publications": published, "receptions": [], "rejections": []}
+    for row in published:
+        for name in NAMES[1:]:
+            later = range(int(rng.integers(0, 3)))
+            before[name] += [
+                {"message": row["message"], "interval": row["interval"] + step} for step in later
+            ]
+    named = [f"m{m}" for m in range(count + 3) if rng.random() < 0.12]
+    now: Rows = {name: [] for name in NAMES}
+    for name in named:
+        now[str(rng.choice(NAMES))].append({"message": name, "tick": 100})
+    return before, now
+
+
+def naive_boundary(before: Rows, now: Rows) -> Boundary:
+    named = {row["message"] for rows in now.values() for row in rows}
+    published = before["publications"]
+    first = min(
+        [
+            *(r["message"] for r in published if r["key"] in named or r["interval"] >= SINCE),
+            len(published),
+        ]
+    )
+    after = [r["interval"] for rows in before.values() for r in rows if r["message"] >= first]
+    return Boundary(SINCE, min([*after, SINCE]), first)
+
+
+def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending, Observed]:
+    older = {
+        name: frame(spark, rows, "message", "key", "interval", message=pa.int64())
+        for name, rows in before.items()
+    }
+    counts = {name: len(rows) for name, rows in before.items()}
+    found = {name: frame(spark, rows, "message", "tick") for name, rows in now.items()}
+    return Appending(older, counts), Observed(frame(spark, [], "key"), **found)
+
+
+class TestBoundary:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_boundary_equals_that_of_plain_python(self, spark: SparkSession, seed: int) -> None:
+        print(f"seed {seed}")
+        before, now = random_messages(np.random.default_rng(seed))
+        appending, observed = of_messages(spark, before, now)
+        assert appending.plan.find_boundary(observed) == naive_boundary(before, now)
+
+    @pytest.mark.parametrize(
+        ("published_in", "named", "expected"),
+        [
+            ([2, 5, 7], [], Boundary(SINCE, SINCE, 3)),
+            ([2, 5, 8], [], Boundary(SINCE, SINCE, 2)),
+            ([2, 5, 7], ["m1"], Boundary(SINCE, 5, 1)),
+            ([2, 5, 7], ["m1", "m0"], Boundary(SINCE, 2, 0)),
+            ([9, 5, 7], [], Boundary(SINCE, 5, 0)),
+        ],
+    )
+    def test_boundary_is_the_earliest_named_or_unsettled_message(
+        self, spark: SparkSession, published_in: list[int], named: list[str], expected: Boundary
+    ) -> None:
+        rows = [{"message": m, "key": f"m{m}", "interval": i} for m, i in enumerate(published_in)]
+        before: Rows = {"publications": rows, "receptions": [], "rejections": []}
+        now: Rows = {"publications": [{"message": name, "tick": 100} for name in named]}
+        appending, observed = of_messages(spark, before, now)
+        assert naive_boundary(before, now) == expected
+        assert appending.plan.find_boundary(observed) == expected
+
+    def test_boundary_without_messages_is_where_settling_ends(self, spark: SparkSession) -> None:
+        appending, observed = of_messages(spark, *random_messages(np.random.default_rng(1)))
+        settled = Boundary(SINCE, SINCE, 0)
+        assert ANEW.find_boundary(observed) is None
+        assert replace(appending, older={}).plan.find_boundary(observed) == settled
+
+
+class TestFromBoundary:
+    BOUNDARY = Boundary(SINCE, 5, 1)
+
+    def at(self, spark: SparkSession, kind: str, *intervals: int) -> DataFrame:
+        rows = [{"message": f"{kind}{i}", "interval": i} for i in intervals]
+        return frame(spark, rows, "message", "interval")
+
+    def test_observed_messages_come_from_both_since_the_boundary(self, spark: SparkSession) -> None:
+        untold = frame(spark, [{"peer": "a", "interval": 7}], "peer", "interval")
+        older = {"publications": self.at(spark, "old", 4, 5, 6), "untold": untold}
+        appending = Appending(older, boundary=self.BOUNDARY, source=AsFolded())
+        seen = Observed(
+            frame(spark, [], "key"),
+            publications=self.at(spark, "new", 4, 5, 9),
+            receptions=self.at(spark, "new", 5, 11),
+        )
+        found = appending.plan.of_messages(seen, None)
+        assert found.rejections is None
+        both = [("new5",), ("new9",), ("old5",), ("old6",)]
+        assert told(found.publications, "message") == both
+        assert told(found.receptions, "message") == [("new11",), ("new5",)]
+        # Where messages were given indices, those alone are looked at.
+        index = frame(spark, [{"name": "old6"}, {"name": "new5"}], "name")
+        found = appending.plan.of_messages(seen, index)
+        assert told(found.publications, "message") == [("new5",), ("old6",)]
+        assert told(found.receptions, "message") == [("new5",)]
+        assert told(found.untold) == [("a", 7)]
+        assert ANEW.of_messages(seen, index) is seen
+
+    def test_recent_rows_are_those_from_the_boundary_on(self, spark: SparkSession) -> None:
+        rows = self.at(spark, "m", 4, 5, 6)
+        plan = Appending(boundary=self.BOUNDARY).plan
+        assert told(plan.recent(rows), "interval") == [(5,), (6,)]
+        assert (ANEW.recent(rows), plan.recent(None)) == (rows, None)
+
+    def test_traffic_is_taken_of_intervals_that_are_new(self, spark: SparkSession) -> None:
+        rows = self.at(spark, "m", SINCE - 1, SINCE)
+        assert told(Appending().plan.unheard(rows), "interval") == [(SINCE,)]
+        assert ANEW.unheard(rows) is rows
+
+    def test_structure_joins_measured_and_settled_rows(self, spark: SparkSession) -> None:
+        older = {}
+        for table in METRICS[:3]:
+            row = {"present": True, "peer": 0, "topic": 0, "subscribers": 1}
+            rows = [{name: (row | {"interval": i}).get(name) for name in table.names}
+                    for i in range(SINCE + 2)]  # fmt: skip
+            older[table.name] = spark.createDataFrame(pa.Table.from_pylist(rows, table.arrow))
+        measured = spark.createDataFrame(
+            pa.Table.from_pylist(
+                [{"interval": i, "peer": 1} for i in (SINCE, SINCE + 1)], STRUCTURE_SCHEMA
+            )
+        )
+        appending = Appending(older, boundary=self.BOUNDARY)
+        found = appending.plan.structure(measured)
+        settled = [(5, 0), (6, 0), (7, 0)]
+        assert told(found, "interval", "peer") == [*settled, (SINCE, 1), (SINCE + 1, 1)]
+        assert found is not None
+        assert all(row.topics and row.overlay for row in found.where("peer = 0").collect())
+        for interval in (SINCE, SINCE + 1):
+            late = replace(appending, boundary=Boundary(SINCE, interval, 1))
+            assert late.plan.structure(measured) is measured
+        assert appending.plan.structure(None) is None
+        assert ANEW.structure(measured) is measured
+
+
+class AsFolded(Reports):
+    """What it folded is what it observed."""
+
+    def observe_run(
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
+    ) -> Observed:
+        return Observed(tables["publications"].limit(0).select("message"), **tables)
