@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from analytics import message_fold
-from analytics.dissemination import with_hops
 from ingest.dense import Indices, with_messages, with_peers, with_topics
 
 _CLAIMS = ("topic", "publisher", "interval", "tick")
@@ -55,48 +54,6 @@ def _heard_of(observed: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def receptions(
-    observed: Mapping[str, DataFrame],
-    indices: Indices,
-    published: DataFrame,
-    subscriptions: DataFrame | None,
-    buckets: int = 1,
-) -> DataFrame:
-    """The table receptions. `published` is the table publications, `subscriptions` the table
-    or null where unknown; the messages are walked in so many `buckets`.
-    """
-    rows = observed["receptions"].drop("topic", "publisher")
-    rows = with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
-    rows = rows.join(published.select("message", "topic", "publisher"), "message")
-    # What comes back to its publisher is a copy of what it had.
-    elsewhere = ~F.col("peer").eqNullSafe(F.col("publisher"))
-    rows = rows.withColumn("first", F.coalesce("first", _is_earliest()) & elsewhere)
-    return with_hops(_with_interest(rows, subscriptions), buckets)
-
-
-def _is_earliest() -> Column:
-    arrivals = Window.partitionBy("message", "peer").orderBy("tick", "arrival")
-    return F.row_number().over(arrivals) == 1
-
-
-def _with_interest(rows: DataFrame, subscriptions: DataFrame | None) -> DataFrame:
-    """Adds `interested`: the peer subscribed to the message's topic when it arrived; null where
-    the topic is not known.
-    """
-    if subscriptions is None:
-        return rows.withColumn("interested", F.lit(None).cast("boolean"))
-    taken = subscriptions.select("peer", "topic", "vf", "vt", F.lit(True).alias("interested"))
-    here = [
-        rows["peer"] == taken["peer"],
-        rows["topic"] == taken["topic"],
-        rows["tick"] >= taken["vf"],
-        rows["tick"] < taken["vt"],
-    ]
-    joined = rows.join(taken, here, "left").select(rows["*"], taken["interested"])
-    told = F.coalesce("interested", F.lit(False))
-    return joined.withColumn("interested", F.when(F.col("topic").isNotNull(), told))
-
-
 def rejections(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:
     """The table rejections."""
     rows = with_peers(observed["rejections"], indices, "peer", "previous_hop")
@@ -118,9 +75,9 @@ class Told:
     """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
 
 
-def arrivals(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:
-    """What was observed of receptions, with indices for names."""
-    rows = observed["receptions"].drop("topic", "publisher")
+def arrivals(observed: DataFrame, indices: Indices) -> DataFrame:
+    """Observed receptions, with indices for names."""
+    rows = observed.drop("topic", "publisher")
     return with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
 
 
