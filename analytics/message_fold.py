@@ -86,9 +86,8 @@ class MessageFold:
                 )
                 yield METRICS_MESSAGES.name, _message_rows(columns)
 
-    def told(self) -> str:
+    def told(self) -> None:
         """Nothing: all is in the rows."""
-        return ""
 
     def _judged(self, published: Publications, rows: pa.Table, interest: Interest) -> Receptions:
         """The arrivals with what follows from all of a message: first, hop and interest."""
