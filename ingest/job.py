@@ -20,6 +20,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -181,6 +182,11 @@ class Job:
         """Tables that a stage made, as later ones take them: from where they are written. Those of
         a small run are in memory, and on disk in the end.
         """
+        there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
+        written = {name: frame for name, frame in tables.items() if name in there}
+        return {**written, **self._keep({n: f for n, f in tables.items() if n not in there})}
+
+    def _keep(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         shaped = {name: _shaped(name, frame) for name, frame in tables.items()}
         if not self.small:
             self._name(self._write(shaped))
@@ -204,6 +210,16 @@ class Job:
         }
         written = write([(frame, AsTheyAre(name)) for name, frame in tables.items()], places)
         return {name: self._entry(name, places[name], written.files[name]) for name in tables}
+
+    def fold_rows(
+        self, rows: DataFrame, fold: Fold, made: Mapping[str, pa.Schema]
+    ) -> dict[str, DataFrame]:
+        """Tables of the stage that is under way, as the tasks that fold the rows write them."""
+        self.spark.sparkContext.setJobDescription(f"write {', '.join(made)}")
+        places = {n: Place(self.writer.fresh_directory(n), schema) for n, schema in made.items()}
+        written = write([(rows, fold)], places)
+        self._name({name: self._entry(name, places[name], written.files[name]) for name in made})
+        return {name: self._stored(name) for name in made}
 
     def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
         schema = from_arrow_schema(place.schema).json() if is_staged(name) else None

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics import structure, summaries
-from analytics.dissemination import Messages, measure_messages
 from analytics.engines import engine_for
-from analytics.structure import chosen_layers, measure, measured_by
+from analytics.message_fold import MessageFold
+from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
@@ -23,12 +23,12 @@ from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
 from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
+from model.metrics import METRICS_MESSAGES
+from model.tables import RECEPTIONS
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
 _OF_ROLE = ("peer", "role", "topic")
-_ARRIVALS_PER_BUCKET = 1_000_000
-"""Receptions that one task holds at once to follow their chains."""
 
 Table = DataFrame | None
 """Null = unknown."""
@@ -219,7 +219,11 @@ def _structure(job: Job, versions: Versions) -> Structure:
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
     choice = engine_for(job.measuring.engine, overlay, clock)
     job.tell(engines={"structure": choice.told})
-    return Structure(measure(overlay, clock, job.measuring.measures, choice.engine))
+    measures = job.measuring.measures
+    if choice.engine != "kernels" or job.small:
+        return Structure(structure.measure(overlay, clock, measures, choice.engine))
+    rows, fold = structure.folded_by_kernels(overlay, clock, measures)
+    return Structure(job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})[fold.table])
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -243,31 +247,19 @@ def _messages(
     """Arrivals by index, with what is first, of interest, and the hops; and metrics/messages."""
     if events.publications is None or events.rejections is None:
         return OfMessages()
-    ever = dense.observed_tables(job.plan.of_messages(observed, names.of_messages))
-    subscriptions = job.plan.alive(job.plan.whole(versions).subscriptions)
-    receptions = None
-    if "receptions" in ever:
-        buckets = job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET
-        receptions = messages.receptions(
-            ever, names.indices, events.publications, subscriptions, buckets=buckets
-        ).persist()
-    tables = Messages(
+    received = job.plan.of_messages(observed, names.of_messages).receptions
+    told = messages.Told(
         events.publications,
-        receptions,
         events.rejections,
-        subscriptions,
+        received and messages.arrivals(received, names.indices),
+        job.plan.alive(job.plan.whole(versions).subscriptions),
         events.untold,
-        duplicates_known=_duplicates_known(job),
     )
-    return OfMessages(receptions, measure_messages(tables))
-
-
-def _arrivals(job: Job) -> int:
-    """How many receptions there are, now and before; a small run has too few to count."""
-    if job.small:
-        return 0
-    before = job.base.tables["receptions"].rows if job.base else 0
-    return before + job.rows("staged/folded.receptions")
+    rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
+    fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
+    tables = [METRICS_MESSAGES] if received is None else [RECEPTIONS, METRICS_MESSAGES]
+    made = job.fold_rows(rows, fold, {table.name: table.arrow for table in tables})
+    return OfMessages(made.get(RECEPTIONS.name), made[METRICS_MESSAGES.name])
 
 
 def _duplicates_known(job: Job) -> bool:
