@@ -17,7 +17,6 @@ from ingest.messages import (
     rejections,
     rows_by_message,
 )
-from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import Table
 from model.tables import SUBSCRIPTIONS
@@ -72,7 +71,7 @@ class TestTables:
     @pytest.fixture
     def indices(self, observed: dict[str, DataFrame]) -> Indices:
         clock = Clock(10, 1, 0, 9)
-        peers = peer_index(observed, clock, Reports().peer_key)
+        peers = peer_index(observed, clock)
         return Indices(peers, topic_index(observed, clock), message_index(observed))
 
     def test_unreported_publication_is_derived_from_its_arrivals(
