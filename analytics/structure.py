@@ -11,7 +11,7 @@ interval.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -91,6 +91,14 @@ def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame
 
 def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """The engine `kernels`; see the module."""
+    rows, fold = folded_by_kernels(versions, clock, measures)
+    return rows.mapInArrow(fold.rows, from_arrow_schema(STRUCTURE_SCHEMA))
+
+
+def folded_by_kernels(
+    versions: Versions, clock: Clock, measures: Measures
+) -> tuple[DataFrame, BlockFold]:
+    """`by_kernels` as what makes rows of what: each partition of the frame is a block."""
     spark = versions.presence.sparkSession
     tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
     size = max(1, -(-clock.intervals // (2 * tasks)))
@@ -98,11 +106,37 @@ def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFram
         size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
     blocks = -(-clock.intervals // size)
     rows = _cut_into_blocks(_together(versions, clock), clock, size)
-    # An explicit number of partitions: left to itself, Spark folds small groups into one task.
-    spread = rows.repartition(min(blocks, 4 * tasks), "block")
-    return spread.groupBy("block").applyInArrow(
-        _block_measurer(clock, size, measures), from_arrow_schema(STRUCTURE_SCHEMA)
-    )
+    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures)
+
+
+@dataclass(frozen=True)
+class BlockFold:
+    """Rows of versions of one block → rows of `STRUCTURE_SCHEMA` (ingest.sink.Fold)."""
+
+    clock: Clock
+    size: int
+    """Intervals of a block."""
+    measures: Measures
+    table: str = "staged/structure"
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Rows of `table`."""
+        for rows in self.rows(batches):
+            yield self.table, rows
+
+    def told(self) -> None:
+        """Nothing: all is in the rows."""
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows alone."""
+        held = list(batches)
+        if not any(batch.num_rows for batch in held):
+            return
+        cache_kernels()
+        rows = pa.Table.from_batches(held)
+        begin = self.clock.first + rows["block"][0].as_py() * self.size
+        window = range(begin, min(begin + self.size, self.clock.last + 1))
+        yield from _measured(rows, window, self.measures).to_batches()
 
 
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
@@ -165,21 +199,11 @@ def _together(versions: Versions, clock: Clock) -> DataFrame:
 
 
 def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int) -> DataFrame:
-    first, last = (F.expr(f"({edge} - {clock.first}) div {size}") for edge in ("start", "stop - 1"))
+    first, last = (
+        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)")
+        for edge in ("start", "stop - 1")
+    )
     return rows.withColumn("block", F.explode(F.sequence(first, last)))
-
-
-def _block_measurer(
-    clock: Clock, size: int, measures: Measures
-) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
-    first, last = clock.first, clock.last
-
-    def measure_one(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-        cache_kernels()
-        begin = first + key[0].as_py() * size
-        return _measured(rows, range(begin, min(begin + size, last + 1)), measures)
-
-    return measure_one
 
 
 def cache_kernels() -> None:

@@ -55,7 +55,8 @@ class Metrics:
 
 def peers_table(seen: Seen) -> DataFrame:
     """metrics/peers: peers present at an interval's end, or heard of in it."""
-    parts = (_graph_of_peers(seen), seen.traffic, _arrivals_at_peers(seen))
+    # The widest last: what is joined already is spread and sorted anew for each that follows.
+    parts = (seen.traffic, _arrivals_at_peers(seen), _graph_of_peers(seen))
     known = [part for part in parts if part is not None]
     if not known:
         return conform(seen.peers.limit(0), METRICS_PEERS)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
-from graphstore.batches import Tables
 from model.clock import OPEN, Clock
 from model.compiled import Int64s
 from model.run import RunFacts
@@ -48,19 +47,18 @@ class LongRun:
         clock = Clock(1, INTERVAL_US, 0, self.intervals - 1)
         return RunFacts(f"history-{self.intervals}", "synthetic", clock)
 
-    @property
-    def tables(self) -> Tables:
-        """Its tables, batch by batch."""
+    def row_groups(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
+        """A table, batch by batch."""
+        if name not in self._rows:
+            return []
+        schema = table(name).arrow
+        columns = [self._rows[name].column(c).cast(schema.field(c).type) for c in schema.names]
+        batches = pa.table(columns, schema=schema).to_batches(_ROWS)
+        return [(f"{name}-{i}", batch) for i, batch in enumerate(batches)]
 
-        def read(name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
-            if name not in self._rows:
-                return []
-            schema = table(name).arrow
-            columns = [self._rows[name].column(c).cast(schema.field(c).type) for c in schema.names]
-            batches = pa.table(columns, schema=schema).to_batches(_ROWS)
-            return [(f"{name}-{i}", batch) for i, batch in enumerate(batches)]
-
-        return read
+    def rows(self, name: str) -> int:
+        """How many rows a table has."""
+        return len(self._rows[name]) if name in self._rows else 0
 
     @property
     def size(self) -> Size:

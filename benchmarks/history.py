@@ -78,7 +78,7 @@ def _load(
     before, facts = _store_bytes(), replace(run.facts, name=name)
     with connect(server.start()) as driver:
         begun, cpu = time.monotonic(), _cpu_seconds(server)
-        load_run(driver, DATABASE, facts, run.tables, epoch_intervals=epoch_intervals)
+        load_run(driver, DATABASE, facts, run, epoch_intervals=epoch_intervals)
         seconds, cpu = time.monotonic() - begun, _cpu_seconds(server) - cpu
         ((relationships,),) = sessions.rows(driver, DATABASE, _RELATIONSHIPS, {"run": name})
     server.stop()  # which writes everything to the store

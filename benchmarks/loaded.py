@@ -40,9 +40,7 @@ def _loaded(run: StoredRun, home: Path, way: str, steps: Steps) -> dict[str, Any
     server = LocalServer(home)
     try:
         target = Target(server.start(), server, WAYS[way])
-        loaded = load(
-            target, run.facts, run.row_groups, lambda step, *_: steps.at(f"{way}: {step}")
-        )
+        loaded = load(target, run.facts, run, lambda step, *_: steps.at(f"{way}: {step}"))
         steps.at("count")
         with connect(server.start()) as driver:
             kinds = driver.execute_query(_KINDS, database_="neo4j").records

@@ -48,7 +48,7 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
 
     into = target(settings, filling or Filling())
     with settings.progress() as progress:
-        loaded = load(into, run.facts, run.row_groups, progress)
+        loaded = load(into, run.facts, run, progress)
     if loaded.replaced:
         settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
     settings.say(

@@ -67,7 +67,7 @@ class Neo4j:
         """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
         from graphstore.verify import verify_run
 
-        return verify_run(self.driver, self.database, run.facts, run.row_groups)
+        return verify_run(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
         """Whether it has a copy of that name made from other tables."""

@@ -9,21 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.epochs import COPIED, NONE, Epochs, copies, copy_types, epochs_of
+from graphstore.epochs import COPIED, NONE, Epochs, copies, copy_types
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 
-Tables = Callable[[str], Iterable[tuple[str, pa.RecordBatch]]]
-"""The batches of a table by its name: (label, batch). A label names the same rows for ever."""
 Batch: TypeAlias = pa.RecordBatch
 Rows = list[Any]
 
+
+class Tables(Protocol):
+    """The tables of a run."""
+
+    def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
+        """The batches of a table: (label, batch). A label names the same rows for ever."""
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has; 0 if there is none. Reads none of them."""
+
+
+CLOCK = "clock"
+"""Not a table: the intervals of the run, counted from its clock."""
 OPEN_LEVEL = 63
 LINK, SUBSCRIBES = COPIED
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
@@ -43,6 +54,14 @@ def levels(batch: Batch) -> np.ndarray:
     vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
     closed = np.searchsorted(_POWERS, vt - vf, side="right") - 1
     return np.where(vt == OPEN, OPEN_LEVEL, closed)
+
+
+def closed_levels(batch: Batch) -> list[int]:
+    """The `lv` that closed spans have, each once."""
+    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
+    lengths = np.unique((vt - vf)[vt != OPEN])
+    found: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
+    return found
 
 
 def sampled_spans(vf: np.ndarray, vt: np.ndarray, clock: Clock) -> tuple[np.ndarray, np.ndarray]:
@@ -197,31 +216,3 @@ def _span(rows: Batch) -> dict[str, pa.Array]:
 
 def _batch(**columns: pa.Array) -> Batch:
     return pa.RecordBatch.from_pydict(columns)
-
-
-def run_rows(run: str, clock: Clock, tables: Tables, epochs: Epochs | None = None) -> RunRows:
-    """What the rows of a run need: its topics' names and its peers' lives, read once.
-
-    `epochs` are those that a run of this clock has, where others are not given.
-    """
-    topics: dict[int, str] = {}
-    for _, batch in tables("topics"):
-        topics.update(zip(batch["topic"].to_pylist(), batch["key"].to_pylist(), strict=True))
-    names = tuple(topics[id] for id in range(len(topics)))
-    return RunRows(run, clock, names, _lives(clock, tables), epochs or epochs_of(clock))
-
-
-def _lives(clock: Clock, tables: Tables) -> dict[int, tuple[int, int]]:
-    lives: dict[int, tuple[int, int]] = {}
-    for _, batch in tables("presence"):
-        spans = sampled_spans(batch["vf"].to_numpy(), batch["vt"].to_numpy(), clock)
-        for peer, first, last in zip(batch["peer"].to_pylist(), *map(_ints, spans), strict=True):
-            if first <= last:
-                low, high = lives.get(peer, (first, last))
-                lives[peer] = (min(low, first), max(high, last))
-    return lives
-
-
-def _ints(array: np.ndarray) -> list[int]:
-    integers: list[int] = array.tolist()
-    return integers

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from errno import ENOSPC
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,14 @@ from neo4j import Driver
 
 import cypher
 from graphstore import bookmarks, sessions
-from graphstore.batches import LABELS, Batch, Tables, numbers, run_rows
+from graphstore.batches import LABELS, Batch, Tables, numbers
 from graphstore.connection import Connection, connect
-from graphstore.epochs import Epochs
+from graphstore.epochs import Epochs, epochs_of
 from graphstore.load import LoadSummary, load_run
 from graphstore.offline import OnLine, Place, Tool, last_transaction
+from graphstore.reading import Reading
 from graphstore.runs import is_of_other_tables, run_names, run_properties
-from graphstore.steps import NodeStep, Step, steps, with_clock
+from graphstore.steps import NodeStep, Step, passes
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
@@ -81,7 +83,7 @@ def load(
 
     Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
     """
-    connection = target.connection
+    connection, tables = target.connection, Reading.of(tables, facts.clock)
     if target.place and _imported(target, target.place, facts, tables, progress):
         connection = target.place.start()  # its port may be another one now
     with connect(connection) as driver:
@@ -114,13 +116,8 @@ def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
 
 def pays(tables: Tables) -> bool:
     """Whether a run is so large that an import is faster, the stop and start included."""
-    rows = 0
-    for name in ("links", "receptions", "subscriptions", "presence"):
-        for _, batch in tables(name):
-            rows += batch.num_rows
-            if rows >= PAYING_ROWS:
-                return True
-    return False
+    large = ("links", "receptions", "subscriptions", "presence")
+    return sum(map(tables.rows, large)) >= PAYING_ROWS
 
 
 def find_empty(driver: Driver, database: str) -> Emptiness | None:
@@ -172,7 +169,7 @@ def import_run(
     """
     progress = progress or silent
     with place.staging() as folder:
-        files = _staged(_Staging(folder, facts, tables, progress))
+        files = _staged(_Staging(folder, facts, Reading.of(tables, facts.clock), progress))
         progress("stop Neo4j", 0, 0)
         with place.stopped() as tool:
             if last_transaction(tool, empty.database) != empty.last:
@@ -238,15 +235,15 @@ class _Staging:
 
     folder: Path
     facts: RunFacts
-    tables: Tables
+    reading: Reading
     progress: Progress
 
     def write(self) -> list[_File]:
         """All of them; none for a step without rows."""
-        rows = run_rows(self.facts.name, self.facts.clock, self.tables)
-        tables = with_clock(self.tables, rows)
-        made = [self._step(step, tables) for step in steps(rows) if step.creates]
-        return [self._run(rows.epochs), *filter(None, made)]
+        epochs = epochs_of(self.facts.clock)
+        tables = passes(self.reading.run_rows(self.facts.name, epochs)).items()
+        made = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
+        return [self._run(epochs), *chain.from_iterable(made)]
 
     def _run(self, epochs: Epochs) -> _File:
         """The run's own node, which tells that it was imported and is not whole yet."""
@@ -259,21 +256,25 @@ class _Staging:
         pa.csv.write_csv(row, self.folder / "run.csv")
         return _File("run.csv", "nodes=Run")
 
-    def _step(self, step: Step, tables: Tables) -> _File | None:
-        name, done, has_lines = f"{step.statement}.csv", 0, False
-        total = sum(batch.num_rows for _, batch in tables(step.table))
+    def _table(self, table: str, steps: Sequence[Step]) -> list[_File]:
+        """What its rows become, a file a step."""
+        if not steps:
+            return []
+        done, total = 0, self.reading.rows(table)
+        has_lines = dict.fromkeys(steps, False)
         with ExitStack() as opened:
-            writer = None
-            for _, batch in tables(step.table):
-                rows = self._laid_out(step, batch)
-                writer = writer or opened.enter_context(
-                    pa.csv.CSVWriter(self.folder / name, rows.schema)
-                )
-                writer.write_batch(rows)
-                has_lines = has_lines or _has_lines(rows)
+            writers: dict[Step, pa.csv.CSVWriter] = {}
+            for _, batch in self.reading.row_groups(table):
+                for step in steps:
+                    rows = self._laid_out(step, batch)
+                    if step not in writers:
+                        file = pa.csv.CSVWriter(self.folder / _name(step), rows.schema)
+                        writers[step] = opened.enter_context(file)
+                    writers[step].write_batch(rows)
+                    has_lines[step] = has_lines[step] or _has_lines(rows)
                 done += batch.num_rows
-                self.progress(f"write {step.statement}", done, total)
-        return _File(name, step.group, has_lines) if done else None
+                self.progress(f"write {steps[0].statement}", done, total)
+        return [_File(_name(step), step.group, has_lines[step]) for step in steps if done]
 
     def _laid_out(self, step: Step, batch: Batch) -> Batch:
         """A batch with the columns that the import wants, their types in their names."""
@@ -286,6 +287,10 @@ class _Staging:
         if step.has_run:
             columns["run"] = pa.repeat(pa.scalar(self.facts.name), len(rows))
         return _batch(private, columns)
+
+
+def _name(step: Step) -> str:
+    return f"{step.statement}.csv"
 
 
 def _batch(private: Mapping[str, pa.Array], properties: Mapping[str, pa.Array]) -> Batch:

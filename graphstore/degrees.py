@@ -1,56 +1,20 @@
-"""What the labels of peers and the summary of a run need of its links, by numpy."""
+"""The degrees of peers over a run, and the labels that they are given by them; by numpy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from graphstore.batches import OPEN_LEVEL, Tables, sampled_spans
-from model.clock import OPEN, Clock
+from graphstore.batches import Batch, sampled_spans
+from model.clock import Clock
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-_COUNTED = {
-    "peers": "peers",
-    "topics": "topics",
-    "messages": "publications",
-    "links": "links",
-    "receptions": "receptions",
-}
-_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 DEGREE_CLASSES = {low: f"Degree{low}" for low in (0, 1, 2, 4, 8, 16, 32, 64)}
 """Labels of peers by the lowest mean degree of the class."""
-
-
-def run_summary(tables: Tables) -> dict[str, Any]:
-    """Counts of a run, the layers of its links, and the levels of its closed spans."""
-    layers: set[str] = set()
-    levels: set[int] = set()
-    for _, batch in tables("links"):
-        layers.update(pc.unique(batch["layer"]).to_pylist())
-        levels.update(_closed_levels(batch))
-    for table in ("presence", "subscriptions"):
-        for _, batch in tables(table):
-            levels.update(_closed_levels(batch))
-    return {
-        **{name: _count(tables, table) for name, table in _COUNTED.items()},
-        "link_layers": sorted(layers),
-        "levels": sorted(levels),
-    }
-
-
-def peer_labels(tables: Tables, clock: Clock) -> dict[str, list[int]]:
-    """The peers of each label that is not told by a relationship; a label of none is left out."""
-    degrees = summed_degrees(tables, clock)
-    labels = {
-        "Rendezvous": rendezvous_peers(tables),
-        "Hub": hub_peers(degrees),
-        **degree_classes(degrees, clock.intervals),
-    }
-    return {label: peers for label, peers in labels.items() if peers}
 
 
 def hub_peers(degrees: Ints) -> list[int]:
@@ -72,38 +36,11 @@ def degree_classes(degrees: Ints, intervals: int) -> dict[str, list[int]]:
     return {label: np.flatnonzero(classes == low).tolist() for low, label in DEGREE_CLASSES.items()}
 
 
-def rendezvous_peers(tables: Tables) -> list[int]:
-    """The peers in the role of a rendezvous, else the roots of the topics' trees.
-
-    A root is linked to by its children in the layer `tree` and never links to a parent there.
-    """
-    told = {
-        peer
-        for _, batch in tables("roles")
-        for peer, role in zip(batch["peer"].to_pylist(), batch["role"].to_pylist(), strict=True)
-        if role == "rendezvous"
-    }
-    return sorted(told or _tree_roots(tables))
-
-
-def _tree_roots(tables: Tables) -> set[int]:
-    children: set[tuple[int | None, int]] = set()
-    parents: set[tuple[int | None, int]] = set()
-    for _, batch in tables("links"):
-        tree = batch.filter(pc.equal(batch["layer"], "tree"))
-        topics = tree["topic"].to_pylist()
-        children.update(zip(topics, tree["src"].to_pylist(), strict=True))
-        parents.update(zip(topics, tree["dst"].to_pylist(), strict=True))
-    return {peer for _, peer in parents - children}
-
-
-def summed_degrees(tables: Tables, clock: Clock) -> Ints:
-    """The degree of each peer by its dense index, summed over the run's intervals.
+def summed_degrees(batches: Sequence[Batch], peers: int, clock: Clock) -> Ints:
+    """The degree of each peer by its dense index, summed over the run's intervals, from the links.
 
     The degree of an interval is the number of distinct peers linked either way.
     """
-    peers = _count(tables, "peers")
-    batches = [batch.select(["src", "dst", "vf", "vt"]) for _, batch in tables("links")]
     if not batches:
         return np.zeros(peers, np.int64)
     links = pa.Table.from_batches(batches)
@@ -130,14 +67,3 @@ def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints
     added = np.maximum(0, stretch + last + 1 - np.maximum(before, stretch + first))
     starts = np.flatnonzero(new)
     return low[starts], high[starts], np.add.reduceat(added, starts) if len(starts) else added
-
-
-def _closed_levels(batch: pa.RecordBatch) -> list[int]:
-    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
-    lengths = np.unique((vt - vf)[vt != OPEN])
-    levels: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
-    return levels
-
-
-def _count(tables: Tables, table: str) -> int:
-    return sum(batch.num_rows for _, batch in tables(table))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,13 @@ from neo4j.exceptions import ConstraintError
 
 import cypher
 from graphstore import sessions
-from graphstore.batches import Rows, RunRows, Tables, run_rows
-from graphstore.degrees import peer_labels, run_summary
-from graphstore.epochs import EPOCH_INTERVALS, Epochs, epochs_of
+from graphstore.batches import Rows, RunRows, Tables
+from graphstore.epochs import EPOCH_INTERVALS, epochs_of
+from graphstore.reading import Census, Reading
 from graphstore.remove import remove_run
-from graphstore.runs import is_of_other_tables, properties_of, run_properties
+from graphstore.runs import epochs_in, is_of_other_tables, properties_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
-from graphstore.steps import Step, parts, steps, with_clock
+from graphstore.steps import Step, parts, passes
 from graphstore.verify import verify_run
 from model.errors import CheckFailed
 from model.progress import Progress, silent
@@ -58,9 +58,8 @@ def load_run(
 ) -> LoadSummary:
     """Load a run from its tables, or go on with a load that was interrupted.
 
-    `tables(name)` yields (label, batch) in the schemas of model.tables, nothing for a
-    table the run lacks; a label names the same rows at every call. A run that is whole
-    and equal is left alone; one that is half removed, or was made from other tables than
+    The tables are in the schemas of model.tables; those that the run lacks are empty. A run that
+    is whole and equal is left alone; one that is half removed, or was made from other tables than
     `facts.tables`, is removed first. `epoch_intervals` tells the length of its epochs.
 
     Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
@@ -68,6 +67,7 @@ def load_run(
     goes on); Neo4jAnswer.
     """
     progress = progress or silent
+    reading = Reading.of(tables, facts.clock)
     create_constraints(driver, database)
     there = run_properties(driver, database, facts.name) or {}
     replaced = bool(there) and is_of_other_tables(there, facts)
@@ -75,14 +75,26 @@ def load_run(
         remove_run(driver, database, facts.name, progress)
         there = {}
     complete = there.get("state") == "complete"
-    summary = run_summary(tables)
+    if complete:
+        epochs = epochs_in(there, facts.clock)
+    else:
+        # Its epochs stay what they were when the load began.
+        epochs = epochs_of(facts.clock, there.get("epoch_intervals", epoch_intervals))
+    census = reading.census(epochs)
     if not complete:
-        epochs = _begin(driver, database, facts, there.get("epoch_intervals", epoch_intervals))
-        rows = run_rows(facts.name, facts.clock, tables, epochs)
-        _fill(driver, database, rows, tables, progress, imported=bool(there.get("imported")))
+        with sessions.writing(driver, database) as session:
+            told = {**properties_of(facts), "epoch_intervals": epochs.intervals or None}
+            _run(session, "run", run=facts.name, facts=told)
+            _fill(
+                session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
+            )
+        progress("index", 0, 1)
+        create_indexes(driver, database)
+        progress("index", 1, 1)
     progress("verify", 0, 1)
-    _check(driver, database, facts, tables)
+    _check(driver, database, facts, reading)
     progress("verify", 1, 1)
+    summary = reading.summary(census)
     if not complete:
         with sessions.writing(driver, database) as session:
             _run(session, "complete", run=facts.name, summary=summary)
@@ -94,44 +106,38 @@ _PEERS_PER_BATCH = 10_000
 _COUNTED = ("peers", "topics", "messages", "links", "receptions")
 
 
-def _begin(driver: Driver, database: str, facts: RunFacts, epoch_intervals: int) -> Epochs:
-    """The node of the run; its epochs stay what they were when the load began."""
-    epochs = epochs_of(facts.clock, epoch_intervals)
-    told = {**properties_of(facts), "epoch_intervals": epochs.intervals or None}
-    with sessions.writing(driver, database) as session:
-        _run(session, "run", run=facts.name, facts=told)
-    return epochs
-
-
 def _fill(
-    driver: Driver,
-    database: str,
-    rows: RunRows,
-    tables: Tables,
+    session: Session,
+    run: str,
+    reading: Reading,
+    census: Census,
     progress: Progress,
     *,
     imported: bool,
 ) -> None:
-    with sessions.writing(driver, database) as session:
-        for step in steps(rows):
-            if imported and step.creates:
-                continue  # graphstore.bulk did
-            _load_step(session, rows.run, step, with_clock(tables, rows), progress)
-        _label(session, rows, tables)
-    progress("index", 0, 1)
-    create_indexes(driver, database)
-    progress("index", 1, 1)
+    rows = reading.run_rows(run, census.epochs)
+    for table, steps in passes(rows).items():
+        # What is created graphstore.bulk did, if it did.
+        if mine := [step for step in steps if not (imported and step.creates)]:
+            _load_table(session, run, table, mine, reading, progress)
+    _label(session, rows, census)
 
 
-def _load_step(session: Session, run: str, step: Step, tables: Tables, progress: Progress) -> None:
-    total = sum(batch.num_rows for _, batch in tables(step.table))
-    done = 0
-    for label, part in parts(tables, step.table):
-        rows = step.rows(part)
-        if rows:
-            _load_batch(session, run, step, label, rows)
+def _load_table(
+    session: Session,
+    run: str,
+    table: str,
+    steps: Sequence[Step],
+    reading: Reading,
+    progress: Progress,
+) -> None:
+    done, total = 0, reading.rows(table)
+    for label, part in parts(reading, table):
+        for step in steps:
+            if rows := step.rows(part):
+                _load_batch(session, run, step, label, rows)
         done += part.num_rows
-        progress(f"load {step.statement}", done, total)
+        progress(f"load {steps[0].statement}", done, total)
 
 
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
@@ -172,9 +178,9 @@ def digest(rows: Rows) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _label(session: Session, rows: RunRows, tables: Tables) -> None:
+def _label(session: Session, rows: RunRows, census: Census) -> None:
     _run(session, "label-publishers", run=rows.run)
-    for label, peers in peer_labels(tables, rows.clock).items():
+    for label, peers in census.labels.items():
         for start in range(0, len(peers), _PEERS_PER_BATCH):
             keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
             _run(session, "label-peers", label=label, keys=keys)

@@ -6,20 +6,17 @@ cypher/load (graphstore.load), or, if it creates something, into a file (graphst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
 
-from graphstore.batches import Batch, Rows, RunRows, Tables
+from graphstore.batches import CLOCK, Batch, Rows, RunRows, Tables
 
 ROWS_PER_BATCH = 10_000
 """Rows of one transaction: more is no faster and costs the server memory."""
-
-CLOCK = "clock"
-"""Not a table: the intervals of the run, counted from its clock."""
 
 
 @dataclass(frozen=True)
@@ -121,25 +118,20 @@ def _copy_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
     )
 
 
-def steps(rows: RunRows) -> tuple[Step, ...]:
-    """All of it, in order."""
-    return (*node_steps(rows), *relationship_steps(rows))
+def passes(rows: RunRows) -> dict[str, tuple[Step, ...]]:
+    """All of it by table, in order: what a table's rows become is made in one reading of them.
+
+    Nodes come before what ends at them.
+    """
+    found: dict[str, tuple[Step, ...]] = {}
+    every: tuple[Step, ...] = (*node_steps(rows), *relationship_steps(rows))
+    for step in every:
+        found[step.table] = (*found.get(step.table, ()), step)
+    return found
 
 
-def with_clock(tables: Tables, rows: RunRows) -> Tables:
-    """The tables, and the run's intervals as one more."""
-
-    def read(name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
-        if name != CLOCK:
-            return tables(name)
-        intervals = range(rows.clock.first, rows.clock.last + 1)
-        return [("all", pa.record_batch({"interval": pa.array(intervals, pa.int32())}))]
-
-    return read
-
-
-def parts(tables: Tables, table: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+def parts(tables: Tables, table: str) -> Iterator[tuple[str, Batch]]:
     """The batches of a table in parts of at most ROWS_PER_BATCH: (label|first row, part)."""
-    for label, batch in tables(table):
+    for label, batch in tables.row_groups(table):
         for start in range(0, batch.num_rows, ROWS_PER_BATCH):
             yield f"{label}|{start}", batch.slice(start, ROWS_PER_BATCH)

@@ -9,7 +9,7 @@ messages by when they were published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 
@@ -47,14 +47,11 @@ def observed_tables(observed: Observed) -> dict[str, DataFrame]:
 
 
 def peer_index(
-    observed: Mapping[str, DataFrame],
-    clock: Clock,
-    key_of: Callable[[Column], Column],
-    known: Known | None = None,
+    observed: Mapping[str, DataFrame], clock: Clock, known: Known | None = None
 ) -> DataFrame:
-    """name, key, index, reports of every peer that anything names; see Source.peer_key."""
-    named = _named(observed, ("key", *PEER_COLUMNS), clock).withColumn("key", key_of(F.col("name")))
-    index = _numbered(named, _natural("key"), ("name", "key", "index"), known)
+    """name, index, reports of every peer that anything names."""
+    named = _named(observed, ("key", *PEER_COLUMNS), clock)
+    index = _numbered(named, _natural(), known)
     reporting = observed["peers"].select(F.col("key").alias("name"), "reports")
     return index.join(reporting, "name", "left").fillna(False, ["reports"])
 
@@ -64,7 +61,7 @@ def topic_index(
 ) -> DataFrame:
     """name, index of every topic that anything names."""
     named = _named(observed, ("topic",), clock)
-    return _numbered(named, _natural("name"), ("name", "index"), known)
+    return _numbered(named, _natural(), known)
 
 
 def message_index(observed: Mapping[str, DataFrame], known: Known | None = None) -> DataFrame:
@@ -75,7 +72,7 @@ def message_index(observed: Mapping[str, DataFrame], known: Known | None = None)
         if name in observed
     ]
     rows = reduce(DataFrame.unionAll, parts).groupBy("name").agg(F.min("tick").alias("tick"))
-    return _numbered(rows, (F.asc("tick"), F.asc("name")), ("name", "index"), known)
+    return _numbered(rows, (F.asc("tick"), F.asc("name")), known)
 
 
 def _named(observed: Mapping[str, DataFrame], columns: Sequence[str], clock: Clock) -> DataFrame:
@@ -99,20 +96,18 @@ def _interval(frame: DataFrame, clock: Clock) -> Column:
     return F.expr(f"CAST({begins} AS INT)")
 
 
-def _natural(column: str) -> tuple[Column, ...]:
-    number = F.col(column).try_cast("decimal(38,0)")
-    return F.asc_nulls_last("since"), F.asc_nulls_last(number), F.asc(column)
+def _natural() -> tuple[Column, ...]:
+    number = F.col("name").try_cast("decimal(38,0)")
+    return F.asc_nulls_last("since"), F.asc_nulls_last(number), F.asc("name")
 
 
-def _numbered(
-    rows: DataFrame, order: Sequence[Column], columns: Sequence[str], known: Known | None
-) -> DataFrame:
-    """The columns, with an index for each name; those of names that are known stay."""
+def _numbered(rows: DataFrame, order: Sequence[Column], known: Known | None) -> DataFrame:
+    """name, index: one for each name; those of names that are known stay."""
     fresh = rows if known is None else rows.join(known.names, "name", "left_anti")
     # One partition sorts the names; they are few beside what refers to them.
     index = F.row_number().over(Window.orderBy(*order)) - 1 + (known.taken if known else 0)
-    numbered = fresh.withColumn("index", index).select(*columns)
-    return numbered if known is None else known.names.select(*columns).unionAll(numbered)
+    numbered = fresh.withColumn("index", index).select("name", "index")
+    return numbered if known is None else known.names.select("name", "index").unionAll(numbered)
 
 
 def with_indices(frame: DataFrame, indices: Indices) -> DataFrame:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from ingest.reader import TEXT_LIMIT
+
 _FULL = 1 << 16
+_MOST_NAMES = 1000
+"""Names of unknown fields and the like, and reasons, that are told apart."""
+_OTHERS = "(others)"
+_SHOWN = 3
+
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Rows by table."""
 
 
 class Tables:
@@ -15,7 +25,7 @@ class Tables:
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self._schemas = schemas
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in schemas}
+        self.rows: Rows = {name: [] for name in schemas}
         """Add to them."""
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -36,7 +46,24 @@ class Tables:
                 yield name, pa.record_batch(arrays, schema=schema)
 
 
+def count(counter: Counter[str], name: str) -> None:
+    """Count under the name, or under all others where there are too many."""
+    told = name in counter or len(counter) < _MOST_NAMES
+    counter[name if told else _OTHERS] += 1
+
+
+def every_refused(refused: Counter[str]) -> str:
+    """That every record was refused, and the reasons that most were refused for, in words."""
+    told = [f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN)]
+    return ": ".join(["every record was refused", *(["; ".join(told)] if told else [])])
+
+
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
     """The rows of the batches, as tuples."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def quarantined(file: str, line: int, reason: str, record: bytes) -> tuple[Any, ...]:
+    """The row of the table `quarantine` for a refused record, which need not be UTF-8."""
+    return file, line, reason, record.decode("utf-8", "replace")[:TEXT_LIMIT]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ingest.compressed import GZIP, ZSTD, Content, Readable
-from ingest.files import Stamp, check_unchanged, find, located
+from ingest.files import Found, Stamp, check_unchanged, located
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 
@@ -61,27 +61,25 @@ class _LookedAt:
 
 def inventory(
     spark: SparkSession | None,
-    paths: Sequence[str],
+    given: Mapping[str, Found],
     sources: Sequence[Source],
     source_name: str = AUTO,
 ) -> Inventory:
-    """Look at every file of the paths: files, folders (with all below them), globs, URIs.
+    """Look at every file that was found, in tasks of Spark or, without it, in threads of this
+    process.
 
-    In tasks of Spark, or, without it, in threads of this process.
-
-    Raises: as ingest.files.find; UnknownName for a source there is not; InputError for a named
+    Raises: UnknownName for a source there is not; InputError for a named
     file or a whole input that no source recognises, an input that several do, and one trace in
     two encodings in one folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
-    given = find(paths)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
     looked_at = _look(spark, sorted(stamps), sources)
     source = _tell_source(looked_at, source_name, sources)
     named = {file for found in given.values() if found.named for file in found.files}
     files, skipped = _sort_out(looked_at, source, named, stamps)
     skipped += chain(*(found.skipped.items() for found in given.values()))
-    _check_taken(paths, named, files, skipped)
+    _check_taken(list(given), named, files, skipped)
     check_unchanged({file.path: stamps[file.path] for file in files})
     by_path = {file.path: file for file in files}
     for path, found in given.items():

@@ -20,6 +20,7 @@ from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -34,8 +35,8 @@ from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import Description, InputFile, ParsedSource, Source, SourceOptions
-from ingest.sources.folded import CARRIED, Counted, FoldedSource, rows_by_peer
+from ingest.sources.base import Counted, Description, InputFile, Source, SourceOptions
+from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
 from ingest.writer import RunWriter
 from model.clock import Clock
@@ -101,7 +102,6 @@ class Job:
     """See ingest.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: Watch = _unwatched
-    _parsed: dict[str, DataFrame] = field(init=False, default_factory=dict)
     _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
     """What is being written of a small run, by table."""
     _pool: ThreadPoolExecutor = field(
@@ -182,6 +182,11 @@ class Job:
         """Tables that a stage made, as later ones take them: from where they are written. Those of
         a small run are in memory, and on disk in the end.
         """
+        there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
+        written = {name: frame for name, frame in tables.items() if name in there}
+        return {**written, **self._keep({n: f for n, f in tables.items() if n not in there})}
+
+    def _keep(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         shaped = {name: _shaped(name, frame) for name, frame in tables.items()}
         if not self.small:
             self._name(self._write(shaped))
@@ -206,6 +211,16 @@ class Job:
         written = write([(frame, AsTheyAre(name)) for name, frame in tables.items()], places)
         return {name: self._entry(name, places[name], written.files[name]) for name in tables}
 
+    def fold_rows(
+        self, rows: DataFrame, fold: Fold, made: Mapping[str, pa.Schema]
+    ) -> dict[str, DataFrame]:
+        """Tables of the stage that is under way, as the tasks that fold the rows write them."""
+        self.spark.sparkContext.setJobDescription(f"write {', '.join(made)}")
+        places = {n: Place(self.writer.fresh_directory(n), schema) for n, schema in made.items()}
+        written = write([(rows, fold)], places)
+        self._name({name: self._entry(name, places[name], written.files[name]) for name in made})
+        return {name: self._stored(name) for name in made}
+
     def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
         schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
         return self.writer.listed(place.directory, files, self.plan.older(name), schema)
@@ -213,45 +228,38 @@ class Job:
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
         self.tell(tables={**self.manifest.tables, **tables})
 
-    def fold(self, source: FoldedSource) -> None:
+    def fold(self) -> None:
         """Read and fold the input: the source's tables, and what it counted, for the run's."""
+        source = self.source
         before = self.base.totals if self.base else None
         rows = rows_by_peer(
             self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
         )
         fold = source.fold(self.files, self.options, before)
-        tables, counted = self._folded(source, fold, rows)
+        tables, counted = self._folded(fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
             fold = source.fold(self.files, self.options, counted)
-            tables, counted = self._folded(source, fold, rows)
+            tables, counted = self._folded(fold, rows)
         self._name(tables)
         self.tell(totals=counted)
 
-    def _folded(
-        self, source: FoldedSource, fold: Fold, rows: DataFrame
-    ) -> tuple[dict[str, TableEntry], Counted]:
+    def _folded(self, fold: Fold, rows: DataFrame) -> tuple[dict[str, TableEntry], Counted]:
         self.spark.sparkContext.setJobDescription("read and fold the input")
         places = {
             name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
-            for name, schema in source.tables.items()
+            for name, schema in self.source.tables.items()
         }
         written = write([(rows, fold)], places)
         entries = {
             _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
             for name, place in places.items()
         }
-        return entries, source.tallied(written.told)
-
-    def parse(self, source: ParsedSource) -> None:
-        """Read the input with Spark: the source's tables."""
-        found = source.parse(self.spark, self.files, self.options)
-        self._parsed = self._hand_on({_folded_as(name): frame for name, frame in found.items()})
+        return entries, self.source.tallied(written.told)
 
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded of the input."""
-        there = self._parsed or {n: self._stored(n) for n in self.manifest.tables}
-        names = [name for name in there if name.startswith(_FOLDED)]
-        return {name.removeprefix(_FOLDED): there[name] for name in names}
+        names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
+        return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
 
     def carried(self, name: str) -> DataFrame | None:
         """A table that was folded of the run that is appended to."""

@@ -134,7 +134,7 @@ def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
     """interval and the columns: the rows of the window that a mean is taken over."""
     wanted = ["interval", *dict.fromkeys(columns)]
     if table == "messages":
-        return _accepted(span.messages(), columns).select(wanted)
+        return _accepted(span.messages, columns).select(wanted)
     if table == "peers":
         here = span.inside & pc.coalesce(pc.field("present"), pc.scalar(True))
         return span.read("metrics/peers", wanted, here)

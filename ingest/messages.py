@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
 
-from analytics.dissemination import with_hops
+from analytics import message_fold
 from ingest.dense import Indices, with_messages, with_peers, with_topics
 
 _CLAIMS = ("topic", "publisher", "interval", "tick")
@@ -51,49 +54,81 @@ def _heard_of(observed: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def receptions(
-    observed: Mapping[str, DataFrame],
-    indices: Indices,
-    published: DataFrame,
-    subscriptions: DataFrame | None,
-    buckets: int = 1,
-) -> DataFrame:
-    """The table receptions. `published` is the table publications, `subscriptions` the table
-    or null where unknown; the messages are walked in so many `buckets`.
-    """
-    rows = observed["receptions"].drop("topic", "publisher")
-    rows = with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
-    rows = rows.join(published.select("message", "topic", "publisher"), "message")
-    # What comes back to its publisher is a copy of what it had.
-    elsewhere = ~F.col("peer").eqNullSafe(F.col("publisher"))
-    rows = rows.withColumn("first", F.coalesce("first", _is_earliest()) & elsewhere)
-    return with_hops(_with_interest(rows, subscriptions), buckets)
-
-
-def _is_earliest() -> Column:
-    arrivals = Window.partitionBy("message", "peer").orderBy("tick", "arrival")
-    return F.row_number().over(arrivals) == 1
-
-
-def _with_interest(rows: DataFrame, subscriptions: DataFrame | None) -> DataFrame:
-    """Adds `interested`: the peer subscribed to the message's topic when it arrived; null where
-    the topic is not known.
-    """
-    if subscriptions is None:
-        return rows.withColumn("interested", F.lit(None).cast("boolean"))
-    taken = subscriptions.select("peer", "topic", "vf", "vt", F.lit(True).alias("interested"))
-    here = [
-        rows["peer"] == taken["peer"],
-        rows["topic"] == taken["topic"],
-        rows["tick"] >= taken["vf"],
-        rows["tick"] < taken["vt"],
-    ]
-    joined = rows.join(taken, here, "left").select(rows["*"], taken["interested"])
-    told = F.coalesce("interested", F.lit(False))
-    return joined.withColumn("interested", F.when(F.col("topic").isNotNull(), told))
-
-
 def rejections(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:
     """The table rejections."""
     rows = with_peers(observed["rejections"], indices, "peer", "previous_hop")
     return with_messages(rows, indices)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of messages, by dense indices; null where nobody told of any."""
+
+    publications: DataFrame
+    rejections: DataFrame
+    """As the tables of these names."""
+    receptions: DataFrame | None
+    """As Observed has them, with indices for names."""
+    subscriptions: DataFrame | None
+    """As the table."""
+    untold: DataFrame | None
+    """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
+
+
+def arrivals(observed: DataFrame, indices: Indices) -> DataFrame:
+    """Observed receptions, with indices for names."""
+    rows = observed.drop("topic", "publisher")
+    return with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
+
+
+def rows_by_message(told: Told, parts: int) -> DataFrame:
+    """Rows of analytics.message_fold.ROWS in so many partitions, as its fold takes them.
+
+    A message is in one partition. Subscriptions are in all of them: as many rows as there are of
+    them times `parts`, not times messages.
+    """
+    of_messages = [
+        _rows(
+            told.publications,
+            message_fold.PUBLICATION,
+            peer="publisher",
+            other="topic",
+            time="time_us",
+            told="publication_known",
+        ),
+        _rows(told.rejections.select("message"), message_fold.REJECTION),
+    ]
+    if told.receptions is not None:
+        kind = message_fold.ARRIVAL
+        of_messages.append(
+            _rows(told.receptions, kind, other="previous_hop", time="time_us", told="first")
+        )
+    common = []
+    if told.subscriptions is not None:
+        kind = message_fold.SUBSCRIPTION
+        common.append(_rows(told.subscriptions, kind, other="topic", tick="vf", time="vt"))
+    if told.untold is not None:
+        silent = told.untold.where("receptions").select("peer", "interval")
+        common.append(_rows(silent, message_fold.SILENCE))
+    if parts == 1:
+        rows = reduce(DataFrame.unionAll, [*common, *of_messages]).coalesce(1)
+    else:
+        part = {"part": F.pmod("message", F.lit(parts)).cast("int")}
+        everywhere = {"part": F.explode(F.sequence(F.lit(0), F.lit(parts - 1)))}
+        placed = [rows.withColumns(part) for rows in of_messages]
+        placed += [rows.withColumns(everywhere) for rows in common]
+        rows = reduce(DataFrame.unionAll, placed).repartitionById(parts, "part").drop("part")
+    return rows.sortWithinPartitions("message")  # null first
+
+
+def _rows(frame: DataFrame, kind: int, **named: str) -> DataFrame:
+    """Rows of one kind; `named` says which column of the frame is which."""
+    columns = {"kind": F.lit(kind)}
+    columns |= {name: F.col(name) for name in message_fold.ROWS.names if name in frame.columns}
+    columns |= {name: F.col(column) for name, column in named.items()}
+    return frame.select(
+        *(
+            columns.get(field.name, F.lit(None)).cast(from_arrow_type(field.type)).alias(field.name)
+            for field in message_fold.ROWS
+        )
+    )

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -35,7 +36,7 @@ from pyspark.sql import SparkSession
 from analytics.interval_graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
-from ingest.files import find
+from ingest.files import Found, find
 from ingest.inventory import Inventory, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
 from ingest.manifest import Manifest
@@ -81,6 +82,21 @@ class IngestRequest:
         if self.append and self.replace:
             raise UseError("--append adds to a run, --replace makes it anew: give one of them")
 
+    @cached_property
+    def found(self) -> dict[str, Found]:
+        """What there is to read. Raises: UnknownName for a source there is not; as find."""
+        check_source(self.source, SOURCES)
+        return find(self.paths)
+
+    @property
+    def size(self) -> int:
+        """Bytes of input, as of packed lines."""
+        files = dict(chain(*(found.files.items() for found in self.found.values())))
+        return sum(
+            _TIGHTER * stamp.size if path.endswith(".parquet") else stamp.size
+            for path, stamp in files.items()
+        )
+
 
 @dataclass(frozen=True)
 class IngestOutcome:
@@ -103,7 +119,7 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
 
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
-    size, account = _looked_over(request), Account()
+    size, account = request.size, Account()
     with _leaving_nothing(request), writing(request.workspace, request.run) as writer:
         # What is small is looked at before Spark starts: it may be refused, or be there already.
         start = _look(request, writer, None, account) if is_small(size) else None
@@ -135,7 +151,7 @@ def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
     """`ingest` in a session that is there already, into the run of a writer."""
-    small, account = is_small(_looked_over(request)), Account()
+    small, account = is_small(request.size), Account()
     start = _look(request, writer, None if small else spark, account, progress)
     return _make(spark, writer, request, start, account, progress)
 
@@ -150,7 +166,7 @@ def _look(
     """See what there is to read, and how far the run has come."""
     step = "look at the input"
     with account.part(step), watching(spark, step, progress) if spark else nullcontext():
-        found = inventory(spark, request.paths, SOURCES, request.source)
+        found = inventory(spark, request.found, SOURCES, request.source)
         check_options(source_named(found.source), request.options)
         fresh = _new_manifest(request, found)
         return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
@@ -218,20 +234,6 @@ class _Steps:
         step = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})"
         with self.account.part(stage), watching(self.spark, step, self.progress):
             yield
-
-
-def _looked_over(request: IngestRequest) -> int:
-    """Bytes of input, as of packed lines. What is plainly wrong is said before Spark starts.
-
-    Raises: as inventory, for a source or a path there is not.
-    """
-    check_source(request.source, SOURCES)
-    found = find(request.paths).values()
-    files = dict(chain(*(path.files.items() for path in found)))
-    return sum(
-        _TIGHTER * file.size if name.endswith(".parquet") else file.size
-        for name, file in files.items()
-    )
 
 
 def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:

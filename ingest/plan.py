@@ -17,7 +17,6 @@ from analytics.restored import restored
 from ingest import dense
 from ingest.manifest import Boundary, Cut, Manifest, Part
 from ingest.sources.base import Observed
-from ingest.sources.folded import FoldedSource
 from ingest.stage import Made, tables_of, with_tables
 from ingest.versions import close_at
 from model.clock import Clock
@@ -54,8 +53,7 @@ class Plan:
         """What was observed needs no joining of spans, nor clipping to the presence of whoever
         told it.
         """
-        source = self._job.source
-        return isinstance(source, FoldedSource) and source.settled
+        return self._job.source.settled
 
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: UseError where the input cannot be taken for what it does not tell."""
@@ -189,9 +187,8 @@ class Growth(Plan):
 
     def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
         """From the boundary on, now and before."""
-        source, carried = self._job.source, self._carried()
-        assert isinstance(source, FoldedSource)
-        before = source.observe_run(carried, self._job.described, self._job.options)
+        job = self._job
+        before = job.source.observe(self._carried(), job.described, job.options)
         found = {}
         for name in _OF_MESSAGES:
             parts = [part for of in (before, observed) if (part := getattr(of, name)) is not None]

@@ -62,6 +62,7 @@ class Row(NamedTuple):
 
     kind: Kind
     peer: str | None = None
+    """Whose rows are folded together; of deliveries a message."""
     time: int = 0
     rank: int = 0
     file: int = 0
@@ -87,6 +88,12 @@ class Split(NamedTuple):
 
 Read = Callable[[Split], Iterator[Row]]
 """What a source makes of a split."""
+
+
+def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
+    """The row of a record that goes to the quarantine."""
+    kept = text[: 4 * TEXT_LIMIT]
+    return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
 
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
@@ -256,7 +263,7 @@ def _judged(
             return
         fault = None
         if isinstance(text, LongLine):
-            fault = f"longer than {size_told(limit)} (--max-line)"
+            fault = too_long(limit)
         elif not ended and content is not None and content.damage:
             fault = CUT_OFF
         elif not text.isascii() and not _is_utf8(text):
@@ -264,6 +271,11 @@ def _judged(
         yield Line(number, text.removeprefix(BOM_UTF8) if start == 0 else text, fault)
         start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
+
+
+def too_long(limit: int) -> str:
+    """Why a record of more bytes is refused."""
+    return f"longer than {size_told(limit)} (--max-line)"
 
 
 def _is_utf8(text: bytes) -> bool:

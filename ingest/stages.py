@@ -11,25 +11,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics import structure, summaries
-from analytics.dissemination import Messages, measure_messages
 from analytics.engines import engine_for
-from analytics.structure import chosen_layers, measure, measured_by
+from analytics.message_fold import MessageFold
+from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
 from ingest.job import Job
 from ingest.plan import end_of
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed, ParsedSource
-from ingest.sources.folded import FoldedSource
+from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
 from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
+from model.metrics import METRICS_MESSAGES
+from model.tables import RECEPTIONS
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
 _OF_ROLE = ("peer", "role", "topic")
-_ARRIVALS_PER_BUCKET = 1_000_000
-"""Receptions that one task holds at once to follow their chains."""
 
 Table = DataFrame | None
 """Null = unknown."""
@@ -59,15 +58,9 @@ class Nothing:
 
 def _read(job: Job) -> Nothing:
     """Input → the source's tables, quarantine; and what is said of the run as a whole."""
-    source = job.source
-    if isinstance(source, ParsedSource):
-        job.parse(source)
-        told = source.describe(job.folded(), job.options)
-    else:
-        assert isinstance(source, FoldedSource)
-        job.fold(source)
-        before = job.base.totals if job.base else None
-        told = source.describe_run(job.manifest.totals, before, job.options)
+    job.fold()
+    before = job.base.totals if job.base else None
+    told = job.source.describe(job.manifest.totals, before, job.options)
     job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
@@ -82,11 +75,8 @@ def _check_inputs(job: Job) -> None:
 
 def observe(job: Job) -> Observed:
     """What the source observed, by what is known of the run as a whole; lazily."""
-    source, tables = job.source, job.folded()
-    if isinstance(source, ParsedSource):
-        return source.observe(tables, job.described, job.options)
-    assert isinstance(source, FoldedSource)
-    return job.plan.unsettled(source.observe_run(tables, job.described, job.options))
+    observed = job.source.observe(job.folded(), job.described, job.options)
+    return job.plan.unsettled(observed)
 
 
 @dataclass(frozen=True)
@@ -95,34 +85,34 @@ class Names:
 
     peers: DataFrame = kept_as("peers")
     topics: DataFrame = kept_as("topics")
-    of_peers: DataFrame = kept_as("staged/names.peers")
-    """name, key, index, reports."""
     of_messages: Table = kept_as("staged/names.messages")
     """name, index."""
 
     @property
     def indices(self) -> dense.Indices:
         """For ingest.dense."""
-        topics = self.topics.select(F.col("key").alias("name"), F.col("topic").alias("index"))
-        return dense.Indices(self.of_peers, topics, self.of_messages)
+        peers, topics = (
+            frame.select(F.col("key").alias("name"), F.col(index).alias("index"))
+            for frame, index in ((self.peers, "peer"), (self.topics, "topic"))
+        )
+        return dense.Indices(peers, topics, self.of_messages)
 
 
 def _names(job: Job, observed: Observed) -> Names:
     """Names → peers, topics and the numbers of messages."""
     plan, clock = job.plan, job.clock
     job.tell(boundary=plan.find_boundary(observed))
-    known_peers = plan.known("peers", "key AS name", "key", "peer AS index")
+    known_peers = plan.known("peers", "key AS name", "peer AS index")
     tables = dense.observed_tables(observed)
-    peers = dense.peer_index(tables, clock, job.source.peer_key, known_peers)
+    peers = dense.peer_index(tables, clock, known_peers)
     topics = dense.topic_index(tables, clock, plan.known("topics", "key AS name", "topic AS index"))
     of_messages = None
     if observed.publications is not None:
         known = plan.known("publications", "key AS name", "message AS index")
         of_messages = dense.message_index(tables, known)
     return Names(
-        peers.select(F.col("index").alias("peer"), "key", "reports"),
+        peers.select(F.col("index").alias("peer"), F.col("name").alias("key"), "reports"),
         topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
-        peers,
         of_messages,
     )
 
@@ -229,7 +219,11 @@ def _structure(job: Job, versions: Versions) -> Structure:
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
     choice = engine_for(job.measuring.engine, overlay, clock)
     job.tell(engines={"structure": choice.told})
-    return Structure(measure(overlay, clock, job.measuring.measures, choice.engine))
+    measures = job.measuring.measures
+    if choice.engine != "kernels" or job.small:
+        return Structure(structure.measure(overlay, clock, measures, choice.engine))
+    rows, fold = structure.folded_by_kernels(overlay, clock, measures)
+    return Structure(job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})[fold.table])
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -253,31 +247,19 @@ def _messages(
     """Arrivals by index, with what is first, of interest, and the hops; and metrics/messages."""
     if events.publications is None or events.rejections is None:
         return OfMessages()
-    ever = dense.observed_tables(job.plan.of_messages(observed, names.of_messages))
-    subscriptions = job.plan.alive(job.plan.whole(versions).subscriptions)
-    receptions = None
-    if "receptions" in ever:
-        buckets = job.parallelism + _arrivals(job) // _ARRIVALS_PER_BUCKET
-        receptions = messages.receptions(
-            ever, names.indices, events.publications, subscriptions, buckets=buckets
-        ).persist()
-    tables = Messages(
+    received = job.plan.of_messages(observed, names.of_messages).receptions
+    told = messages.Told(
         events.publications,
-        receptions,
         events.rejections,
-        subscriptions,
+        received and messages.arrivals(received, names.indices),
+        job.plan.alive(job.plan.whole(versions).subscriptions),
         events.untold,
-        duplicates_known=_duplicates_known(job),
     )
-    return OfMessages(receptions, measure_messages(tables))
-
-
-def _arrivals(job: Job) -> int:
-    """How many receptions there are, now and before; a small run has too few to count."""
-    if job.small:
-        return 0
-    before = job.base.tables["receptions"].rows if job.base else 0
-    return before + job.rows("staged/folded.receptions")
+    rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
+    fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
+    tables = [METRICS_MESSAGES] if received is None else [RECEPTIONS, METRICS_MESSAGES]
+    made = job.fold_rows(rows, fold, {table.name: table.arrow for table in tables})
+    return OfMessages(made.get(RECEPTIONS.name), made[METRICS_MESSAGES.name])
 
 
 def _duplicates_known(job: Job) -> bool:

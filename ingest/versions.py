@@ -16,29 +16,6 @@ from pyspark.sql import functions as F
 from model.clock import OPEN
 
 
-def lives(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Openings and closings of things → the spans between them.
-
-    Takes the key columns and tick (int64), order (sorts the changes of one tick), opens
-    (bool). Opening what is open and closing what is closed mean nothing. A life that ends
-    in the tick it began in holds for that tick. Gives the key columns and vf, vt; what is
-    never closed has `vt = OPEN`. Spans of one key may touch or overlap: see `coalesce`.
-
-        peer  tick  order  opens        peer  vf  vt
-        a     3     0      true    →    a     3   7
-        a     7     1      false
-    """
-    by_time = Window.partitionBy(*keys).orderBy("tick", "order")
-    before = F.lag("opens", 1, False).over(by_time)
-    turns = changes.withColumn("turns", F.col("opens") != before).where("turns")
-    end = F.coalesce(F.lead("tick").over(by_time), F.lit(OPEN))
-    return (
-        turns.withColumn("vt", F.greatest(end, F.col("tick") + 1))
-        .where("opens")
-        .select(*keys, F.col("tick").alias("vf"), "vt")
-    )
-
-
 def coalesce(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Spans that overlap or touch → maximal disjoint ones. Same columns: keys, vf, vt.
 
@@ -112,3 +89,8 @@ def outside(spans: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
 def close_at(spans: DataFrame, end: int) -> DataFrame:
     """What is open ends at tick `end`: for a source that marks its end."""
     return spans.withColumn("vt", F.least("vt", F.lit(end)))
+
+
+def open_at(spans: DataFrame, end: int) -> DataFrame:
+    """What ends at tick `end` is open: it held in the last interval of the run."""
+    return spans.withColumn("vt", F.when(F.col("vt") == end, F.lit(OPEN)).otherwise(F.col("vt")))

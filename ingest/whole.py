@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,11 +40,16 @@ class Span:
         k = self.run.clock.ticks_per_interval
         return (pc.field("vf") < (self.last + 1) * k) & (pc.field("vt") > self.first * k)
 
+    @cached_property
+    def published(self) -> pa.Table:
+        """message, interval of what was published in these intervals."""
+        return self.read("publications", ["message", "interval"], self.inside)
+
+    @cached_property
     def messages(self) -> pa.Table:
         """metrics/messages with `interval`, of those published in these intervals."""
-        published = self.read("publications", ["message", "interval"], self.inside)
         measured = self.run.stored.read("metrics/messages")
-        return measured.join(published, "message", join_type="inner")
+        return measured.join(self.published, "message", join_type="inner")
 
 
 def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
@@ -76,7 +82,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     """Publications, hit ratios, duplicates per delivery, share of relay receptions."""
     if not span.run.stored.has("metrics/messages"):
         return (None,) * 5
-    messages = span.messages()
+    messages = span.messages
     counted = messages.filter(pc.equal(messages["rejections"], 0))
     return (
         messages.num_rows,
@@ -96,8 +102,8 @@ def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
 
 def _hops(span: Span) -> Iterable[float | None]:
     """Mean and largest hop of first receptions."""
-    published = span.read("publications", ["message"], span.inside)["message"]
-    known = pc.field("first") & pc.field("hop").is_valid() & pc.field("message").isin(published)
+    of_these = pc.field("message").isin(span.published["message"])
+    known = pc.field("first") & pc.field("hop").is_valid() & of_these
     hops = span.read("receptions", ["hop"], known)["hop"]
     return pc.mean(hops).as_py(), pc.max(hops).as_py()
 

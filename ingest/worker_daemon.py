@@ -27,7 +27,7 @@ IMPORTED = (
     "pyarrow.parquet",
     "msgspec",
     "analytics.blocks",
-    "analytics.dissemination",
+    "analytics.message_fold",
     "analytics.snapshots",
     "ingest.inventory",
     "ingest.sources",

@@ -1,13 +1,12 @@
-"""What every source does: recognise its files, parse them, say what was observed.
+"""What every source does: recognise its files, read and fold them, say what was observed.
 
-A source turns foreign records into the *observed* tables below. A folded one (FoldedSource)
-reads records, folds them by peer and describes the run by what was counted; the others take
-three steps of Spark's:
+A source turns foreign records into the *observed* tables below, in one job:
 
-    recognises(head)          is this file mine, and in which encoding?
-    parse(spark, files)       records → staged tables and quarantine; the only step that reads input
-    describe(staged)          a few small aggregates: the clock, the protocol, what cannot be known
-    observe(staged, facts)    lazily, staged tables → observed tables
+    recognises(head)           is this file mine, and in which encoding?
+    reader(files)(split)       what a split of a file holds, as rows (ingest.reader)
+    fold(files)(rows)          the rows of each peer in order of time → tables (ingest.sink)
+    describe(counted)          by what was counted on the way: the clock, what cannot be known
+    observe(tables, run)       lazily, those tables → observed tables
 
 Observed tables hold the source's own strings for peers, topics and messages, and spans
 that may touch or overlap; the pipeline makes them dense, maximal and clipped.
@@ -16,7 +15,7 @@ that may touch or overlap; the pipeline makes them dense, maximal and clipped.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,17 @@ from ingest.files import Stamp
 from model.clock import Clock
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from ingest.reader import Read, Split
+    from ingest.sink import Fold
 
 
+Tallies = Sequence[str | bytes]
+"""What single tasks have counted, as JSON."""
+Counted = Mapping[str, Any]
+"""What was counted of a run, as JSON has it."""
 DUPLICATES_OF_MESSAGE = "duplicates of a message"
 """What a source cannot tell that lists first arrivals alone; see Description.unknown."""
 
@@ -99,7 +106,7 @@ class Observed:
     traffic        peer, interval, and the columns of model.tables.TRAFFIC
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
-                   arrival (orders the arrivals at one peer), first?, hop?
+                   arrival (orders those of a message, peer and tick), first?, hop?
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     untold         peer, interval, receptions, subscriptions     (true = left open by its report)
 
@@ -121,10 +128,7 @@ class Observed:
 
 
 class Source(ABC):
-    """An adapter. One module of ingest.sources each; stateless.
-
-    It is a ParsedSource or, better, a FoldedSource (ingest.sources.folded).
-    """
+    """An adapter. One module or package of ingest.sources each; stateless."""
 
     name: str
     """The word for `--source`."""
@@ -134,12 +138,13 @@ class Source(ABC):
     """What comes later changes nothing of what was, but what was open."""
     carried: tuple[str, ...] = ()
     """Tables that an append is to find, beside those of the run."""
+    tables: Mapping[str, pa.Schema]
+    """What the fold makes, by name; `quarantine` and, where more can be appended, CARRIED are
+    among them.
+    """
 
-    def peer_key(self, peer: Column) -> Column:
-        """A peer's name in the observed tables → its key. The two differ where the names are
-        an encoding that is dear to undo for every row.
-        """
-        return peer
+    settled: bool = False
+    """The spans of the observed tables are maximal, and within the presence of whoever tells."""
 
     @abstractmethod
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -149,25 +154,46 @@ class Source(ABC):
         anything is read.
         """
 
-
-class ParsedSource(Source):
-    """A source in three steps of Spark's."""
+    @abstractmethod
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """What is read by one task each."""
 
     @abstractmethod
-    def parse(
-        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
-    ) -> dict[str, DataFrame]:
-        """Staged tables by name, one of them `quarantine` (see model.tables).
-
-        Raises: InputError, UseError where the input as a whole cannot be taken.
+    def reader(
+        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+    ) -> Read:
+        """What reads a split. `tallies` reads all of the input for what its reader counts, where
+        that must be known before.
         """
 
     @abstractmethod
-    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
-        """The run as a whole. May run small jobs. Raises: InputError, UseError."""
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> Fold:
+        """What makes `tables` of rows, and then tells what it counted. By what was `counted` of the
+        run before; where nothing was, it may assume what `is_refuted` looks at.
+        """
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether the fold assumed what is not so: the input is folded again."""
+        del fold, counted, options
+        return False
+
+    @abstractmethod
+    def tallied(self, told: Tallies) -> Counted:
+        """What was counted by all tasks."""
+
+    @abstractmethod
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """The run as a whole; `before` was counted of the run that is appended to.
+
+        Raises: InputError, UseError.
+        """
 
     @abstractmethod
     def observe(
-        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """The observed tables, lazily: no job is run here."""

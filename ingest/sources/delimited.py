@@ -6,51 +6,51 @@ what it is recognised as: `csv(src,dst,vf,vt)`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import fs
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from ingest.reader import INVALID_UTF8, Line
-from ingest.report_fields import INT64
-from ingest.sources.base import InputFile
-from ingest.sources.text import decoded, quarantine, read_each
+from ingest.fold import Rows, Tables, quarantined, rows_of
+from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
+from ingest.report_fields import INT64, Key
+from ingest.sources.base import Counted, InputFile, Source, SourceOptions, Tallies
+from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
-_PARQUET = b"PAR1"
-_ROW = "file string, row bigint, unread string"
+_PARQUET = "parquet"
 _FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
 _FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
 _NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
+_INTEGER = re.compile("-?[0-9]+")
+_DIGITS = len(str(INT64))
+
+_QUOTE = "a quote that is not around a whole field, or is not closed"
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
-Rule = Callable[[str], Column]
-"""What is wrong with a column's text, in words; null where nothing is."""
+Fields = Mapping[str, str | None]
+"""A row: text by column; null where there is none, or it is empty."""
+Rule = Callable[[Fields, str], str | None]
+"""What is wrong with a column of a row, in words; null where nothing is."""
+Together = Callable[[Iterable[int]], int]
+"""How what single tasks have counted is put together."""
 
 
-def recognised(path: str, head: bytes, headers: Collection[tuple[str, ...]]) -> str | None:
-    """'csv(…)' or 'parquet(…)', if the file has just the columns of one of the headers."""
-    if head.startswith(_PARQUET):
-        kind, columns = "parquet", _parquet_columns(path)
-    else:
-        first = head.partition(b"\n")[0].removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
-        kind, columns = "csv", tuple(first.decode("utf-8", "replace").replace('"', "").split(","))
-    return f"{kind}({','.join(columns)})" if columns in headers else None
+class Placed(NamedTuple):
+    """A sound row on its way to the fold."""
 
-
-def _parquet_columns(path: str) -> tuple[str, ...]:
-    try:
-        schema = pq.read_schema(path)
-        for field in schema:
-            _as_text(pa.nulls(0, field.type))
-    except (OSError, pa.ArrowException):
-        return ()
-    return tuple(schema.names)
+    key: str
+    """Rows of one key are folded together, by time and rank."""
+    time: int
+    rank: int
+    record: Sequence[Any]
+    """What the fold gets of it, as JSON has it."""
 
 
 def columns_of(encoding: str) -> tuple[str, ...]:
@@ -58,54 +58,62 @@ def columns_of(encoding: str) -> tuple[str, ...]:
     return tuple(encoding.partition("(")[2].rstrip(")").split(","))
 
 
-def read_table(
-    spark: SparkSession,
-    files: Sequence[InputFile],
-    rules: Mapping[str, Rule],
-    max_line: int | None = None,
-) -> tuple[DataFrame, DataFrame]:
-    """Sound rows and the quarantine.
+@dataclass(frozen=True)
+class TableReader:
+    """What files of either kind hold."""
 
-    The rows have file, position and, as text, the columns of `rules`; a column that a file
-    does not have is null, and so is an empty value.
-    """
-    encodings = sorted({file.encoding for file in files})
-    alike = [[file for file in files if file.encoding == encoding] for encoding in encodings]
-    read = [
-        _read_parquet if e.startswith("parquet") else partial(_read_csv, max_line=max_line)
-        for e in encodings
-    ]
-    rows = [
-        _judged(reader(spark, group), columns_of(encoding), rules)
-        for reader, group, encoding in zip(read, alike, encodings, strict=True)
-    ]
-    judged = reduce(DataFrame.unionByName, rows)
-    sound = judged.where("reason IS NULL").select("file", "position", *rules)
-    refused = judged.where("reason <> ''").select("file", "position", "text", "reason")
-    return sound, quarantine(refused)
+    encodings: Sequence[str]
+    """Of the files, in their order."""
+    rules: Mapping[str, Rule]
+    """Those of columns that a file does not have are not asked."""
+    place: Callable[[Fields], Placed]
+    """Takes a sound row, with nothing for the columns that its file does not have."""
+    max_line: int | None
 
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """The rows of a split. Headers and blank lines are none."""
+        encoding = self.encodings[split.file]
+        read = self._rows if encoding.startswith(_PARQUET) else self._lines
+        return read(split, columns_of(encoding))
 
-def _read_csv(
-    spark: SparkSession, files: Sequence[InputFile], max_line: int | None = None
-) -> DataFrame:
-    """file, position, text, fault and the columns. Headers and blank lines have the fault ''."""
-    columns = columns_of(files[0].encoding)
-    schema = pa.schema([("fault", pa.string()), *((name, pa.string()) for name in columns)])
-    return decoded(spark, files, partial(_decode, columns=columns), schema, max_line)
+    def _lines(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+        header = ",".join(columns).encode()
+        for line in lines(split, self.max_line):
+            text = line.text.removesuffix(b"\r")
+            if line.fault:
+                yield refused(split, line.number, line.fault, line.text)
+            elif text.strip(b" ") and text.replace(b'"', b"") != header:
+                fields = _fields(text)
+                if fields is None:
+                    found: Placed | str = _QUOTE
+                elif len(fields) != len(columns):
+                    found = f"not {len(columns)} fields"
+                else:
+                    found = self._judged(dict(zip(columns, fields, strict=True)))
+                yield _row(split, line.number, found, line.text)
 
+    def _rows(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+        def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
+            texts = (_as_text(batch[name]).to_pylist() for name in columns)
+            for number, row in enumerate(zip(*texts, strict=True), first):
+                values = dict(zip(columns, row, strict=True))
+                found = self._judged(values)
+                text = _as_json(values) if isinstance(found, str) else b""
+                yield _row(split, number, found, text)
 
-def _decode(line: Line, columns: Sequence[str]) -> dict[str, str | None]:
-    text = line.text.removesuffix(b"\r")
-    if line.fault:
-        return {"fault": line.fault}
-    if not text.strip(b" ") or text.replace(b'"', b"") == ",".join(columns).encode():
-        return {"fault": ""}
-    fields = _fields(text)
-    if fields is None:
-        return {"fault": "a quote that is not around a whole field, or is not closed"}
-    if len(fields) != len(columns):
-        return {"fault": f"not {len(columns)} fields"}
-    return {name: field.decode() or None for name, field in zip(columns, fields, strict=True)}
+        with opened(split.path) as parquet:
+            yield from read_group(split, parquet, judged, columns)
+
+    def _judged(self, values: Mapping[str, bytes | None]) -> Placed | str:
+        """A row on its way, or why it is refused."""
+        fields = dict.fromkeys(self.rules)
+        try:
+            fields |= {name: value.decode() for name, value in values.items() if value}
+        except UnicodeDecodeError:
+            return INVALID_UTF8
+        rules = ((name, rule) for name, rule in self.rules.items() if name in values)
+        wrong = [told for name, rule in rules if (told := rule(fields, name))]
+        return "; ".join(wrong) or self.place(fields)
 
 
 def _fields(text: bytes) -> list[bytes] | None:
@@ -118,61 +126,13 @@ def _fields(text: bytes) -> list[bytes] | None:
     return [f[1:-1].replace(b'""', b'"') if f.startswith(b'"') else f for f in found]
 
 
-def _read_parquet(spark: SparkSession, files: Sequence[InputFile]) -> DataFrame:
-    """file, position, text, fault and the columns.
-
-    Read in Python: Spark takes names for patterns, hides some, and wants one schema for all.
-    """
-    columns = columns_of(files[0].encoding)
-    schema = ", ".join((_ROW, *(f"{name} binary" for name in columns)))
-    paths = [file.path for file in files]
-    rows = read_each(spark, paths, partial(_read_rows, columns=columns), schema)
-    texts = rows.withColumns({name: F.col(name).cast("string") for name in columns})
-    sound = [F.coalesce(F.is_valid_utf8(name), F.lit(True)) for name in columns]
-    invalid = F.when(~reduce(Column.__and__, sound), F.lit(INVALID_UTF8))
-    return texts.select(
-        "file",
-        (F.col("row") + 1).alias("position"),
-        F.to_json(F.struct(*(F.make_valid_utf8(name).alias(name) for name in columns))).alias(
-            "text"
-        ),
-        F.coalesce("unread", invalid).alias("fault"),
-        *columns,
-    )
-
-
-def _read_rows(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file; one that says why, where the rest of it cannot be read."""
-    filesystem, inside = fs.FileSystem.from_uri(path)
-    row = 0
-    with filesystem.open_input_file(inside) as file:
-        try:
-            for batch in _batches(pq.ParquetFile(file), columns):
-                texts = {name: _as_text(batch[name]) for name in columns}
-                yield _row_batch(path, row, batch.num_rows, texts)
-                row += batch.num_rows
-        except (OSError, pa.ArrowException) as error:
-            nothing = dict.fromkeys(columns, pa.nulls(1, pa.binary()))
-            yield _row_batch(path, row, 1, nothing, f"cannot be read from here on: {error}")
-
-
-def _batches(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Batches that keep to one row group each, so that a damaged one spoils no other."""
-    for group in range(file.num_row_groups):
-        yield from file.iter_batches(row_groups=[group], columns=list(columns))
-
-
-def _row_batch(
-    path: str, first: int, rows: int, texts: Mapping[str, pa.Array], unread: str | None = None
-) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "file": pa.array([path] * rows, pa.string()),
-            "row": pa.array(range(first, first + rows), pa.int64()),
-            "unread": pa.array([unread] * rows, pa.string()),
-            **texts,
-        }
-    )
+def _are_texts(schema: pa.Schema) -> bool:
+    try:
+        for field in schema:
+            _as_text(pa.nulls(0, field.type))
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _as_text(values: pa.Array) -> pa.Array:
@@ -182,39 +142,154 @@ def _as_text(values: pa.Array) -> pa.Array:
     return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
 
 
-def _judged(rows: DataFrame, columns: Sequence[str], rules: Mapping[str, Rule]) -> DataFrame:
-    """Adds reason, null for a sound row, '' for what is none; and the columns that are lacking."""
-    faults = [rule(name) for name, rule in rules.items() if name in columns]
-    reasons = F.array_join(F.array_compact(F.array(*faults)), "; ")
-    reason = F.coalesce("fault", F.when(reasons != "", reasons))
-    lacking = {name: F.lit(None).cast("string") for name in rules if name not in columns}
-    return rows.withColumns({"reason": reason, **lacking})
+def _as_json(values: Mapping[str, bytes | None]) -> bytes:
+    """A row without what is absent."""
+    known = {name: value for name, value in values.items() if value is not None}
+    return msgspec.json.encode({n: value.decode("utf-8", "replace") for n, value in known.items()})
 
 
-def key(name: str) -> Column:
+def _row(split: Split, number: int, found: Placed | str, text: bytes) -> Row:
+    if isinstance(found, str):
+        return refused(split, number, found, text)
+    key, time, rank, record = found
+    told = msgspec.json.encode(record)
+    return Row(Kind.RECORD, key, time, rank, split.file, number, None, told)
+
+
+def key(row: Fields, name: str) -> str | None:
     """A name: not empty, no control character."""
-    return F.when(_missing(name), F.lit(f"no '{name}'")).otherwise(optional_key(name))
+    return optional_key(row, name) if row[name] else f"no '{name}'"
 
 
-def optional_key(name: str) -> Column:
+def optional_key(row: Fields, name: str) -> str | None:
     """A name, or nothing."""
-    return F.when(F.col(name).rlike(r"\p{Cc}"), F.lit(f"'{name}' has a control character"))
+    return next(Key().problems(row[name], name), None) if row[name] else None
 
 
-def whole(most: int = INT64) -> Rule:
+def whole(row: Fields, name: str, most: int = INT64) -> str | None:
     """A number from 0 to `most`."""
-
-    def rule(name: str) -> Column:
-        number = F.col(name).try_cast("bigint")
-        return (
-            F.when(_missing(name), F.lit(f"no '{name}'"))
-            .when(~F.col(name).rlike(r"\A-?[0-9]+\z"), F.lit(f"'{name}' is not an integer"))
-            .when(F.col(name).startswith("-"), F.lit(f"'{name}' is negative"))
-            .when(number.isNull() | (number > most), F.lit(f"'{name}' is too large"))
-        )
-
-    return rule
+    text = row[name]
+    if not text:
+        return f"no '{name}'"
+    if not _INTEGER.fullmatch(text):
+        return f"'{name}' is not an integer"
+    if text.startswith("-"):
+        return f"'{name}' is negative"
+    number = number_of(text)
+    return f"'{name}' is too large" if number is None or number > most else None
 
 
-def _missing(name: str) -> Column:
-    return F.col(name).isNull() | (F.col(name) == "")
+def number_of(text: str) -> int | None:
+    """The number in decimal digits; null where there are others, or it has more than 64 bits."""
+    digits = text.lstrip("0")
+    if not (text.isascii() and text.isdigit()) or len(digits) > _DIGITS:
+        return None
+    number = int(digits or "0")
+    return number if number <= INT64 else None
+
+
+class TableFold(ABC):
+    """Makes tables of the rows of such files, which come by key."""
+
+    rows: Rows
+    """Add to them."""
+
+    def __init__(self, tables: Mapping[str, pa.Schema], files: Sequence[str]) -> None:
+        """Takes what it makes, `quarantine` among it, and the names of the files."""
+        self._schemas, self._files = tables, files
+
+    @abstractmethod
+    def begin(self, key: str) -> None:
+        """Rows of another key come."""
+
+    @abstractmethod
+    def take(self, row: Row, record: Any) -> None:
+        """The next row, and what it holds."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """There are no more rows of the key."""
+
+    @abstractmethod
+    def counted(self) -> Mapping[str, int | None]:
+        """What is said of all rows together; see TableSource.together."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The tables' rows."""
+        tables, decode, key = Tables(self._schemas), msgspec.json.Decoder().decode, None
+        self.rows = tables.rows
+        for batch in batches:
+            for row in map(Row._make, rows_of([batch])):
+                if row.kind == Kind.REFUSED:
+                    self.refuse(row, row.reason or "", row.record)
+                    continue
+                if row.peer != key:
+                    if key is not None:
+                        self.end()
+                    key = row.peer
+                    self.begin(key or "")
+                self.take(row, decode(row.record))
+            yield from tables.full()
+        if key is not None:
+            self.end()
+        yield from tables.rest()
+
+    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+        """A record goes to the quarantine."""
+        told = quarantined(self._files[row.file], row.line, reason, text)
+        self.rows["quarantine"].append(told)
+
+    def told(self) -> str:
+        """What was counted, as JSON."""
+        return json.dumps(self.counted())
+
+
+class TableSource(Source):
+    """A source of such files."""
+
+    options = frozenset({"interval_us", "max_line"})
+    headers: Collection[tuple[str, ...]]
+    """The columns that a file may have."""
+    rules: Mapping[str, Rule]
+    """Those of all columns that there may be."""
+    together: Mapping[str, Together]
+    """For each name that the fold has counted by; null where no task knows it."""
+
+    @staticmethod
+    @abstractmethod
+    def place(row: Fields) -> Placed:
+        """A sound row on its way."""
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'csv(…)' or 'parquet(…)', if the file has just the columns of one of the headers."""
+        if (schema := schema_of(path, head)) is not None:
+            kind, columns = _PARQUET, tuple(schema.names) if _are_texts(schema) else ()
+        else:
+            first = head.partition(b"\n")[0].removeprefix(BOM_UTF8).rstrip(b"\r")
+            kind, names = "csv", first.decode("utf-8", "replace").replace('"', "")
+            columns = tuple(names.split(","))
+        return f"{kind}({','.join(columns)})" if columns in self.headers else None
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """Ranges of lines, and row groups of Parquet."""
+        in_parquet = {file.encoding for file in files if file.encoding.startswith(_PARQUET)}
+        found = line_splits(files, leave_out=in_parquet)
+        for number, file in enumerate(files):
+            if file.encoding in in_parquet:
+                with opened(file.path) as parquet:
+                    found += group_splits(number, file.path, parquet)
+        return found
+
+    def reader(
+        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+    ) -> Read:
+        """Judges each row by itself."""
+        del tallies
+        encodings = [file.encoding for file in files]
+        return TableReader(encodings, self.rules, self.place, options.max_line)
+
+    def tallied(self, told: Tallies) -> Counted:
+        """By `together`."""
+        each = [json.loads(one) for one in told]
+        known = {n: [one[n] for one in each if one[n] is not None] for n in self.together}
+        return {n: put(known[n]) if known[n] else None for n, put in self.together.items()}

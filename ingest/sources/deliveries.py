@@ -9,144 +9,156 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
-from ingest.sources.delimited import NO_ROWS, key, read_table, recognised, whole
-from ingest.sources.text import quarantine
+from ingest.reader import Row
+from ingest.report_fields import INT32
+from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions
+from ingest.sources.delimited import (
+    NO_ROWS,
+    Fields,
+    Placed,
+    Rule,
+    TableFold,
+    TableSource,
+    Together,
+    key,
+    number_of,
+    whole,
+)
+from ingest.sources.folded import OBSERVED, no_rejections
 from model.clock import Clock
 from model.errors import InputError
 
 _INTERVAL_US = 1_000_000
 _MOST_INTERVALS = 10_000_000
 _HEADER = ("msg", "node", "prev_node", "t_us")
-REPEATED, CONFLICTING = "repeated", "conflicting"
+_TABLES = {name: OBSERVED[name] for name in ("publications", "receptions", "quarantine")}
 _UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
+_AHEAD = -1
+"""When publications come to the fold: ahead of all arrivals."""
 
 
-class Deliveries(ParsedSource):
-    """The source; see ingest.sources.base.Source for its four steps."""
+class Deliveries(TableSource):
+    """The source; its rows go to the fold by message, as those of one judge each other."""
 
     name = "deliveries"
-    options = frozenset({"interval_us", "max_line"})
+    tables = _TABLES
+    headers = (_HEADER,)
+    rules: Mapping[str, Rule] = dict(zip(_HEADER, (key, key, key, whole), strict=True))
+    together: Mapping[str, Together] = {"latest": max, "repeated": sum}
 
-    def recognises(self, path: str, head: bytes) -> str | None:
-        """'csv(…)' or 'parquet(…)' with the columns."""
-        return recognised(path, head, [_HEADER])
+    @staticmethod
+    def place(row: Fields) -> Placed:
+        """By message, and in time; its publications ahead, and in time."""
+        message, peer, previous, text = (row[name] or "" for name in _HEADER)
+        time = number_of(text) or 0
+        when = (_AHEAD, time) if peer == previous else (time, 0)
+        return Placed(message, *when, (peer, previous, text))
 
-    def parse(
-        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
-    ) -> dict[str, DataFrame]:
-        """`deliveries` (message, peer, previous_hop, time_us, arrival, lost) and `quarantine`.
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> DeliveryFold:
+        """Message by message."""
+        del counted
+        return DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
 
-        `lost` says of a row why it does not count, null = it does: REPEATED, an earlier one says
-        the same; CONFLICTING, an earlier one says that the message was published otherwise.
-        """
-        rules = {"msg": key, "node": key, "prev_node": key, "t_us": whole()}
-        rows, refused = read_table(spark, files, rules, options.max_line)
-        rows = rows.withColumn("time_us", F.col("t_us").cast("bigint"))
-        # A number of the line alone would depend on how the files were cut.
-        in_time = Window.partitionBy("node").orderBy("time_us", "file", "position")
-        deliveries = _judged(
-            rows.withColumn("arrival", F.row_number().over(in_time).cast("bigint"))
-        ).select(
-            F.col("msg").alias("message"),
-            F.col("node").alias("peer"),
-            F.col("prev_node").alias("previous_hop"),
-            "time_us",
-            "arrival",
-            "lost",
-        )
-        conflicting = _judged(rows.where(_own())).where(F.col("lost") == CONFLICTING)
-        conflicts = conflicting.select(
-            "file",
-            "position",
-            F.concat_ws(",", *_HEADER).alias("text"),
-            F.lit("another publication of the message came first").alias("reason"),
-        )
-        found = refused.unionByName(quarantine(conflicts))
-        return {"deliveries": deliveries, "quarantine": found}
-
-    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
         """Ticks of a microsecond; intervals of a second if nothing else is asked for.
 
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
-        interval_us = options.interval_us or _INTERVAL_US
-        row = (
-            staged["deliveries"]
-            .agg(
-                F.max(F.when(F.col("lost").isNull(), F.col("time_us"))).alias("latest"),
-                F.count_if(F.col("lost") == REPEATED).alias("repeated"),
-            )
-            .first()
-        )
-        if row is None or row["latest"] is None:
+        del before
+        if counted["latest"] is None:
             raise InputError("no delivery could be read", NO_ROWS)
-        last = row["latest"] // interval_us
+        interval_us = options.interval_us or _INTERVAL_US
+        last = counted["latest"] // interval_us
         if last >= _MOST_INTERVALS:
             raise InputError(
                 f"the deliveries reach over {last + 1:,} intervals",
                 "a time is surely a mistake; if not, give longer intervals, as --interval 1m",
             )
-        notes = {"repeated_records": row["repeated"]} if row["repeated"] else {}
+        repeated = counted["repeated"]
+        notes = {"repeated_records": repeated} if repeated else {}
         return Description(Clock(interval_us, 1, 0, last), unknown=_UNKNOWN, notes=notes)
 
     def observe(
-        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Lazily."""
-        del options
-        counted = staged["deliveries"].where("lost IS NULL").drop("lost")
-        deliveries = counted.withColumns(
-            {
-                "interval": _interval(description.clock),
-                "tick": F.col("time_us"),
-                "topic": F.lit(None).cast("string"),
-            }
-        )
-        own = F.col("previous_hop") == F.col("peer")
-        receptions = deliveries.where(~own).withColumns(
-            {
-                "publisher": F.lit(None).cast("string"),
-                "first": F.lit(None).cast("boolean"),
-                "hop": F.lit(None).cast("int"),
-            }
-        )
+        """Whoever published or received something reports."""
+        del run, options
+        published, received = tables["publications"], tables["receptions"]
+        peers = published.select("publisher").unionAll(received.select("peer")).toDF("key")
         return Observed(
-            peers=deliveries.select(
-                F.col("peer").alias("key"), F.lit(True).alias("reports")
-            ).distinct(),
-            publications=deliveries.where(own)
-            .withColumnRenamed("peer", "publisher")
-            .drop("previous_hop", "arrival"),
-            receptions=receptions,
-            rejections=_rejections(deliveries),
+            peers=peers.distinct().withColumn("reports", F.lit(True)),
+            publications=published,
+            receptions=received,
+            rejections=no_rejections(published.sparkSession),
         )
 
 
-def _own() -> Column:
-    """The row marks the publisher."""
-    return F.col("prev_node") == F.col("node")
+class DeliveryFold(TableFold):
+    """Makes publications and receptions of the rows of each message.
 
+    What is held of one is what was told of a time, and the publication that was told first.
+    """
 
-def _judged(rows: DataFrame) -> DataFrame:
-    """Adds `lost`; see `parse`. What is said of publications needs no other rows than these."""
-    place = ("file", "position")
-    same = Window.partitionBy("msg", "node", "prev_node", "time_us").orderBy(*place)
-    of_message = Window.partitionBy("msg").orderBy(~_own(), *place)
-    otherwise = _own() & (F.row_number().over(of_message) > 1)
-    repeated = F.row_number().over(same) > 1
-    return rows.withColumn(
-        "lost", F.when(repeated, F.lit(REPEATED)).when(otherwise, F.lit(CONFLICTING))
-    )
+    def __init__(self, files: Sequence[str], interval_us: int) -> None:
+        """Takes the names of the files, and the length of an interval."""
+        super().__init__(_TABLES, files)
+        self._interval_us = interval_us
+        self._latest: int | None = None
+        self._repeated = 0
 
+    def counted(self) -> Mapping[str, int | None]:
+        """The latest time of what counts, and how many rows say what an earlier one said."""
+        return {"latest": self._latest, "repeated": self._repeated}
 
-def _interval(clock: Clock) -> Column:
-    return F.expr(f"CAST(time_us DIV {clock.ticks_per_interval} AS INT)")
+    def begin(self, key: str) -> None:
+        """A message."""
+        self._message, self._arrivals = key, 0
+        self._when: tuple[int, int] | None = None
+        self._said: set[tuple[str, str]] = set()
+        self._published: tuple[Row, Sequence[str]] | None = None
 
+    def take(self, row: Row, record: Sequence[str]) -> None:
+        """A delivery."""
+        peer, previous, _ = record
+        if self._when != (row.time, row.rank):
+            self._when = row.time, row.rank
+            self._said.clear()
+        if (peer, previous) in self._said:
+            self._repeated += 1
+            return
+        self._said.add((peer, previous))
+        if row.time == _AHEAD:
+            self._publish(row, record)
+        else:
+            at = self._at(row.time)
+            told = self._message, None, None, peer, previous, *at, self._arrivals, None, None
+            self.rows["receptions"].append(told)
+            self._arrivals += 1
 
-def _rejections(deliveries: DataFrame) -> DataFrame:
-    """None: the file has no place for them."""
-    return deliveries.where(F.lit(False)).withColumn("reason", F.lit(None).cast("string"))
+    def _publish(self, row: Row, record: Sequence[str]) -> None:
+        """Of several publications the one that stands first in the files counts."""
+        both = [told for told in (self._published, (row, record)) if told]
+        self._published, *others = sorted(both, key=lambda told: (told[0].file, told[0].line))
+        for other, values in others:
+            text = ",".join((self._message, *values)).encode()
+            self.refuse(other, "another publication of the message came first", text)
+
+    def end(self) -> None:
+        """The publication stands."""
+        if self._published:
+            row, (peer, *_) = self._published
+            time_us, interval, tick = self._at(row.rank)
+            told = self._message, None, peer, interval, time_us, tick
+            self.rows["publications"].append(told)
+
+    def _at(self, time: int) -> tuple[int, int, int]:
+        """time_us, interval and tick of what counts; no run reaches an interval that is cut."""
+        self._latest = time if self._latest is None else max(time, self._latest)
+        return time, min(time // self._interval_us, INT32), time

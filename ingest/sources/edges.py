@@ -8,146 +8,192 @@ with `layer`, `topic` or both at the end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.reader import Row, Split
 from ingest.report_fields import INT32, LAST_INTERVAL
 from ingest.report_records import OVERLAY
-from ingest.sources.base import Description, InputFile, Observed, ParsedSource, SourceOptions
-from ingest.sources.delimited import NO_ROWS, key, optional_key, read_table, recognised, whole
+from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions
+from ingest.sources.delimited import (
+    NO_ROWS,
+    Fields,
+    Placed,
+    Rule,
+    TableFold,
+    TableSource,
+    Together,
+    columns_of,
+    key,
+    number_of,
+    optional_key,
+    whole,
+)
+from ingest.sources.folded import OBSERVED
+from ingest.versions import open_at
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
 _MOST_INTERVALS = 10_000_000
 _KINDS = (("interval", "src", "dst"), ("src", "dst", "vf", "vt"))
 _EXTRAS = ((), ("layer",), ("topic",), ("layer", "topic"))
-_HEADERS = {(*kind, *extra) for kind in _KINDS for extra in _EXTRAS}
+_TABLES = {name: OBSERVED[name] for name in ("links", "quarantine")}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 
 
-class Edges(ParsedSource):
-    """The source; see ingest.sources.base.Source for its four steps."""
+def _is_listed(file: InputFile) -> bool:
+    """Whether its rows name one interval each."""
+    return "interval" in columns_of(file.encoding)
+
+
+def _end(row: Fields, name: str) -> str | None:
+    """An end after the beginning, or none yet."""
+    text = row[name]
+    if not text:
+        return None
+    end, begin = number_of(text), number_of(row["vf"] or "")
+    if end is None:
+        return whole(row, name)
+    if end > INT32 and text != str(OPEN):
+        return f"'{name}' is too large"
+    return f"'{name}' is not after 'vf'" if begin is not None and end <= begin else None
+
+
+class Edges(TableSource):
+    """The source; its rows go to the fold by the peer that the link begins at."""
 
     name = "edges"
-    options = frozenset({"interval_us", "max_line"})
+    tables = _TABLES
+    settled = True
+    headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
+    rules: Mapping[str, Rule] = {
+        "src": key,
+        "dst": key,
+        "interval": partial(whole, most=LAST_INTERVAL),
+        "vf": partial(whole, most=LAST_INTERVAL),
+        "vt": _end,
+        "layer": optional_key,
+        "topic": optional_key,
+    }
+    together: Mapping[str, Together] = {"listed": any, "first": min, "last": max, "end": max}
 
-    def recognises(self, path: str, head: bytes) -> str | None:
-        """'csv(…)' or 'parquet(…)' with the columns."""
-        return recognised(path, head, _HEADERS)
+    @staticmethod
+    def place(row: Fields) -> Placed:
+        """By the peer that the link begins at, in time."""
+        begin = number_of(row["interval"] or row["vf"] or "") or 0
+        end = begin + 1 if row["interval"] else number_of(row["vt"] or str(OPEN))
+        link = row["dst"], row["layer"] or OVERLAY, row["topic"]
+        return Placed(row["src"] or "", begin, 0, (*link, end))
 
-    def parse(
-        self, spark: SparkSession, files: Sequence[InputFile], options: SourceOptions
-    ) -> dict[str, DataFrame]:
-        """`links` (src, dst, layer, topic, vf, vt, listed) and `quarantine`.
-
-        `listed` = the row names one interval. Raises: InputError for both kinds at once.
-        """
-        listed = {"interval" in file.encoding for file in files}
-        if len(listed) > 1:
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """As of all tables. Raises: InputError for both kinds at once."""
+        if len({_is_listed(file) for file in files}) > 1:
             raise InputError(
                 "some files list links by interval, others by span of life (vf, vt)",
                 "the two say different things of when a peer is there: ingest one kind",
             )
-        rows, refused = read_table(
-            spark,
-            files,
-            {
-                "src": key,
-                "dst": key,
-                "interval": whole(LAST_INTERVAL),
-                "vf": whole(LAST_INTERVAL),
-                "vt": _end,
-                "layer": optional_key,
-                "topic": optional_key,
-            },
-            options.max_line,
-        )
-        return {"links": _links(rows), "quarantine": refused}
+        return super().splits(files)
 
-    def describe(self, staged: Mapping[str, DataFrame], options: SourceOptions) -> Description:
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> LinkFold:
+        """Peer by peer."""
+        del options, counted
+        return LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
+
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
         """One tick per interval. Spans that all have an end mark the end of the run.
 
         Raises: InputError where there is no link, or the intervals lie too far apart.
         """
-        links = staged["links"]
-        row = links.agg(
-            F.min("vf").alias("first"),
-            F.max(F.when(F.col("vt") < OPEN, F.col("vt") - 1).otherwise(F.col("vf"))).alias("last"),
-            F.max("vt").alias("end"),
-            F.bool_or("listed").alias("listed"),
-        ).first()
-        assert row is not None  # an aggregate has one row
-        if row["first"] is None:
+        del before
+        first, last = counted["first"], counted["last"]
+        if first is None:
             raise InputError("no link could be read", NO_ROWS)
-        if row["last"] - row["first"] >= _MOST_INTERVALS:
+        if last - first >= _MOST_INTERVALS:
             raise InputError(
-                f"the links reach from interval {row['first']} to {row['last']}",
+                f"the links reach from interval {first} to {last}",
                 f"more than {_MOST_INTERVALS:,} intervals are surely a mistake in one of them",
             )
         return Description(
-            clock=Clock(1, options.interval_us, row["first"], row["last"]),
-            ended=not row["listed"] and row["end"] < OPEN,
+            clock=Clock(1, options.interval_us, first, last),
+            ended=not counted["listed"] and counted["end"] < OPEN,
             unknown=_UNKNOWN,
+            totals=counted,
         )
 
     def observe(
-        self, staged: Mapping[str, DataFrame], description: Description, options: SourceOptions
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Lazily. The list speaks for every peer it names.
+        """The list speaks for every peer it names.
 
         Where links have spans, a peer is there over the whole run; where they are listed by
         interval, from the first to the last interval that has a link of it.
         """
         del options
-        clock = description.clock
-        links = staged["links"].withColumn(
-            "vt", F.when(F.col("listed"), _open_at_the_end("vt", clock)).otherwise(F.col("vt"))
-        )
-        ends = F.array(F.col("src"), F.col("dst"))
-        peers = (
-            links.select(F.explode(ends).alias("peer"), "vf", "vt", "listed")
-            .groupBy("peer")
-            .agg(
-                F.min("vf").alias("vf"),
-                F.max("vt").alias("vt"),
-                F.any_value("listed").alias("listed"),
-            )
-        )
-        here = F.when(F.col("listed"), F.col("vf")).otherwise(F.lit(clock.first)).cast("bigint")
-        gone = F.when(F.col("listed"), F.col("vt")).otherwise(F.lit(OPEN))
+        links, listed = tables["links"], run.totals["listed"]
+        if listed:
+            links = open_at(links, run.clock.last + 1)
+        here = F.min("vf") if listed else F.lit(run.clock.first).cast("bigint")
+        gone = F.max("vt") if listed else F.lit(OPEN)
+        ends = F.explode(F.array("src", "dst"))
+        presence = links.select(ends.alias("peer"), "vf", "vt").groupBy("peer")
+        stays = presence.agg(here.alias("vf"), gone.alias("vt"))
         return Observed(
-            peers=peers.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
-            presence=peers.select("peer", here.alias("vf"), gone.alias("vt")),
-            links=links.drop("listed"),
+            peers=stays.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
+            presence=stays,
+            links=links,
         )
 
 
-def _links(rows: DataFrame) -> DataFrame:
-    interval = F.col("interval").cast("bigint")
-    return rows.select(
-        "src",
-        "dst",
-        F.coalesce("layer", F.lit(OVERLAY)).alias("layer"),
-        "topic",
-        F.coalesce(interval, F.col("vf").cast("bigint")).alias("vf"),
-        F.coalesce(interval + 1, F.col("vt").cast("bigint"), F.lit(OPEN)).alias("vt"),
-        interval.isNotNull().alias("listed"),
-    )
+class LinkFold(TableFold):
+    """Makes maximal spans of the links of each peer."""
 
+    def __init__(self, files: Sequence[str], *, listed: bool) -> None:
+        """Takes the names of the files; `listed` = their rows name one interval each."""
+        super().__init__(_TABLES, files)
+        self._listed = listed
+        self._first: int | None = None
+        self._last = self._end = -1
 
-def _end(name: str) -> Column:
-    """An end after the beginning, or none yet."""
-    wrong = whole()(name)
-    after = F.col(name).try_cast("bigint") > F.col("vf").try_cast("bigint")
-    too_late = (F.col(name).try_cast("bigint") > INT32) & (F.col(name) != str(OPEN))
-    return (
-        F.when(F.col(name).isNull(), F.lit(None).cast("string"))
-        .when(wrong.isNotNull(), wrong)
-        .when(too_late, F.lit(f"'{name}' is too large"))
-        .when(~after, F.lit("'vt' is not after 'vf'"))
-    )
+    def counted(self) -> Mapping[str, int | None]:
+        """`listed`; the `first` and the `last` interval that a link tells of, and the greatest
+        `end` of one (OPEN = it has none).
+        """
+        return {
+            "listed": self._listed,
+            "first": self._first,
+            "last": self._last,
+            "end": self._end,
+        }
 
+    def begin(self, key: str) -> None:
+        """A peer, and the last span of each of its links."""
+        self._src = key
+        self._held: dict[tuple[str, ...], tuple[int, int]] = {}
 
-def _open_at_the_end(name: str, clock: Clock) -> Column:
-    return F.when(F.col(name) > clock.last, F.lit(OPEN)).otherwise(F.col(name))
+    def take(self, row: Row, record: Any) -> None:
+        """A span, which may go on from the one before."""
+        *ends, vt = record
+        link, vf = tuple(ends), row.time
+        self._first = vf if self._first is None else min(vf, self._first)
+        self._last = max(vt - 1 if vt < OPEN else vf, self._last)
+        self._end = max(vt, self._end)
+        since, until = self._held.get(link, (vf, vf))
+        if vf > until:
+            self._tell(link, since, until)
+            since = vf
+        self._held[link] = since, max(vt, until)
+
+    def end(self) -> None:
+        """The last spans stand."""
+        for link, span in self._held.items():
+            self._tell(link, *span)
+
+    def _tell(self, link: tuple[str, ...], vf: int, vt: int) -> None:
+        self.rows["links"].append((self._src, *link, vf, vt))

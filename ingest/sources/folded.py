@@ -1,92 +1,63 @@
-"""Sources that are read and folded: reader → fold → sink, in one job.
-
-A source says what a split of a file holds, as rows (ingest.reader), and folds the rows of each
-peer in order of time into tables (ingest.sink). What it can only say of the run as a whole it
-counts on the way.
-"""
+"""What sources have in common: the tables that their folds make, and the rows that these get."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.reader import RECORDS, Kind, Read, Split, in_tasks
-from ingest.sink import Fold
-from ingest.sources.base import Description, InputFile, Observed, Source, SourceOptions
+from ingest.reader import RECORDS, Kind, Read, in_tasks
+from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
+from model.tables import QUARANTINE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Tallies = Sequence[str | bytes]
-"""What single tasks have counted, as JSON."""
-Counted = Mapping[str, Any]
-"""What was counted of a run, as JSON has it."""
 CARRIED = "records"
 """The table of what a later record of a peer goes on from: peer, interval, record."""
 
+_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
+_AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
 
-class FoldedSource(Source):
-    """What such a source does, beside to recognise its files."""
 
-    tables: Mapping[str, pa.Schema]
-    """What the fold makes, by name; `quarantine` and, where more can be appended, CARRIED are
-    among them.
-    """
+def _names(*columns: str) -> list[tuple[str, pa.DataType]]:
+    return [(column, pa.string()) for column in columns]
 
-    settled: bool = False
-    """The spans of the observed tables are maximal, and within the presence of whoever tells."""
 
-    @abstractmethod
-    def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """What is read by one task each."""
+OBSERVED: Mapping[str, pa.Schema] = {
+    "presence": pa.schema([*_names("peer"), *_SPAN]),
+    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_SPAN]),
+    "subscriptions": pa.schema([*_names("peer", "topic"), *_SPAN]),
+    "roles": pa.schema([*_names("peer", "role", "topic"), *_SPAN]),
+    "publications": pa.schema(
+        [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
+    ),
+    "receptions": pa.schema(
+        [
+            *_names("message", "topic", "publisher", "peer", "previous_hop"),
+            *_AT,
+            *(("arrival", pa.int64()), ("first", pa.bool_()), ("hop", pa.int32())),
+        ]
+    ),
+    "rejections": pa.schema(
+        [*_names("message", "topic", "peer", "previous_hop"), *_AT, *_names("reason")]
+    ),
+    "quarantine": QUARANTINE.arrow,
+}
+"""Tables as a fold makes them, see ingest.sources.base.Observed; and the quarantine."""
 
-    @abstractmethod
-    def reader(
-        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
-    ) -> Read:
-        """What reads a split. `tallies` reads all of the input for what its reader counts, where
-        that must be known before.
-        """
 
-    @abstractmethod
-    def fold(
-        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
-    ) -> Fold:
-        """What makes `tables` of rows, and then tells what it counted. By what was `counted` of the
-        run before; where nothing was, it may assume what `is_refuted` looks at.
-        """
+def no_rejections(spark: SparkSession) -> DataFrame:
+    """The observed table of a source that has no place for them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether the fold assumed what is not so: the input is folded again."""
-        del fold, counted, options
-        return False
-
-    @abstractmethod
-    def tallied(self, told: Tallies) -> Counted:
-        """What was counted by all tasks."""
-
-    @abstractmethod
-    def describe_run(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """The run as a whole; `before` was counted of the run that is appended to.
-
-        Raises: InputError, UseError.
-        """
-
-    @abstractmethod
-    def observe_run(
-        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
-    ) -> Observed:
-        """The observed tables, lazily: no job is run here."""
+    return spark.createDataFrame([], from_arrow_schema(OBSERVED["rejections"]))
 
 
 def rows_by_peer(
     spark: SparkSession,
-    source: FoldedSource,
+    source: Source,
     files: Sequence[InputFile],
     options: SourceOptions,
     carried: DataFrame | None,

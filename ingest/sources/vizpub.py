@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ingest.reader import Read, Row, Split
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.folded import Counted, Tallies
+from ingest.reader import Read, Row, Split, refused
+from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions, Tallies
 from ingest.sources.reports import facts
-from ingest.sources.reports.decoding import Chosen, record_row, refused, tally_row
+from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.reports.fold import ReportFold
 from ingest.sources.reports.source import Reports
@@ -96,10 +95,10 @@ class Vizpub(Reports):
         del counted
         return ReportFold([file.path for file in files], options.gap_tolerance, totals=True)
 
-    def describe_run(
+    def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
-        """One tick per interval. Raises: as Reports.describe_run; a run is a protocol."""
+        """One tick per interval. Raises: as Reports.describe; a run is a protocol."""
         del before
         tally = Tally.of(counted)
         tally.forget([name for name in COUNTERS if not tally.moved[name]])
@@ -107,11 +106,11 @@ class Vizpub(Reports):
         notes = {note: n for note, n in told.notes.items() if note != facts.lacking(BYTES)}
         return replace(told, notes=notes)
 
-    def observe_run(
+    def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """As reports, but for the traffic of publications."""
-        seen = super().observe_run(tables, run, options)
+        seen = super().observe(tables, run, options)
         moved = Tally.of(run.totals).moved
         return replace(seen, traffic=seen.traffic and _traffic(seen.traffic, moved))
 

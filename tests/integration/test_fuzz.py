@@ -8,30 +8,33 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from base58 import b58decode
 
-from ingest.sources.base import InputFile, ParsedSource, SourceOptions
+from ingest.sources.base import InputFile, Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
+from ingest.sources.libp2p.events import Event
 from ingest.sources.vizpub import Vizpub
+from model.clock import OPEN
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint
-from tests.support.staged import staged
+from tests.support.staged import Staged, staged
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+pytestmark = pytest.mark.usefixtures("small_inputs")
 
 LONG_LINE = 20_000
 """Bytes that a line may have here; some have more."""
 SIZES = [pytest.param(1_500, id="few"), pytest.param(100_000, id="many", marks=pytest.mark.long)]
-Staged = dict[str, DataFrame]
 
 
 @pytest.fixture(params=SIZES)
@@ -47,19 +50,29 @@ def rng(count: int) -> Random:
     return Random(seed)
 
 
-def parse(spark: SparkSession, source: ParsedSource, encoding: str, path: Path) -> Staged:
+def folded(source: Source, encoding: str, path: Path) -> Staged:
     files = [InputFile(str(path), encoding, path.stat().st_size, "")]
-    staged = source.parse(spark, files, SourceOptions(max_line=LONG_LINE))
-    return {name: frame.cache() for name, frame in staged.items()}
+    return staged(source, files, SourceOptions(max_line=LONG_LINE))
 
 
-def refused(staged: Staged) -> dict[int, str]:
-    """Reasons by line; no line is there twice."""
-    rows = staged["quarantine"].select("line", "reason").collect()
-    found = {row.line: row.reason for row in rows}
+def reasons(found: Staged) -> dict[int, str]:
+    """Of what is refused, by line; no line is there twice."""
+    return by_line([(line, reason) for _, line, reason, _ in found.quarantine])
+
+
+def by_line(rows: Sequence[tuple[int, str]]) -> dict[int, str]:
+    found = dict(rows)
     assert len(found) == len(rows)
     assert all(found.values())
     return found
+
+
+def events_of(found: Staged) -> dict[int, Event]:
+    """Events by line; no line is there twice."""
+    told = [(row, msgspec.msgpack.decode(row.record, type=Event)) for row in found.rows]
+    own = [(row.line, event) for row, event in told if event.peer == row.peer]
+    assert len(dict(own)) == len(own)
+    return dict(own)
 
 
 def write(path: Path, lines: Iterable[bytes]) -> list[bytes]:
@@ -93,9 +106,7 @@ def check_some(refused: dict[int, str], lines: int, *reasons: str) -> None:
         assert any(reason in found for found in refused.values()), reason
 
 
-def test_edges_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         return [
             f"a{number}",
@@ -112,8 +123,8 @@ def test_edges_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "edges.csv", [header, *made])
-    staged = parse(spark, Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
-    told = refused(staged)
+    found = folded(Edges(), f"csv({header.decode()})", tmp_path / "edges.csv")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -124,22 +135,19 @@ def test_edges_are_taken_or_refused(
         "too large",
         "longer",
     )
-    links = (
-        staged["links"]
-        .selectExpr("src", "dst", "vf", "if(vt > 2147483647, NULL, vt)", "layer")
-        .collect()
+    taken = Counter(
+        (row.peer, dst, row.time, None if vt == OPEN else vt, layer)
+        for row in found.rows
+        for dst, layer, _, vt in [json.loads(row.record)]
     )
-    found = Counter((r[0], r[1], r[2], r[3], r[4]) for r in links)
     expected: Counter[Any] = Counter()
     for (src, dst, vf, vt, layer), times in read_csv(lines, header, told).items():
         end = None if vt is None or int(vt) > 2**31 else int(vt)
         expected[src, dst, int(vf or ""), end, layer or "overlay"] += times
-    assert found == expected
+    assert taken == expected
 
 
-def test_deliveries_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         message, peer = f"m{number // 20}", f"p{number % 20}"
         before = peer if number % 20 == 0 else f"p{number % 20 - 1}"
@@ -152,8 +160,8 @@ def test_deliveries_are_taken_or_refused(
 
     made = mixture(rng, count, sound, lambda n: odd_fields(rng, row(n)))
     lines = write(tmp_path / "deliveries.csv.gz", [header, *made])
-    staged = parse(spark, Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
-    told = refused(staged)
+    found = folded(Deliveries(), f"csv({header.decode()})", tmp_path / "deliveries.csv.gz")
+    told = reasons(found)
     check_some(
         told,
         count,
@@ -163,8 +171,6 @@ def test_deliveries_are_taken_or_refused(
         "'t_us' is negative",
         "another publ",
     )
-    rows = staged["deliveries"].where("lost IS NULL OR lost = 'repeated'")
-    found = rows.selectExpr("message", "peer", "previous_hop", "time_us", "lost").collect()
     expected = read_csv(
         lines, header, {n: why for n, why in told.items() if "another publ" not in why}
     )
@@ -172,11 +178,15 @@ def test_deliveries_are_taken_or_refused(
         [lines[n - 1] for n, why in told.items() if "another publ" in why], header, {}
     )
     times = Counter((m, p, b, int(t or "")) for m, p, b, t in (expected - conflicts).elements())
-    assert Counter(tuple(row)[:4] for row in found if row.lost is None) == Counter(set(times))
-    repeated = sum(row.lost is not None for row in found)
-    assert repeated + len(set(times)) + conflicts.total() == expected.total()
-    publishers = {(row.message) for row in found if row.peer == row.previous_hop and not row.lost}
-    assert len(publishers) == sum(r.peer == r.previous_hop and not r.lost for r in found)
+    published = found.tables["publications"].to_pylist()
+    taken = Counter((r["message"], *[r["publisher"]] * 2, r["time_us"]) for r in published)
+    taken.update(
+        (r["message"], r["peer"], r["previous_hop"], r["time_us"])
+        for r in found.tables["receptions"].to_pylist()
+    )
+    assert taken == Counter(set(times))
+    assert found.counted["repeated"] + len(set(times)) + conflicts.total() == expected.total()
+    assert len({row["message"] for row in published}) == len(published)
 
 
 ME, YOU = "bWU=", "eW91"
@@ -202,35 +212,32 @@ def event(number: int) -> dict[str, Any]:
     return {"type": kind, **told, name: payload}
 
 
-def test_json_events_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, rng: Random, count: int
-) -> None:
+def test_json_events_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     made = mixture(
         rng, count, lambda n: json.dumps(event(n)).encode(), lambda n: bent(rng, event(n))
     )
     lines = write(tmp_path / "trace.ndjson", made)
-    staged = parse(spark, Libp2p(), "json", tmp_path / "trace.ndjson")
-    told = refused(staged)
+    taken = folded(Libp2p(), "json", tmp_path / "trace.ndjson")
+    told = reasons(taken)
     check_some(
         told, count, "not one JSON object", "wrong type", "missing key", "not base64", "not UTF-8",
         "half of a surrogate", "nested more than", "longer than", "control character",
     )  # fmt: skip
-    rows = staged["events"].select("position", "type", "peer", "ts_ns", "topic").collect()
-    found = {row.position: (row.type, row.peer, row.ts_ns, row.topic) for row in rows}
-    assert len(found) == len(rows)
+    found = events_of(taken)
     records = {n: line for n, line in enumerate(lines, 1) if line.strip()}
     assert found.keys() | told.keys() == records.keys()
     assert found.keys() & told.keys() == set()
-    for number, (kind, peer, time, topic) in found.items():
+    for number, one in found.items():
         read = json.loads(records[number].removeprefix(b"\xef\xbb\xbf"))
-        assert (kind, peer, time) == (read["type"], read["peerID"], read["timestamp"])
-        assert topic is None or any(
-            v.get("topic") == topic for v in read.values() if isinstance(v, dict)
+        assert (one.type, one.time) == (read["type"], read["timestamp"])
+        assert b58decode(one.peer) == b64decode(read["peerID"])
+        assert one.topic is None or any(
+            v.get("topic") == one.topic for v in read.values() if isinstance(v, dict)
         )
 
 
 def test_protobuf_events_are_taken_or_refused(
-    spark: SparkSession, tmp_path: Path, libp2p_small: Path, rng: Random, count: int
+    tmp_path: Path, libp2p_small: Path, rng: Random, count: int
 ) -> None:
     """The lengths are right; the last record is cut off."""
     some = gzip.decompress((libp2p_small / "trace.pb.gz").read_bytes())
@@ -242,14 +249,12 @@ def test_protobuf_events_are_taken_or_refused(
     made = list(mixture(rng, count, lambda n: known[n % len(known)], bad))
     stream = b"".join(varint(len(record)) + record for record in made) + varint(5) + b"cut"
     (tmp_path / "trace.pb").write_bytes(stream)
-    staged = parse(spark, Libp2p(), "protobuf", tmp_path / "trace.pb")
-    told = refused(staged)
+    taken = folded(Libp2p(), "protobuf", tmp_path / "trace.pb")
+    told = reasons(taken)
     check_some(told, count, "not a TraceEvent", "missing key", "record is cut off")
-    rows = staged["events"].select("position").collect()
-    found = {row.position for row in rows}
-    assert len(found) == len(rows)
-    assert found | told.keys() == set(range(1, len(made) + 2))
-    assert found & told.keys() == set()
+    found = events_of(taken)
+    assert found.keys() | told.keys() == set(range(1, len(made) + 2))
+    assert found.keys() & told.keys() == set()
 
 
 def framed(stream: bytes, most: int) -> Iterable[bytes]:

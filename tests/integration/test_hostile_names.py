@@ -98,7 +98,7 @@ def vizpub(
     made = stored.below(PLACE)(RUN, workspace)
     run = copied(made, workspace)
     with connect(neo4j_server) as driver, pytest.MonkeyPatch.context() as patch:
-        load_run(driver, neo4j_server.database, run.facts, run.row_groups)
+        load_run(driver, neo4j_server.database, run.facts, run)
         patch.setattr(sessions, "writing", nobody_writes)
         patch.setenv("NEO4J_URI", neo4j_server.uri)
         patch.setenv("NEO4J_USERNAME", neo4j_server.username)
@@ -146,7 +146,7 @@ def test_impossible_peer_names_are_quarantined_with_their_reason(vizpub: Hostile
 
 def test_neo4j_holds_hostile_names_unchanged(vizpub: Hostile) -> None:
     graph, stored = vizpub.graph, vizpub.run.stored
-    assert verify_run(graph.driver, graph.database, stored.facts, stored.row_groups) == []
+    assert verify_run(graph.driver, graph.database, stored.facts, stored) == []
     for label in ("Peer", "Topic", "Message"):
         found = graph.ask(f"MATCH (n:{label}) WHERE n.key STARTS WITH $of RETURN n.name", of=RUN)
         assert sorted(name for (name,) in found) == sorted(TAKEN)

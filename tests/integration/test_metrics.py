@@ -20,13 +20,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.dissemination import Messages, measure_messages
 from analytics.structure import Versions, chosen_layers, measure
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from ingest.messages import Told
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 from model.tables import table
+from tests.support.messages import message_tables
 from tests.support.small import as_of_small
 
 pytestmark = pytest.mark.spark
@@ -432,8 +433,8 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     messages = None
     if "publications" in frames:
         published, received = frames["publications"], frames["receptions"]
-        told = Messages(published, received, frames["rejections"], get("subscriptions"))
-        messages = measure_messages(told).cache()
+        told = Told(published, frames["rejections"], received, get("subscriptions"), None)
+        messages = spark.createDataFrame(message_tables(told)["metrics/messages"])
     others = (get(name) for name in ("subscriptions", "traffic", "publications", "receptions"))
     seen = Seen(world.clock, frames["peers"], structure, *others)
     peers, topics = peers_table(seen).cache(), topics_table(seen, messages).cache()

@@ -338,7 +338,7 @@ class TestFromBoundary:
 class AsFolded(Reports):
     """What it folded is what it observed."""
 
-    def observe_run(
+    def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         return Observed(tables["publications"].limit(0).select("message"), **tables)

@@ -37,7 +37,7 @@ def _in_neo4j(
     with connect(neo4j_server) as driver:
         if run_properties(driver, neo4j_server.database, RUN):
             remove_run(driver, neo4j_server.database, RUN)
-        load_run(driver, neo4j_server.database, run.facts, run.row_groups)
+        load_run(driver, neo4j_server.database, run.facts, run)
         yield
         remove_run(driver, neo4j_server.database, RUN)
 

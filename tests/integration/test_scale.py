@@ -98,6 +98,8 @@ class Small:
 
     run: StoredRun
     jobs: int
+    queries: int
+    """Those that run jobs."""
     outside: int
     """Those that belong to no query: as when it opens files to see what columns they have."""
 
@@ -110,8 +112,9 @@ def counted(runs: Runs, run: str, *paths: Path, append: bool = False) -> Small:
     context.listenerBus().waitUntilEmpty()
     last, found = context.dagScheduler().numTotalJobs(), queries.executionsList()
     keys = (found.apply(i).jobs().keySet().mkString(" ") for i in range(found.size()))
-    of_queries = {int(job) for told in keys for job in told.split()}
-    return Small(made, last - first, len(set(range(first, last)) - of_queries))
+    of_queries = [{int(job) for job in told.split()} for told in keys]
+    asked = sum(any(job >= first for job in jobs) for jobs in of_queries)
+    return Small(made, last - first, asked, len(set(range(first, last)) - set().union(*of_queries)))
 
 
 @pytest.fixture(scope="module")
@@ -225,9 +228,11 @@ def test_stopped_small_run_begins_again(
 
 def test_small_ingests_take_few_jobs_and_infer_no_schema(small: dict[str, Small]) -> None:
     jobs = {name: made.jobs for name, made in small.items()}
-    print(jobs)
+    queries = {name: made.queries for name, made in small.items()}
+    print(jobs, queries)
     assert {name: made.outside for name, made in small.items()} == dict.fromkeys(small, 0)
     assert {name: count for name, count in jobs.items() if not 0 < count <= 20} == {}
+    assert {name: count for name, count in queries.items() if not 0 < count <= 12} == {}
 
 
 @pytest.mark.parametrize("size", [LARGE, scale.SMALL_INPUT], ids=["large", "small"])

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import random
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import InputFile, Observed, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from model.clock import Clock
 from model.errors import InputError
+from tests.support.staged import Staged, Taken, staged
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Deliveries()
-ENCODING = "csv(msg,node,prev_node,t_us)"
+HEADER = ("msg", "node", "prev_node", "t_us")
+ENCODING = f"csv({','.join(HEADER)})"
+CONFLICT = "another publication of the message came first"
+SEED = 9
 
 
-def take(
-    spark: SparkSession, path: Path, interval_us: int | None = None
-) -> tuple[DataFrame, Description, Observed]:
+def stage(*paths: Path) -> Staged:
+    files = [InputFile(str(path), ENCODING, path.stat().st_size, "") for path in paths]
+    return staged(SOURCE, files, SourceOptions())
+
+
+def take(spark: SparkSession, path: Path, interval_us: int | None = None) -> Taken:
     options = SourceOptions(interval_us)
-    staged = SOURCE.parse(spark, [InputFile(str(path), ENCODING, 0, "")], options)
-    told = SOURCE.describe(staged, options)
-    return staged["quarantine"], told, SOURCE.observe(staged, told, options)
+    found = staged(SOURCE, [InputFile(str(path), ENCODING, 0, "")], options)
+    return Taken(SOURCE, spark, found, options)
 
 
 def depths(seen: Observed) -> dict[str, list[int]]:
@@ -62,8 +69,9 @@ def test_deliveries_of_a_real_network_equal_published_values(
     most: int,
     mean_of_most: float | None,
 ) -> None:
-    quarantine, told, seen = take(spark, outside_data(name))
-    assert quarantine.isEmpty()
+    found = take(spark, outside_data(name))
+    told, seen = found.told, found.seen
+    assert not found.staged.quarantine
     assert told.clock.tick_us == 1
     assert told.clock.interval_us == 1_000_000
     assert seen.peers.count() == peers
@@ -95,7 +103,8 @@ def test_deliveries_become_publications_receptions_and_quarantine(
         "n,c,b\n"
         "n,c,b,9999999999999999999\n"
     )
-    quarantine, told, seen = take(spark, path, interval_us=1000)
+    taken = take(spark, path, interval_us=1000)
+    told, seen = taken.told, taken.seen
     assert told.clock == Clock(1000, 1, 0, 1)
     assert told.epoch is None
     assert seen.publications is not None
@@ -115,14 +124,12 @@ def test_deliveries_become_publications_receptions_and_quarantine(
     assert {(row.topic, row.publisher, row["first"], row.hop) for row in found} == {
         (None, None, None, None)
     }
-    assert Counter((row.line, row.reason) for row in quarantine.collect()) == Counter(
-        [
-            (6, "'t_us' is negative"),
-            (7, "no 'prev_node'"),
-            (8, "not 4 fields"),
-            (9, "'t_us' is too large"),
-        ]
-    )
+    assert [(line, reason) for _, line, reason, _ in taken.staged.quarantine] == [
+        (6, "'t_us' is negative"),
+        (7, "no 'prev_node'"),
+        (8, "not 4 fields"),
+        (9, "'t_us' is too large"),
+    ]
 
 
 def test_conflicting_publication_is_refused_and_repeated_row_counted(
@@ -142,12 +149,12 @@ def test_conflicting_publication_is_refused_and_repeated_row_counted(
     ]
     path = tmp_path / "deliveries.csv"
     path.write_text("\n".join(["msg,node,prev_node,t_us", *rows]))
-    quarantine, told, seen = take(spark, path)
-    why = "another publication of the message came first"
-    assert sorted((row.line, row.reason, row.text) for row in quarantine.collect()) == [
-        (4, why, "m,c,c,0"),
-        (5, why, "m,a,a,9000000"),
-        (11, why, "n,later,later,1"),
+    taken = take(spark, path)
+    told, seen = taken.told, taken.seen
+    assert [refused[1:] for refused in taken.staged.quarantine] == [
+        (4, CONFLICT, "m,c,c,0"),
+        (5, CONFLICT, "m,a,a,9000000"),
+        (11, CONFLICT, "n,later,later,1"),
     ]
     assert told.notes == {"repeated_records": 3}
     assert told.clock.last == 0
@@ -158,6 +165,51 @@ def test_conflicting_publication_is_refused_and_repeated_row_counted(
     arrived = [(row.peer, row.tick) for row in seen.receptions.orderBy("arrival").collect()]
     assert arrived == [("b", 400), ("b", 500)]
     assert {row.key for row in seen.peers.collect()} == {"a", "b", "lonely"}
+
+
+def random_rows(rng: random.Random) -> list[tuple[str, str, str, str]]:
+    """Deliveries of few messages and times, many of them twice; messages with many publishers."""
+    return [
+        (f"m{rng.randrange(9)}", peer, rng.choice([peer, *"abcd"]), str(rng.randrange(6)))
+        for peer in rng.choices("abcd", k=150)
+    ]
+
+
+def test_rows_that_repeat_or_conflict_are_told_by_their_place(tmp_path: Path) -> None:
+    rng = random.Random(SEED)
+    print("seed", SEED)
+    files = {f"{n}.csv": random_rows(rng) for n in range(3)}
+    for name, rows in files.items():
+        (tmp_path / name).write_text("\n".join(map(",".join, [HEADER, *rows])))
+    found = stage(*(tmp_path / name for name in files))
+    counted: set[tuple[str, ...]] = set()
+    conflicts, repeated = [], 0
+    seen: set[tuple[str, ...]] = set()
+    published: set[str] = set()
+    for name, rows in files.items():
+        for line, row in enumerate(rows, 2):
+            message, peer, previous, _ = row
+            if row in seen:
+                repeated += 1
+            elif peer == previous and message in published:
+                conflicts.append((name, line, CONFLICT, ",".join(row)))
+            else:
+                counted.add(row)
+                published |= {message} if peer == previous else set()
+            seen.add(row)
+    told = found.tables["receptions"].to_pylist()
+    columns = ("message", "peer", "previous_hop", "time_us")
+    taken = [tuple(str(row[column]) for column in columns) for row in told]
+    taken += [
+        (row["message"], row["publisher"], row["publisher"], str(row["time_us"]))
+        for row in found.tables["publications"].to_pylist()
+    ]
+    assert sorted(taken) == sorted(counted)
+    assert found.quarantine == conflicts
+    assert found.counted["repeated"] == repeated
+    assert min(len(counted), len(conflicts), repeated) > 50
+    in_time = sorted(told, key=lambda row: (row["message"], row["arrival"]))
+    assert in_time == sorted(told, key=lambda row: (row["message"], row["time_us"]))
 
 
 def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import csv
 import gzip
+import random
 import zlib
 from codecs import BOM_UTF8
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import InputFile, SourceOptions
 from ingest.sources.edges import Edges
 from model.clock import OPEN, Clock
 from model.errors import InputError
-from model.tables import QUARANTINE
+from tests.support.staged import Staged, Taken, staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
 SOURCE = Edges()
+SEED = 9
 
 
 def found_file(path: Path, damage: str | None = None) -> InputFile:
@@ -34,47 +37,43 @@ def found_file(path: Path, damage: str | None = None) -> InputFile:
     return InputFile(str(path), encoding, 0, "", damage)
 
 
-def take(spark: SparkSession, *files: InputFile) -> tuple[DataFrame, Description, Observed]:
-    staged = SOURCE.parse(spark, files, SourceOptions())
-    staged["links"].persist()
-    told = SOURCE.describe(staged, SourceOptions())
-    return staged["quarantine"], told, SOURCE.observe(staged, told, SourceOptions())
+def stage(*files: InputFile) -> Staged:
+    return staged(SOURCE, files, SourceOptions())
 
 
-def rows(frame: DataFrame | None, *columns: str) -> set[tuple[Any, ...]]:
-    assert frame is not None
-    return {tuple(row) for row in frame.select(*columns).collect()}
+def take(spark: SparkSession, *files: InputFile) -> Taken:
+    return Taken(SOURCE, spark, stage(*files), SourceOptions())
 
 
-def links(observed: Observed) -> set[tuple[Any, ...]]:
-    return rows(observed.links, "src", "dst", "layer", "topic", "vf", "vt")
+def links(found: Staged | Taken) -> set[tuple[Any, ...]]:
+    """src, dst, layer, topic, vf, vt: as folded, or as observed."""
+    if isinstance(found, Taken):
+        return found.rows("links")
+    return {tuple(row.values()) for row in found.tables["links"].to_pylist()}
 
 
-def presence(observed: Observed) -> set[tuple[Any, ...]]:
-    return rows(observed.presence, "peer", "vf", "vt")
-
-
-def refused(quarantine: DataFrame) -> list[tuple[Any, ...]]:
-    columns = [name for name in QUARANTINE.names if name != "file"]
-    return sorted(rows(quarantine, *columns))
+def refused(found: Staged) -> list[tuple[Any, ...]]:
+    """Line, reason and text."""
+    return sorted(told[1:] for told in found.quarantine)
 
 
 def test_spans_of_the_reference_history_equal_the_file(
     spark: SparkSession, gephi_small: Path
 ) -> None:
     path = gephi_small / "versions.csv.gz"
-    quarantine, told, seen = take(spark, found_file(path))
+    found = take(spark, found_file(path))
+    told, seen = found.told, found.seen
     with gzip.open(path, "rt") as stream:
         expected = {
             (row["src"], row["dst"], "overlay", None, int(row["vf"]), int(row["vt"]))
             for row in csv.DictReader(stream)
         }
-    assert links(seen) == expected
+    assert links(found) == expected
     assert told.clock == Clock(1, None, 0, 49)
     assert told.ended
-    assert presence(seen) == {(str(peer), 0, OPEN) for peer in range(200)}
-    assert rows(seen.peers, "key", "reports") == {(str(peer), True) for peer in range(200)}
-    assert refused(quarantine) == []
+    assert found.rows("presence") == {(str(peer), 0, OPEN) for peer in range(200)}
+    assert found.rows("peers", "key", "reports") == {(str(peer), True) for peer in range(200)}
+    assert not found.staged.quarantine
     for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
         assert getattr(seen, table) is None
 
@@ -84,17 +83,18 @@ def test_links_by_interval_become_links_and_presence(spark: SparkSession, tmp_pa
     path.write_text(
         'interval,src,dst,layer,topic\r\n3,a,b,,\r\n5,a,b,mesh,t\r\n5,"c, d",a,,\n4,e,a,,'
     )
-    quarantine, told, seen = take(spark, found_file(path))
-    assert links(seen) == {
+    found = take(spark, found_file(path))
+    assert links(found) == {
         ("a", "b", "overlay", None, 3, 4),
         ("a", "b", "mesh", "t", 5, OPEN),
         ("c, d", "a", "overlay", None, 5, OPEN),
         ("e", "a", "overlay", None, 4, 5),
     }
-    assert presence(seen) == {("a", 3, OPEN), ("b", 3, OPEN), ("c, d", 5, OPEN), ("e", 4, 5)}
-    assert told.clock == Clock(1, None, 3, 5)
-    assert not told.ended
-    assert refused(quarantine) == []
+    stays = {("a", 3, OPEN), ("b", 3, OPEN), ("c, d", 5, OPEN), ("e", 4, 5)}
+    assert found.rows("presence") == stays
+    assert found.told.clock == Clock(1, None, 3, 5)
+    assert not found.told.ended
+    assert not found.staged.quarantine
 
 
 def test_parquet_spans_become_links_presence_and_quarantine(
@@ -103,16 +103,16 @@ def test_parquet_spans_become_links_presence_and_quarantine(
     table = {"src": ["a", "b", None], "dst": [1, 2, 3], "vf": [0, 2, -1], "vt": [3, None, 4]}
     # Spark itself would hide this name, and take it for a pattern.
     pq.write_table(pa.table(table), tmp_path / "_e[1].parquet")
-    quarantine, told, seen = take(spark, found_file(tmp_path / "_e[1].parquet"))
-    assert links(seen) == {
+    found = take(spark, found_file(tmp_path / "_e[1].parquet"))
+    assert links(found) == {
         ("a", "1", "overlay", None, 0, 3),
         ("b", "2", "overlay", None, 2, OPEN),
     }
-    assert told.clock == Clock(1, None, 0, 2)
-    assert not told.ended
-    assert presence(seen) == {(peer, 0, OPEN) for peer in "ab12"}
+    assert found.told.clock == Clock(1, None, 0, 2)
+    assert not found.told.ended
+    assert found.rows("presence") == {(peer, 0, OPEN) for peer in "ab12"}
     text = '{"dst":"3","vf":"-1","vt":"4"}'
-    assert refused(quarantine) == [(3, "no 'src'; 'vf' is negative", text)]
+    assert refused(found.staged) == [(3, "no 'src'; 'vf' is negative", text)]
 
 
 def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -125,16 +125,15 @@ def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: P
     for number, table in enumerate(tables):
         pq.write_table(pa.table(table), tmp_path / f"{number}.parquet", row_group_size=1)
     files = [found_file(tmp_path / f"{number}.parquet") for number in range(len(tables))]
-    quarantine, told, seen = take(spark, *files)
-    assert {row[:2] + row[4:] for row in links(seen)} == {
+    found = take(spark, *files)
+    assert {row[:2] + row[4:] for row in links(found)} == {
         ("1", "2", 0, 1),
         ("2", "1", 1, 2),
-        ("a", "b", 2, 3),
-        ("a", "b", 3, 4),
+        ("a", "b", 2, 4),
         ("c", "d", 4, OPEN),
     }
-    assert told.clock == Clock(1, None, 0, 4)
-    assert refused(quarantine) == [
+    assert found.told.clock == Clock(1, None, 0, 4)
+    assert refused(found.staged) == [
         (2, "not UTF-8", '{"src":"a","dst":"\ufffd"}'),
         (3, "'interval' is not an integer", '{"interval":"1.5","src":"a","dst":"b"}'),
     ]
@@ -143,7 +142,7 @@ def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: P
     assert SOURCE.recognises(str(nested), nested.read_bytes()) is None
 
 
-def test_damaged_parquet_is_read_up_to_the_damage(spark: SparkSession, tmp_path: Path) -> None:
+def test_damaged_row_group_is_quarantined_alone(tmp_path: Path) -> None:
     path = tmp_path / "edges.parquet"
     names = [f"peer {n}" for n in range(6)]
     table = pa.table({"interval": list(range(6)), "src": names, "dst": names[::-1]})
@@ -152,9 +151,9 @@ def test_damaged_parquet_is_read_up_to_the_damage(spark: SparkSession, tmp_path:
     content = bytearray(path.read_bytes())
     content[second : second + 8] = b"\xff" * 8
     path.write_bytes(content)
-    quarantine, _, seen = take(spark, found_file(path))
-    assert {row[0] for row in links(seen)} == {"peer 0", "peer 1"}
-    ((line, reason, _),) = refused(quarantine)
+    found = stage(found_file(path))
+    assert {row[0] for row in links(found)} == {f"peer {n}" for n in (0, 1, 4, 5)}
+    ((line, reason, _),) = refused(found)
     assert line == 3
     assert reason.startswith("cannot be read from here on: ")
 
@@ -182,7 +181,7 @@ BAD = [
 ]
 
 
-def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     text = "src,dst,vf,vt\n" + "".join(
         f"{bad}\na,b,{n},{n + 1}\n" for n, (bad, _) in enumerate(BAD)
     )
@@ -192,12 +191,53 @@ def test_bad_rows_are_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     packer = zlib.compressobj(wbits=31)
     packed = packer.compress(BOM_UTF8 + b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
-    quarantine, _, seen = take(spark, found_file(path), found_file(other, "truncated gzip"))
+    found = stage(found_file(path), found_file(other, "truncated gzip"))
     expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
     cut = (3, "cut off by the damage of the file", "c,d,1,11")
     last = (2 * len(BAD) + 2, "not UTF-8", "\ufffd,b,0,1")
-    assert refused(quarantine) == sorted([*expected, cut, last])
-    assert {row[4] for row in links(seen)} == set(range(len(BAD)))
+    assert refused(found) == sorted([*expected, cut, last])
+    assert links(found) == {
+        ("a", "b", "overlay", None, 0, len(BAD)),
+        ("c", "d", "overlay", None, 0, 1),
+    }
+
+
+def spans_of(held: dict[tuple[Any, ...], set[int]]) -> set[tuple[Any, ...]]:
+    """Runs of numbers that follow on each other, as spans."""
+    return {
+        (*link, first, min(n for n in range(first, 100) if n not in numbers))
+        for link, numbers in held.items()
+        for first in numbers
+        if first - 1 not in numbers
+    }
+
+
+@pytest.mark.parametrize("header", ["interval,src,dst,layer,topic", "src,dst,vf,vt,layer,topic"])
+def test_links_become_maximal_spans(tmp_path: Path, header: str) -> None:
+    """The same rows in Parquet, in groups that cut peers and times apart, tell the same."""
+    rng = random.Random(SEED)
+    print("seed", SEED)
+    held: dict[tuple[Any, ...], set[int]] = defaultdict(set)
+    rows = []
+    for _ in range(800):
+        src, dst = rng.sample("abcd", 2)
+        layer, topic = rng.choice(["", "overlay", "mesh"]), rng.choice(["", "t"])
+        vf = rng.randrange(60)
+        vt = vf + 1 if header.startswith("interval") else vf + rng.choice((1, 2, 5))
+        held[src, dst, layer or "overlay", topic or None] |= set(range(vf, vt))
+        told = {"interval": vf, "src": src, "dst": dst, "vf": vf, "vt": vt}
+        told |= {"layer": layer, "topic": topic}
+        rows.append([told[name] for name in header.split(",")])
+    in_lines, in_groups = tmp_path / "a.csv", tmp_path / "a.parquet"
+    in_lines.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    columns = dict(zip(header.split(","), zip(*rows, strict=True), strict=True))
+    pq.write_table(pa.table(columns), in_groups, row_group_size=70)
+    for path in (in_lines, in_groups):
+        found = stage(found_file(path))
+        assert links(found) == spans_of(held)
+        assert found.tables["links"].num_rows == len(links(found))
+        assert not found.quarantine
+    assert len(SOURCE.splits([found_file(in_groups)])) == 12
 
 
 def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> None:

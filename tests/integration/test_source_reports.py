@@ -112,7 +112,7 @@ def book(desk: Desk) -> Book:
 
 
 def describe(counted: Counted, options: SourceOptions) -> Description:
-    return Reports().describe_run(counted, None, options)
+    return Reports().describe(counted, None, options)
 
 
 EXAMPLE = (

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingest.files import find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, InputFile, SourceOptions
@@ -66,7 +67,7 @@ def stage(folder: Path, *contents: Content) -> Staged:
 
 
 def described(found: Staged) -> Description:
-    return Reports().describe_run(found.counted, None, SourceOptions())
+    return Reports().describe(found.counted, None, SourceOptions())
 
 
 def random_record(rng: random.Random, peer: int, interval: int) -> Record:
@@ -229,6 +230,6 @@ def test_report_parquet_is_told_apart_from_edge_lists(tmp_path: Path) -> None:
     reports, edges = tmp_path / "reports.parquet", tmp_path / "edges.parquet"
     pq.write_table(table([{"peer": "a", "interval": 0}]), reports)
     pq.write_table(table([{"interval": 0, "src": "a", "dst": "b"}]), edges)
-    found = inventory(None, [str(reports)], SOURCES)
+    found = inventory(None, find([str(reports)]), SOURCES)
     assert (found.source, found.files[0].encoding) == ("reports", "parquet")
-    assert inventory(None, [str(edges)], SOURCES).source == "edges"
+    assert inventory(None, find([str(edges)]), SOURCES).source == "edges"

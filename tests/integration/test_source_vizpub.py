@@ -15,6 +15,7 @@ import networkx as nx
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.files import find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, SourceOptions
@@ -37,7 +38,7 @@ Outside = Callable[[str], Path]
 
 def stage(*paths: Path, **options: Any) -> Staged:
     """As the pipeline does: look at the paths, read and fold what is there."""
-    found = inventory(None, [str(path) for path in paths], SOURCES)
+    found = inventory(None, find([str(path) for path in paths]), SOURCES)
     assert found.source == "vizpub"
     return staged(Vizpub(), found.files, SourceOptions(**options))
 
@@ -47,7 +48,7 @@ def take(spark: SparkSession, *paths: Path, **options: Any) -> Taken:
 
 
 def describe(found: Staged, **options: Any) -> Description:
-    return Vizpub().describe_run(found.counted, None, SourceOptions(**options))
+    return Vizpub().describe(found.counted, None, SourceOptions(**options))
 
 
 def table(run: StoredRun, name: str) -> list[Row]:
@@ -644,7 +645,7 @@ class TestBadInput:
     def test_folder_without_files_is_refused(self, spark: SparkSession, desk: Desk) -> None:
         desk.write(0).unlink()
         with pytest.raises(InputError, match="folder without files"):
-            inventory(None, [str(desk.path)], SOURCES)
+            inventory(None, find([str(desk.path)]), SOURCES)
 
     def test_input_without_nodes_is_refused(self, desk: Desk) -> None:
         desk.write(0)
@@ -659,7 +660,7 @@ class TestBadInput:
         merged = written.with_name("00000001protocol.p.json")
         shutil.copy(written, merged)
         with pytest.raises(InputError, match="json and merged json, which may be one trace twice"):
-            inventory(None, [str(desk.path)], SOURCES)
+            inventory(None, find([str(desk.path)]), SOURCES)
         with pytest.raises(InputError, match="ingest what the hosts wrote"):
             stage(merged)
 

@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.dissemination import Messages, measure_messages
 from analytics.structure import Versions, measure
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
+from ingest.messages import Told
 from model.clock import OPEN, Clock
 from model.tables import table
+from tests.support.messages import message_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -72,8 +73,10 @@ def test_metrics_without_links_leave_link_columns_null(
 def test_message_metrics_without_receptions_leave_hits_null(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, OPEN))
-    told = Messages(published, None, frame(spark, "rejections"), taken)
-    assert rows_of(measure_messages(told), "message") == {(0,): {"eligible": 1, "rejections": 0}}
+    told = Told(published, frame(spark, "rejections"), None, taken, None)
+    (row,) = message_tables(told)["metrics/messages"].to_pylist()
+    known = {name: value for name, value in row.items() if value is not None}
+    assert known == {"message": 0, "eligible": 1, "rejections": 0}
 
 
 def test_peer_with_untold_receptions_is_not_eligible(spark: SparkSession) -> None:
@@ -81,8 +84,8 @@ def test_peer_with_untold_receptions_is_not_eligible(spark: SparkSession) -> Non
     taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
     arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True))
     untold = spark.createDataFrame([(2, 0, True)], "peer int, interval int, receptions boolean")
-    told = Messages(published, arrived, frame(spark, "rejections"), taken, untold)
-    (row,) = rows_of(measure_messages(told), "message").values()
+    told = Told(published, frame(spark, "rejections"), arrived, taken, untold)
+    (row,) = message_tables(told)["metrics/messages"].to_pylist()
     assert (row["eligible"], row["delivered"], row["hit_ratio"]) == (1, 1, 1.0)
 
 

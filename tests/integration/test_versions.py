@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ingest.versions import clip, close_at, coalesce, lives, outside, without
+from ingest.versions import clip, close_at, coalesce, open_at, outside, without
 from model.clock import OPEN
 
 pytestmark = pytest.mark.spark
@@ -76,24 +76,6 @@ def check_maximal(spans: Spans) -> None:
         assert all(a[1] < b[0] for a, b in pairwise(of_one))
 
 
-def naive_lives(changes: Iterable[tuple[int, int, bool]]) -> list[Span]:
-    found, since = [], None
-    for tick, _, opens in sorted(changes):
-        if opens and since is None:
-            since = tick
-        elif not opens and since is not None:
-            found.append((since, max(tick, since + 1)))
-            since = None
-    return found if since is None else [*found, (since, OPEN)]
-
-
-def random_changes(rng: np.random.Generator) -> list[tuple[int, int, bool]]:
-    """Changes of one thing, several in one tick among them, opened and closed in vain too."""
-    count, busy = int(rng.integers(0, 14)), int(rng.choice([4, LAST]))
-    orders = rng.permutation(count)
-    return [(int(rng.integers(0, busy)), int(order), bool(rng.random() < 0.55)) for order in orders]
-
-
 def drawn(seed: int) -> np.random.Generator:
     print(f"seed {seed}")
     return np.random.default_rng(seed)
@@ -113,28 +95,6 @@ def keyed(histories: Iterable[Sequence[tuple[Any, ...]]]) -> list[tuple[Any, ...
 
 def key_of(i: int) -> tuple[int, int | None]:
     return i, None if i % 3 == 0 else i % 3
-
-
-def test_lives_of_random_changes_equal_a_naive_reference(
-    spark: SparkSession, rng: np.random.Generator
-) -> None:
-    histories = [random_changes(rng) for _ in range(HISTORIES)]
-    rows = keyed(histories)
-    changes = frame(spark, ["peer", "topic", "tick", "order", "opens"], rows)
-    expected = {key_of(i): naive_lives(h) for i, h in enumerate(histories) if naive_lives(h)}
-    assert collected(lives(changes, ["peer", "topic"]), ["peer", "topic"]) == expected
-
-
-def test_coalesced_lives_equal_the_maximal_runs_of_alive_ticks(
-    spark: SparkSession, rng: np.random.Generator
-) -> None:
-    histories = [random_changes(rng) for _ in range(HISTORIES)]
-    changes = frame(spark, ["peer", "topic", "tick", "order", "opens"], keyed(histories))
-    keys = ["peer", "topic"]
-    found = collected(coalesce(lives(changes, keys), keys), keys)
-    expected = {key_of(i): runs_of(ticks(naive_lives(h))) for i, h in enumerate(histories)}
-    assert found == {key: spans for key, spans in expected.items() if spans}
-    check_maximal(found)
 
 
 def test_coalesced_spans_equal_the_maximal_runs_of_their_ticks(
@@ -263,4 +223,14 @@ def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
         (1,): [(3, 7)],
         (2,): [(9, 10)],
         (3,): [(0, 10)],
+    }
+
+
+def test_spans_that_reach_the_end_of_the_run_are_open(spark: SparkSession) -> None:
+    spans = frame(spark, ["peer", "vf", "vt"], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)])
+    assert collected(open_at(spans, 10), ["peer"]) == {
+        (0,): [(3, OPEN)],
+        (1,): [(3, 9)],
+        (2,): [(3, 11)],
+        (3,): [(3, OPEN)],
     }

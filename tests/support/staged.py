@@ -14,18 +14,30 @@ from pyspark.sql import SparkSession
 
 from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.folded import Counted, FoldedSource, Tallies
+from ingest.sources.base import (
+    Counted,
+    Description,
+    InputFile,
+    Observed,
+    Source,
+    SourceOptions,
+    Tallies,
+)
 
 
 @dataclass(frozen=True)
 class Staged:
     """What was folded of some files."""
 
-    records: list[dict[str, Any]]
-    """Those that the reader took."""
+    rows: list[Row]
+    """Those of the records that the reader took, as they went to the fold."""
     tables: dict[str, pa.Table]
     counted: Counted
+
+    @property
+    def records(self) -> list[Any]:
+        """What was taken."""
+        return [json.loads(row.record) for row in self.rows]
 
     @property
     def quarantine(self) -> list[tuple[str, int, str, str]]:
@@ -34,7 +46,7 @@ class Staged:
         return sorted((Path(r["file"]).name, r["line"], r["reason"], r["text"]) for r in rows)
 
 
-def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOptions) -> Staged:
+def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -> Staged:
     """Read and fold the files as tasks of Spark would, one after another."""
     splits = [_numbered(split) for split in source.splits(files)]
 
@@ -49,8 +61,7 @@ def staged(source: FoldedSource, files: Sequence[InputFile], options: SourceOpti
     if source.is_refuted(fold, counted, options):
         fold = source.fold(files, options, counted)
         tables, counted = _folded(source, fold, rows), source.tallied([fold.told()])
-    taken = [json.loads(row.record) for row in rows if row.kind == Kind.RECORD]
-    return Staged(taken, tables, counted)
+    return Staged([row for row in rows if row.kind == Kind.RECORD], tables, counted)
 
 
 def _numbered(split: Split) -> Split:
@@ -65,7 +76,7 @@ def _order(row: Row) -> tuple[Any, ...]:
     return row.peer or "", row.time, row.rank, row.file, row.line
 
 
-def _folded(source: FoldedSource, fold: Fold, rows: Sequence[Row]) -> dict[str, pa.Table]:
+def _folded(source: Source, fold: Fold, rows: Sequence[Row]) -> dict[str, pa.Table]:
     made = defaultdict(list)
     for name, batch in fold(as_batches(rows)):
         made[name].append(batch)
@@ -76,12 +87,12 @@ class Taken:
     """What a source observed in some files."""
 
     def __init__(
-        self, source: FoldedSource, spark: SparkSession, found: Staged, options: SourceOptions
+        self, source: Source, spark: SparkSession, found: Staged, options: SourceOptions
     ) -> None:
         self.staged = found
-        self.told: Description = source.describe_run(found.counted, None, options)
+        self.told: Description = source.describe(found.counted, None, options)
         frames = {name: spark.createDataFrame(table) for name, table in found.tables.items()}
-        self.seen: Observed = source.observe_run(frames, self.told, options)
+        self.seen: Observed = source.observe(frames, self.told, options)
 
     def rows(self, table: str, *columns: str) -> set[tuple[Any, ...]]:
         """The rows of an observed table."""

@@ -1,8 +1,11 @@
-"""Runs of one table, written as Spark would write them, without it."""
+"""Tables of a run: of one written as Spark would write it, without it, or never written."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +13,30 @@ import pyarrow.parquet as pq
 
 from ingest.manifest import Manifest
 from ingest.writer import RunWriter
-from model.tables import LINKS
+from model.tables import LINKS, table
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Tables as a load takes them, of plain rows; what a row does not tell is null."""
+
+    told: Mapping[str, Sequence[dict[str, Any]]]
+    size: int = 37
+    """Rows of an Arrow batch: small, so that tables have several."""
+
+    def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        schema, rows = table(name).arrow, self.told.get(name, [])
+        for start in range(0, len(rows), self.size):
+            part = [
+                {f: row.get(f) for f in schema.names} for row in rows[start : start + self.size]
+            ]
+            yield f"part-0.parquet#{start}", pa.RecordBatch.from_pylist(part, schema)
+
+    __call__ = row_groups
+
+    def rows(self, name: str) -> int:
+        return len(self.told.get(name, []))
+
 
 EMPTY = Manifest("monday", "edges", (), {})
 

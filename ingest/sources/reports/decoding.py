@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ingest.reader import TEXT_LIMIT, Kind, Row, Split, lines
+from ingest.reader import Kind, Row, Split, lines, refused
 from ingest.report_fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
 from ingest.report_fields import Kind as Grammar
 from ingest.report_records import Report, RunHeader
@@ -137,12 +137,6 @@ def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, 
     """The row of a report; of those of an interval the one with the greatest `seq` comes first."""
     rank = 0 if seq is None else -1 - seq
     return Row(Kind.RECORD, peer, interval, rank, file, line, None, text)
-
-
-def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
-    """The row of a record that goes to the quarantine."""
-    kept = text[: 4 * TEXT_LIMIT]
-    return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
 
 
 def tally_row(tally: Tally) -> Row:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ingest.fold import count, every_refused
 from ingest.report_fields import END, RUN
 from ingest.sources.base import Description, SourceOptions
 from model.clock import Clock
@@ -24,11 +25,7 @@ FIELDS = (
 """What reports may leave out."""
 
 _MOST_INTERVALS = 10_000_000
-_MOST_NAMES = 1000
-"""Names of unknown fields, and reasons, that are told apart."""
-_OTHERS = "(others)"
 _MOST_VALUES = 5
-_SHOWN = 3
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 _DIFFERS = "reports whose publication counters differ from their events"
 _NAMELESS = "reports left out as they name no run"
@@ -43,12 +40,6 @@ def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
         values[:] = [max([value, *values])]
     elif value not in values and len(values) < _MOST_VALUES:
         values.append(value)
-
-
-def _count(counter: Counter[str], name: str) -> None:
-    """Count under the name, or under all others where there are too many."""
-    told = name in counter or len(counter) < _MOST_NAMES
-    counter[name if told else _OTHERS] += 1
 
 
 @dataclass
@@ -90,11 +81,11 @@ class Tally:
     def unknown(self, names: Iterable[str]) -> None:
         """Count the unknown fields of a record."""
         for name in names:
-            _count(self.unknown_fields, name)
+            count(self.unknown_fields, name)
 
     def refuse(self, reason: str) -> None:
         """Count a refused record."""
-        _count(self.refused, reason)
+        count(self.refused, reason)
 
     def span(self, first: int, last: int) -> None:
         """There are reports of these intervals."""
@@ -253,7 +244,7 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             "no report could be read",
             f"all that could be read are {words.headers}"
             if found or tally.headers
-            else f"every record was refused{_why(tally.refused)}",
+            else every_refused(tally.refused),
         )
     named = sorted(found)
     if only is not None:
@@ -269,12 +260,6 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             f"the input holds several {words.run}s: {told}; pick one, for example: --only {example}"
         )
     return named[0] if named else None
-
-
-def _why(refused: Counter[str]) -> str:
-    """The reasons that most records were refused for, in words."""
-    told = [f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN)]
-    return f": {'; '.join(told)}" if told else ""
 
 
 def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:

@@ -14,51 +14,26 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Tables, rows_of
-from ingest.reader import TEXT_LIMIT, Kind
+from ingest.fold import Rows, Tables, quarantined, rows_of
+from ingest.reader import Kind
 from ingest.report_records import OVERLAY, Report
-from ingest.sources.folded import CARRIED
+from ingest.sources.folded import CARRIED, OBSERVED
 from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
 from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
 from model.columns import TRAFFIC_COLUMNS
 
-_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
-_MESSAGE = [("message", pa.string()), ("topic", pa.string()), ("publisher", pa.string())]
-_AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
-
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema([("key", pa.string()), ("interval", pa.int32())]),
-    "presence": pa.schema([("peer", pa.string()), *_SPAN]),
-    "links": pa.schema([(name, pa.string()) for name in ("src", "dst", "layer", "topic")] + _SPAN),
-    "subscriptions": pa.schema([("peer", pa.string()), ("topic", pa.string()), *_SPAN]),
-    "roles": pa.schema([(name, pa.string()) for name in ("peer", "role", "topic")] + _SPAN),
     "traffic": pa.schema(
         [("peer", pa.string()), ("interval", pa.int32())]
         + [(name, pa.int64()) for name in COUNTERS]
     ),
-    "publications": pa.schema([*_MESSAGE, ("interval", pa.int32()), *_AT[::2]]),
-    "receptions": pa.schema(
-        [
-            *_MESSAGE,
-            ("peer", pa.string()),
-            ("previous_hop", pa.string()),
-            *_AT,
-            ("arrival", pa.int64()),
-            ("first", pa.bool_()),
-            ("hop", pa.int32()),
-        ]
+    "untold": pa.schema(
+        [("peer", pa.string()), ("what", pa.string()), ("vf", pa.int64()), ("vt", pa.int64())]
     ),
-    "untold": pa.schema([("peer", pa.string()), ("what", pa.string()), *_SPAN]),
     CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
-    "quarantine": pa.schema(
-        [
-            pa.field("file", pa.string(), nullable=False),
-            pa.field("line", pa.int64(), nullable=False),
-            pa.field("reason", pa.string(), nullable=False),
-            pa.field("text", pa.string()),
-        ]
-    ),
+    **{name: schema for name, schema in OBSERVED.items() if name != "rejections"},
 }
 """What the fold makes.
 
@@ -69,9 +44,6 @@ records        of each peer what a later report goes on from, as a record of the
 and those of ingest.sources.base.Observed, where `vt` is the interval after the last in which
 something was told.
 """
-
-
-Rows = dict[str, list[tuple[Any, ...]]]
 
 
 class ReportFold:
@@ -119,8 +91,8 @@ class ReportFold:
 
     def _refuse(self, file: int, line: int, reason: str, record: bytes) -> None:
         self._tally.refuse(reason)
-        text = record.decode("utf-8", "replace")[:TEXT_LIMIT]
-        self._tables.rows["quarantine"].append((self._files[file], line, reason, text))
+        told = quarantined(self._files[file], line, reason, record)
+        self._tables.rows["quarantine"].append(told)
 
     def _lose(self, peer: _Peer, report: Any, rank: int, place: tuple[int, int, bytes]) -> None:
         """One of several reports of a peer and interval, behind the first."""

@@ -8,47 +8,32 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.folded import no_rejections
 from ingest.sources.reports.facts import COUNTED, lacking
-from model.clock import OPEN
-
-_REJECTIONS = (
-    "message string, topic string, peer string, previous_hop string, time_us bigint, "
-    "interval int, tick bigint, reason string"
-)
+from ingest.versions import open_at
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
-    """See Reports.observe_run."""
-    unknown = set(run.unknown)
+    """See Reports.observe."""
+    unknown, end = set(run.unknown), run.clock.last + 1
     arrivals = {"sent", "received"} - unknown
     peers = tables["peers"].select("key", F.lit(True).alias("reports"), "interval")
-    links = None if "neighbors" in unknown else _ends(tables["links"], run)
+    links = None if "neighbors" in unknown else open_at(tables["links"], end)
     if links is not None and options.reporters_only:
         reporters = peers.select(F.col("key").alias("dst"))
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
     return Observed(
         peers=peers,
-        presence=_ends(tables["presence"], run),
+        presence=open_at(tables["presence"], end),
         links=links,
-        subscriptions=None if "topics" in unknown else _ends(tables["subscriptions"], run),
-        roles=None if "roles" in unknown else _ends(tables["roles"], run),
+        subscriptions=None if "topics" in unknown else open_at(tables["subscriptions"], end),
+        roles=None if "roles" in unknown else open_at(tables["roles"], end),
         traffic=tables["traffic"] if COUNTED.keys() - unknown else None,
         publications=tables["publications"] if arrivals else None,
         receptions=tables["receptions"] if "received" in arrivals else None,
-        rejections=_none(tables) if arrivals else None,
+        rejections=no_rejections(tables["peers"].sparkSession) if arrivals else None,
         untold=_untold(tables["untold"], run, options),
     )
-
-
-def _ends(spans: DataFrame, run: Description) -> DataFrame:
-    """What held in the run's last interval is open."""
-    ends = F.when(F.col("vt") == run.clock.last + 1, F.lit(OPEN)).otherwise(F.col("vt"))
-    return spans.withColumn("vt", ends)
-
-
-def _none(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """No rejections: a report has no place for them."""
-    return tables["peers"].sparkSession.createDataFrame([], _REJECTIONS)
 
 
 def _untold(spans: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:

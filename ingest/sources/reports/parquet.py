@@ -4,65 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
-from ingest.reader import Row, Split
+from ingest.reader import Row, Split, refused
 from ingest.report_arrow import reports_of, unfit_columns, unknown_columns
 from ingest.reports import parse
 from ingest.sources.base import InputFile
-from ingest.sources.reports.decoding import Chosen, record_row, refused, tally_row
+from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
+from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 from model.errors import InputError
 
 ENCODING = "parquet"
 
-_MAGIC = b"PAR1"
 _AFTERWORDS = (b"vizpub.run", b"vizpub.end")
 """Where a file's own metadata may hold a run header and an end."""
-_BATCH = 4096
 
 
 def is_reports(path: str, head: bytes) -> bool:
     """Whether the file is Parquet with the columns peer and interval."""
-    if not head.startswith(_MAGIC):
-        return False
-    try:
-        return {"peer", "interval"} <= set(pq.read_schema(path).names)
-    except (OSError, pa.ArrowException):
-        return False
+    schema = schema_of(path, head)
+    return schema is not None and {"peer", "interval"} <= set(schema.names)
 
 
-def group_splits(number: int, file: InputFile) -> Iterator[Split]:
-    """A split for each row group; `line` is the number of its first row.
+def splits_of(number: int, file: InputFile) -> Iterator[Split]:
+    """A split for each row group.
 
     Raises: InputError where a column cannot be what the contract wants.
     """
-    with _opened(file.path) as parquet:
+    with opened(file.path) as parquet:
         for name, found, wanted in unfit_columns(parquet.schema_arrow):
             raise InputError(
                 f"{file.path}: column '{name}' is {found}",
                 f"of reports it is {wanted}; see docs/sources.md",
             )
-        first = 1
-        for group in range(parquet.num_row_groups):
-            yield Split(number, file.path, group, group + 1, first)
-            first += parquet.metadata.row_group(group).num_rows
-        if not parquet.num_row_groups:
-            yield Split(number, file.path, 0, 0, first)
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[pq.ParquetFile]:
-    filesystem, inside = fs.FileSystem.from_uri(path)
-    with filesystem.open_input_file(inside) as file, pq.ParquetFile(file) as parquet:
-        yield parquet
+        yield from group_splits(number, file.path, parquet)
 
 
 @dataclass(frozen=True)
@@ -74,20 +55,15 @@ class GroupReader:
     def __call__(self, split: Split) -> Iterator[Row]:
         """The rows of a split; one that says why, where the rest of it cannot be read."""
         tally = Tally()
-        with _opened(split.path) as parquet:
-            run = _header(parquet).get("run")
+        with opened(split.path) as parquet:
+            of_file = _header(parquet).get("run"), unknown_columns(parquet.schema_arrow)
             if split.start == 0:
                 yield from _afterwords(parquet, split, tally)
-            unknown = unknown_columns(parquet.schema_arrow)
-            number = split.line
-            try:
-                for batch in parquet.iter_batches(
-                    _BATCH, row_groups=range(split.start, split.stop or 0)
-                ):
-                    yield from self._judged(batch, split, number, (run, unknown), tally)
-                    number += len(batch)
-            except (OSError, pa.ArrowException) as error:
-                yield refused(split, number, f"cannot be read from here on: {error}")
+
+            def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
+                return self._judged(batch, split, first, of_file, tally)
+
+            yield from read_group(split, parquet, judged)
         yield tally_row(tally)
 
     def _judged(
@@ -114,7 +90,7 @@ class GroupReader:
 
 def header_of_parquet(path: str) -> dict[str, Any]:
     """The run header in the metadata of a file; empty if there is none."""
-    with _opened(path) as parquet:
+    with opened(path) as parquet:
         return _header(parquet)
 
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 from ingest.reader import Read, Row, Split, line_splits
 from ingest.reports import parse
 from ingest.sink import Fold
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
-from ingest.sources.folded import CARRIED, Counted, FoldedSource, Tallies
+from ingest.sources.base import (
+    Counted,
+    Description,
+    InputFile,
+    Observed,
+    Source,
+    SourceOptions,
+    Tallies,
+)
+from ingest.sources.folded import CARRIED
 from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
 from ingest.sources.reports.facts import Tally, counters_are_totals, describe
 from ingest.sources.reports.fold import TABLES, ReportFold
@@ -19,9 +27,9 @@ from ingest.sources.reports.observed import observe
 from ingest.sources.reports.parquet import (
     ENCODING,
     GroupReader,
-    group_splits,
     header_of_parquet,
     is_reports,
+    splits_of,
 )
 
 if TYPE_CHECKING:
@@ -53,8 +61,8 @@ def first_header(file: InputFile) -> dict[str, Any]:
     return read(file.path)
 
 
-class Reports(FoldedSource):
-    """See ingest.sources.base.Source and ingest.sources.folded.FoldedSource."""
+class Reports(Source):
+    """See ingest.sources.base.Source."""
 
     name = "reports"
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
@@ -81,7 +89,7 @@ class Reports(FoldedSource):
         found = line_splits(files, leave_out={ENCODING})
         for number, file in enumerate(files):
             if file.encoding == ENCODING:
-                found += group_splits(number, file)
+                found += splits_of(number, file)
         return found
 
     def reader(
@@ -120,7 +128,7 @@ class Reports(FoldedSource):
             tally.add(Tally.of(json.loads(one)))
         return tally
 
-    def describe_run(
+    def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
         """One tick per interval.
@@ -131,7 +139,7 @@ class Reports(FoldedSource):
         """
         return describe(Tally.of(counted), Tally.of(before) if before else None, options)
 
-    def observe_run(
+    def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
         """What no report of the run has is unknown."""

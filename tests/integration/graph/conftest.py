@@ -13,7 +13,6 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import neo4j
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -29,7 +28,7 @@ from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
 from model.java import find_java
 from model.run import RunFacts
-from model.tables import table
+from tests.support.tables import Batches
 
 Row = dict[str, Any]
 CHECK = Path(__file__).parents[2] / "gephi" / "Check.java"
@@ -45,16 +44,11 @@ class History:
     facts: RunFacts
     rows: dict[str, list[Row]] = field(default_factory=dict)
     batch: int = 37
-    """Rows of an Arrow batch: small, so that tables have several."""
+    """Rows of an Arrow batch."""
 
-    def tables(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
-        rows = self.rows.get(name, [])
-        schema = table(name).arrow
-        for start in range(0, len(rows), self.batch):
-            part = [
-                {f: row.get(f) for f in schema.names} for row in rows[start : start + self.batch]
-            ]
-            yield f"part-0.parquet#{start}", pa.RecordBatch.from_pylist(part, schema)
+    @property
+    def tables(self) -> Batches:
+        return Batches(self.rows, self.batch)
 
     def named(self, name: str) -> History:
         """The same history as a run of another name."""

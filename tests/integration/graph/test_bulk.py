@@ -14,18 +14,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
 from graphstore.admin import tools
 from graphstore.archive import restore
+from graphstore.batches import Tables
 from graphstore.bulk import Emptiness, find_empty, import_run
 from graphstore.connection import Connection, connect
 from graphstore.home import ServerHome
 from graphstore.load import load_run
 from graphstore.offline import Tool, last_transaction
+from graphstore.reading import Reading
 from graphstore.runs import run_properties
 from graphstore.server import LocalServer
 from graphstore.settings import PROFILES
@@ -33,6 +37,7 @@ from model.errors import Neo4jUnavailable
 from model.progress import Progress
 from tests.integration.graph.conftest import Graph, emptied
 from tests.integration.graph.everything import awkward_history, everything
+from tests.support.tables import Batches
 
 pytestmark = pytest.mark.neo4j
 
@@ -64,6 +69,18 @@ class Imported:
 
     graph: Counter[str]
     dump: Path
+    readings: Counter[str]
+    """How often each table was read for it."""
+
+
+class Counted(Batches):
+    """Tables that count how often they are read."""
+
+    readings: ClassVar[Counter[str]] = Counter()
+
+    def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        self.readings[name] += 1
+        return super().row_groups(name)
 
 
 @dataclass(frozen=True)
@@ -102,27 +119,32 @@ class ToolsKiller:
 def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     """Imported, made complete and dumped; only the one who dumps may read the file."""
     server, file = emptied(home), tmp_path_factory.mktemp("dump") / "it.dump"
-    import_into(server)
+    counted = Counted(HISTORY.rows, HISTORY.batch)
+    tables = Reading(counted, HISTORY.facts.clock)
+    import_into(server, tables=tables)
     with connect(server.start()) as driver:
         there = run_properties(driver, "neo4j", "bulk")
         assert there
         assert there["state"] == "loading"
         assert find_empty(driver, "neo4j") is None
-        load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
+        load_run(driver, "neo4j", HISTORY.facts, tables)
+    readings = counted.readings.copy()
     graph = content(server)
     told = vizpub(home, "neo4j", "dump", str(file))
     assert [path.name for path in file.parent.iterdir()] == ["it.dump"]
     assert f"({file.stat().st_size / 1e6:.1f} MB)" in told
     assert file.stat().st_mode & 0o77 == 0
-    return Imported(graph, file)
+    return Imported(graph, file, readings)
 
 
-def import_into(place: LocalServer, progress: Progress | None = None) -> None:
+def import_into(
+    place: LocalServer, progress: Progress | None = None, tables: Tables = HISTORY.tables
+) -> None:
     """Import into a database that must be empty."""
     with connect(place.start()) as driver:
         empty = find_empty(driver, "neo4j")
     assert empty
-    assert import_run(place, empty, HISTORY.facts, HISTORY.tables, progress)
+    assert import_run(place, empty, HISTORY.facts, tables, progress)
 
 
 def content(server: LocalServer) -> Counter[str]:
@@ -151,6 +173,11 @@ def test_import_makes_the_same_graph_as_transactions(imported: Imported, graph: 
     by_transactions = everything(graph)
     graph.remove("bulk")
     assert imported.graph == by_transactions - before
+
+
+def test_import_and_the_load_after_it_read_no_table_more_than_twice(imported: Imported) -> None:
+    assert imported.readings.keys() == HISTORY.rows.keys()
+    assert max(imported.readings.values()) == 2
 
 
 def test_dump_restores_the_whole_graph(imported: Imported, server: LocalServer, home: Path) -> None:

@@ -42,7 +42,7 @@ assert FEW.issubset(FLAT)
 def runs(graph: Graph) -> Iterator[Mapping[LongRun, LoadedRun]]:
     for run in (SHORT, LONG):
         graph.remove(run.facts.name)
-        load_run(graph.driver, graph.database, run.facts, run.tables, epoch_intervals=EPOCH)
+        load_run(graph.driver, graph.database, run.facts, run, epoch_intervals=EPOCH)
     graph.plan_anew()
     yield {run: open_run(graph.driver, graph.database, run.facts.name) for run in (SHORT, LONG)}
     for run in (SHORT, LONG):

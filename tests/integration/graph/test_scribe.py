@@ -91,7 +91,7 @@ def vizpub(
     run = stored(RUN, file)
     assert run.rows("quarantine") == 0
     graph.remove(RUN)
-    load_run(graph.driver, graph.database, run.facts, run.row_groups)
+    load_run(graph.driver, graph.database, run.facts, run)
     yield Calls(workspace_of(run), neo4j_server)
     graph.remove(RUN)
 

@@ -31,6 +31,7 @@ from model.errors import RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.everything import everything
 from tests.integration.graph.test_schema import SAMPLES
+from tests.support.tables import Batches
 
 pytestmark = pytest.mark.neo4j
 
@@ -199,14 +200,15 @@ def test_loading_run_is_hidden_and_changes_no_answer(
     """Looked for before and after every batch, as its rows are read and when they are entered."""
     watch = Watch(graph, alone)
 
-    def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        watch.look()
-        yield from coming.tables(name)
+    class Watched(Batches):
+        def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+            watch.look()
+            yield from super().row_groups(name)
 
     def progress(step: str, done: int, total: int, note: str = "") -> None:
         watch.look()
 
-    load(graph, coming, progress, tables)
+    load(graph, coming, progress, Watched(coming.rows, coming.batch))
     assert watch.moments > watch.rounds
     assert watch.half == {False, True}
     assert answers(graph, coming) == alone[coming.facts.name]

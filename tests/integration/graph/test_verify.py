@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neo4j import Query, Result, Transaction
 
-from graphstore.verify import PRIME, checksum_of, verify_run
+from graphstore.checksums import PRIME, checksum_of
+from graphstore.verify import verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
 
 pytestmark = pytest.mark.neo4j

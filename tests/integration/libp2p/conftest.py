@@ -1,4 +1,4 @@
-"""The recorded gossipsub trace of tests/data/libp2p_small, ingested as its source does it."""
+"""The recorded gossipsub trace of tests/data/libp2p_small, taken through its source."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ingest.compressed import Content
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.libp2p import Libp2p
+from ingest.sources.libp2p.events import Counts, Event
 from tests.support.small import as_of_small
+from tests.support.staged import Staged, Taken, staged
 
 DATA = Path(__file__).parents[2] / "data" / "libp2p_small"
 TABLES = (
@@ -28,9 +31,10 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Trace:
-    """A trace after all four steps; the observed tables as rows, spans clipped to presence."""
+    """What a source makes of some files; the observed tables as rows."""
 
-    staged: dict[str, DataFrame]
+    files: list[InputFile]
+    staged: Staged
     description: Description
     observed: Observed
     peers: Rows = field(default_factory=list)
@@ -44,11 +48,23 @@ class Trace:
 
     @property
     def events(self) -> Rows:
-        return rows(self.staged["events"])
+        """The events that the reader took, with their places; each once."""
+        found = []
+        for row in self.staged.rows:
+            event = msgspec.msgpack.decode(row.record, type=Event)
+            if event.peer == row.peer:
+                assert event.time == row.time
+                place = {"file": self.files[row.file].path, "position": row.line}
+                told = msgspec.structs.asdict(event)
+                counts = told.pop("counts") or [None] * len(Counts._fields)
+                counted = dict(zip(Counts._fields, counts, strict=True))
+                found.append({**place, **told, **counted})
+        return found
 
     @property
     def quarantine(self) -> Rows:
-        return sorted(rows(self.staged["quarantine"]), key=lambda row: (row["file"], row["line"]))
+        found: Rows = self.staged.tables["quarantine"].to_pylist()
+        return sorted(found, key=lambda row: (row["file"], row["line"]))
 
     def alive(self, table: str, tick: int, **wanted: str) -> Rows:
         """The rows of a table of spans that hold at the tick, of those with these values."""
@@ -89,33 +105,25 @@ Ingest = Callable[..., Trace]
 
 
 @pytest.fixture(scope="session")
-def ingest(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ingest:
-    """Files → Trace with these tables; the staged ones are kept as Parquet between the steps.
-
-    What is staged of the same files is parsed once: options come later.
-    """
+def ingest(spark: SparkSession) -> Ingest:
+    """Files → Trace with these tables."""
 
     @cache
-    def staged(paths: tuple[Path, ...]) -> dict[str, DataFrame]:
-        source, folder, found = Libp2p(), tmp_path_factory.mktemp("staged"), {}
-        files = [input_file(source, path) for path in paths]
-        for name, table in source.parse(spark, files, SourceOptions()).items():
-            table.write.parquet(str(folder / name))
-            found[name] = spark.read.schema(table.schema).parquet(str(folder / name))
-        return found
+    def folded(paths: tuple[Path, ...], options: SourceOptions) -> tuple[list[InputFile], Staged]:
+        files = [input_file(Libp2p(), path) for path in paths]
+        return files, staged(Libp2p(), files, options)
 
     def run(
         paths: Sequence[Path],
         options: SourceOptions | None = None,
         tables: Sequence[str] = TABLES,
     ) -> Trace:
-        source, options = Libp2p(), options or SourceOptions()
+        options = options or SourceOptions()
+        files, found = folded(tuple(paths), replace(options, reporters_only=False))
         with as_of_small(spark):
-            parsed = staged(tuple(paths))
-            description = source.describe(parsed, options)
-            observed = source.observe(parsed, description, options)
-            found = {name: rows(getattr(observed, name)) for name in tables}
-        return Trace(parsed, description, observed, **found)
+            taken = Taken(Libp2p(), spark, found, options)
+            observed = {name: rows(getattr(taken.seen, name)) for name in tables}
+        return Trace(files, found, taken.told, taken.seen, **observed)
 
     return run
 
@@ -163,7 +171,7 @@ class Truth:
 
     @property
     def names(self) -> dict[int, str]:
-        return {node["idx"]: node["peer_b64"] for node in self.recorded["nodes"]}
+        return {node["idx"]: node["peer_id"] for node in self.recorded["nodes"]}
 
     def named(self, peers: dict[str, list[int]]) -> dict[str, set[str]]:
         """Recorded neighbours by index → non-empty sets of names by name."""

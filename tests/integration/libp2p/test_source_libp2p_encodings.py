@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ingest.sources.base import SourceOptions
-from ingest.sources.libp2p_events import Type
+from ingest.sources.libp2p.events import Type
 from model.clock import OPEN
 from model.errors import InputError
 
@@ -160,7 +160,7 @@ def test_interval_option_sets_clock_epoch_and_rows(ingest: Any, libp2p_small: Pa
     path = libp2p_small / f"one_node.{ALONE}.pb"
     trace = ingest([path], SourceOptions(interval_us=7_000_000), ("traffic", "receptions"))
     clock = trace.description.clock
-    first = min(row["ts_ns"] for row in trace.events)
+    first = min(row["time"] for row in trace.events)
     epoch = datetime.fromtimestamp(first // 10**9 // 7 * 7, UTC)
     assert trace.description.epoch == epoch.strftime("%Y-%m-%dT%H:%M:%SZ")
     assert (clock.interval_us, clock.last) == (7_000_000, 4)

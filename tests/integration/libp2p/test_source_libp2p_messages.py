@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.libp2p_events import Type
+from ingest.sources.libp2p.events import Type
 
 pytestmark = pytest.mark.spark
 

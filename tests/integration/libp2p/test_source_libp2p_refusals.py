@@ -248,16 +248,27 @@ def test_bad_protobuf_records_are_quarantined_by_ordinal(
     }
 
 
+def test_protobuf_record_beyond_the_longest_line_is_refused(ingest: Any, tmp_path: Path) -> None:
+    records = (JOIN, join(b"t" * 70_000), JOIN)
+    stream = b"".join(varint(len(record)) + record for record in records)
+    (tmp_path / "trace.pb").write_bytes(stream)
+    trace = ingest([tmp_path / "trace.pb"], SourceOptions(max_line=1000), NO_TABLES)
+    (refused,) = trace.quarantine
+    assert (refused["line"], refused["reason"]) == (2, "longer than 1,000 bytes (--max-line)")
+    assert refused["text"] == records[1][:512].hex()
+    assert [row["position"] for row in trace.events] == [1, 3]
+
+
 def test_truncated_gzip_of_protobuf_gives_its_whole_records(
     ingest: Any, libp2p_small: Path, tmp_path: Path, as_json: Any
 ) -> None:
     packed = (libp2p_small / "trace.pb.gz").read_bytes()
     (tmp_path / "cut.pb.gz").write_bytes(packed[: len(packed) // 2])
     trace = ingest([tmp_path / "cut.pb.gz"], None, NO_TABLES)
-    found = sorted((row["ts_ns"], row["peer"], row["type"]) for row in trace.events)
+    found = sorted((row["time"], row["peer"], row["type"]) for row in trace.events)
     assert 4_000 < len(found) < 16_000
     # The merged file is in order of time, so what is left is what happened first.
-    before = sorted((row["ts_ns"], row["peer"], row["type"]) for row in as_json.events)
+    before = sorted((row["time"], row["peer"], row["type"]) for row in as_json.events)
     assert [time for time, *_ in found] == [time for time, *_ in before[: len(found)]]
     (refused,) = trace.quarantine
     assert refused["line"] == len(found) + 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.batches import RunRows, level, run_rows, sampled_spans
+from graphstore.batches import RunRows, level, sampled_spans
+from graphstore.epochs import NONE
+from graphstore.reading import Reading
 from graphstore.runs import level_ranges
-from graphstore.steps import ROWS_PER_BATCH, parts, steps
+from graphstore.steps import ROWS_PER_BATCH, parts, passes
 from model.clock import OPEN, Clock
 from model.tables import table
+from tests.support.tables import Batches
 
 SPANS = st.tuples(st.integers(0, 60), st.integers(1, 40), st.booleans()).map(
     lambda s: (s[0], OPEN if s[2] else s[0] + s[1])
@@ -24,7 +28,9 @@ ROWS = RunRows("r", Clock(), ("alpha", "beta"), {0: (2, 5)})
 
 def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
     """The rows of a load statement for these columns; what is not told is null."""
-    step = next(step for step in steps(ROWS) if step.statement == statement)
+    step = next(
+        step for steps in passes(ROWS).values() for step in steps if step.statement == statement
+    )
     length = len(next(iter(columns.values())))
     told = {
         field.name: pa.array(columns.get(field.name, [None] * length), field.type)
@@ -106,8 +112,7 @@ def test_lives_of_peers_span_their_sampled_intervals(
     stays: list[tuple[int, tuple[int, int]]], clock: Clock
 ) -> None:
     rows = [{"peer": p, "vf": vf, "vt": vt} for p, (vf, vt) in stays]
-    batch = pa.RecordBatch.from_pylist(rows, table("presence").arrow)
-    lives = run_rows("r", clock, lambda name: [("x", batch)] if name == "presence" else []).lives
+    lives = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).lives
     for peer in range(4):
         sampled = [i for p, span in stays if p == peer for i in clock.sampled(*span)]
         assert lives.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
@@ -115,8 +120,13 @@ def test_lives_of_peers_span_their_sampled_intervals(
 
 def test_parts_have_unique_labels_and_keep_all_rows() -> None:
     sizes = [0, 1, ROWS_PER_BATCH, 2 * ROWS_PER_BATCH + 5]
-    batches = [(f"f#{i}", pa.record_batch({"x": list(range(n))})) for i, n in enumerate(sizes)]
-    found = list(parts(lambda _: batches, "links"))
+
+    class Sized(Batches):
+        def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+            for n in sizes:
+                yield f"f#{n}", pa.record_batch({"x": list(range(n))})
+
+    found = list(parts(Sized({}), "links"))
     assert len({label for label, _ in found}) == len(found) == 5
     assert max(part.num_rows for _, part in found) == ROWS_PER_BATCH
     assert [x for _, part in found for x in part["x"].to_pylist()] == [

@@ -17,6 +17,7 @@ from graphstore.offline import Tool
 from model.clock import Clock
 from model.errors import DiskFull
 from model.run import RunFacts
+from tests.support.tables import Batches
 
 
 @pytest.mark.parametrize(
@@ -28,12 +29,8 @@ def test_import_pays_by_the_row_count_of_all_tables(
 ) -> None:
     monkeypatch.setattr(bulk, "PAYING_ROWS", 100)
 
-    def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for part in range(0, rows.get(name, 0), 20):
-            count = min(20, rows[name] - part)
-            yield str(part), pa.record_batch({"vf": pa.array(range(count))})
-
-    assert pays(tables) == paying
+    told = {name: [{}] * count for name, count in rows.items()}
+    assert pays(Batches(told)) == paying
 
 
 class Full:
@@ -50,8 +47,10 @@ class Full:
 
 
 def test_full_disk_is_an_error_before_the_server_stops() -> None:
-    def tables(name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    class NoRoom(Batches):
+        def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
+    facts = RunFacts("full", "synthetic", Clock())
     with pytest.raises(DiskFull, match="/full: no space left; make room"):
-        import_run(Full(), Emptiness("neo4j", 3), RunFacts("full", "synthetic", Clock()), tables)
+        import_run(Full(), Emptiness("neo4j", 3), facts, NoRoom({}))

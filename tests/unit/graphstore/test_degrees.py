@@ -1,27 +1,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphstore.batches import level
-from graphstore.degrees import (
-    DEGREE_CLASSES,
-    hub_peers,
-    peer_labels,
-    rendezvous_peers,
-    run_summary,
-    summed_degrees,
-)
+from graphstore.degrees import DEGREE_CLASSES, hub_peers
+from graphstore.epochs import NONE
+from graphstore.reading import Census, Reading
 from model.clock import OPEN, Clock
-from model.tables import table
+from tests.support.tables import Batches
 
 PEERS = 6
+ALWAYS = Clock()
 LINK = st.tuples(
     st.integers(0, PEERS - 1),
     st.integers(1, PEERS - 1),
@@ -37,18 +31,9 @@ LINK = st.tuples(
 LINKS = st.lists(LINK, max_size=25)
 
 
-class Tables:
-    """Tables of plain rows, two batches each."""
-
-    def __init__(self, **rows: list[dict[str, Any]]) -> None:
-        self.rows = rows
-
-    def __call__(self, name: str) -> Iterable[tuple[str, pa.RecordBatch]]:
-        rows = self.rows.get(name, [])
-        half = len(rows) // 2
-        for part in (rows[:half], rows[half:]):
-            full = [{f: row.get(f) for f in table(name).names} for row in part]
-            yield "x", pa.RecordBatch.from_pylist(full, table(name).arrow)
+def census(clock: Clock = ALWAYS, **rows: list[dict[str, Any]]) -> Census:
+    """Of tables of plain rows, in batches of a few."""
+    return Reading(Batches(rows, 7), clock).census(NONE)
 
 
 def peers(count: int) -> list[dict[str, Any]]:
@@ -68,9 +53,9 @@ def test_hubs_and_degree_classes_equal_a_naive_reference(
             for peer in pair:
                 degrees[peer] += 1
     ranked = sorted(degrees, key=lambda p: (-degrees[p], p))
-    assert hub_peers(summed_degrees(Tables(links=links, peers=peers(PEERS)), clock)) == ranked[:1]
-    assert hub_peers(summed_degrees(Tables(links=links, peers=peers(300)), clock)) == ranked[:3]
-    labels = peer_labels(Tables(links=links, peers=peers(PEERS)), clock)
+    assert hub_peers(census(clock, links=links, peers=peers(PEERS)).degrees) == ranked[:1]
+    assert hub_peers(census(clock, links=links, peers=peers(300)).degrees) == ranked[:3]
+    labels = census(clock, links=links, peers=peers(PEERS)).labels
     expected: dict[str, list[int]] = defaultdict(list)
     for peer in range(PEERS) if degrees else ():
         mean = degrees[peer] / clock.intervals
@@ -89,18 +74,20 @@ def test_degree_classes_are_powers_of_two(neighbours: int, label: str) -> None:
         for n in range(neighbours)
     ]
     other = [{"src": 100, "dst": 101, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}]
-    labels = peer_labels(Tables(links=links + other, peers=peers(102)), Clock(1, None, 0, 6))
+    labels = census(Clock(1, None, 0, 6), links=links + other, peers=peers(102)).labels
     assert [name for name in DEGREE_CLASSES.values() if 0 in labels.get(name, [])] == [label]
 
 
 def test_run_without_links_has_no_degree_class() -> None:
-    assert peer_labels(Tables(peers=peers(3)), Clock(1, None, 0, 6)) == {}
+    assert census(Clock(1, None, 0, 6), peers=peers(3)).labels == {}
 
 
 @given(LINKS)
 def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]) -> None:
     stay = {"peer": 0, "vf": 0, "vt": 2**40}
-    summary = run_summary(Tables(links=links, peers=peers(3), presence=[stay]))
+    tables = Batches({"links": links, "peers": peers(3), "presence": [stay]})
+    reading = Reading(tables, Clock())
+    summary = reading.summary(reading.census(NONE))
     assert summary["link_layers"] == sorted({r["layer"] for r in links})
     closed = {level(r["vf"], r["vt"]) for r in [*links, stay] if r["vt"] != OPEN}
     assert summary["levels"] == sorted(closed)
@@ -111,7 +98,7 @@ def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]
 def test_run_summary_levels_are_exact_around_powers_of_two(exponent: int) -> None:
     for length in {max(1, 2**exponent - 1), 2**exponent, 2**exponent + 1}:
         stay = {"peer": 0, "vf": 3, "vt": 3 + length}
-        assert run_summary(Tables(presence=[stay]))["levels"] == [length.bit_length() - 1]
+        assert census(presence=[stay]).levels == {length.bit_length() - 1}
 
 
 def test_rendezvous_is_reported_or_root_of_a_topic_tree() -> None:
@@ -121,7 +108,7 @@ def test_rendezvous_is_reported_or_root_of_a_topic_tree() -> None:
             (1, 0, "tree", 7), (2, 1, "tree", 7), (0, 2, "tree", 8), (3, 4, "mesh", 7),
         ]
     ]  # fmt: skip
-    assert rendezvous_peers(Tables(links=links)) == [0, 2]
+    assert census(links=links).rendezvous == [0, 2]
     told = {"peer": 5, "role": "rendezvous", "topic": 7, "vf": 0, "vt": 1}
-    assert rendezvous_peers(Tables(links=links, roles=[told])) == [5]
-    assert rendezvous_peers(Tables(links=links, roles=[{**told, "role": "relay"}])) == [0, 2]
+    assert census(links=links, roles=[told]).rendezvous == [5]
+    assert census(links=links, roles=[{**told, "role": "relay"}]).rendezvous == [0, 2]

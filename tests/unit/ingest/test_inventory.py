@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.files import find
 from ingest.inventory import check_options, inventory
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
@@ -42,7 +43,7 @@ def look(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch): 
     monkeypatch.chdir(tmp_path)
 
     def look(*paths: str, source: str = "auto"):  # type: ignore[no-untyped-def]
-        return inventory(spark, paths, SOURCES, source)  # type: ignore[arg-type]
+        return inventory(spark, find(paths), SOURCES, source)  # type: ignore[arg-type]
 
     return look
 
@@ -215,17 +216,18 @@ def test_file_that_grows_while_it_is_read_is_refused(
     growing: list[Source] = [Growing("red")]  # type: ignore[list-item]
     file = put("in/a.txt")
     with pytest.raises(InputError, match=r"a\.txt changed .* read: it had 9 bytes, and has 14"):
-        inventory(None, ["in"], growing)
+        inventory(None, find(["in"]), growing)
     put("in/log", b"of nobody\n")
     file.unlink()
     put("in/b.txt", b"blue text\n")
     with pytest.raises(InputError, match="no source recognises"):
-        inventory(None, ["in"], growing)
+        inventory(None, find(["in"]), growing)
 
 
 def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: ignore[no-untyped-def]
+    put("in/a.txt")
     with pytest.raises(UnknownName, match="no source 'rde'; did you mean red"):
-        look(".", source="rde")
+        look("in", source="rde")
 
 
 @pytest.mark.parametrize(

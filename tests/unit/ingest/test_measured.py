@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analytics.compared import names
 from analytics.comparison import Measured
 from ingest.manifest import Manifest
 from ingest.measured import Question, common_clock, measured
 from ingest.run import Run
+from ingest.store import StoredRun
 from ingest.writer import writing
 from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
@@ -216,6 +220,27 @@ def test_metric_values_equal_plain_loops_over_the_rows(
     assert [of.name for of in answer.metrics] == list(truth)
     for name, value in answer.runs[0].values.items():
         assert value == (truth[name] if truth[name] is None else pytest.approx(truth[name])), name
+
+
+def test_comparison_of_all_metrics_reads_no_column_more_than_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Made("a", 3).store(tmp_path)
+    found: Counter[tuple[str, str]] = Counter()
+    scan = StoredRun.scan
+
+    def counted(
+        stored: StoredRun, name: str, columns: Sequence[str] | None = None, where: Any = None
+    ) -> Iterator[pa.RecordBatch]:
+        asked = columns or table(name).names
+        below = [column for column in table(name).names if re.search(rf"\b{column}\b", str(where))]
+        found.update((name, column) for column in {*asked, *below})
+        return scan(stored, name, columns, where)
+
+    monkeypatch.setattr(StoredRun, "scan", counted)
+    measured([run], Question(tuple(names())))
+    assert {name for name, _ in found} > {"publications", "receptions", "metrics/messages"}
+    assert max(found.values()) == 2
 
 
 def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:

@@ -1,24 +1,19 @@
-"""Lines of JSON as go-libp2p-pubsub's `NewJSONTracer` writes them → records."""
+"""Lines of JSON as go-libp2p-pubsub's `NewJSONTracer` writes them → what each tells."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import msgspec
 
-from ingest.reader import Line
 from ingest.report_fields import DEEPEST, INT64, SURROGATE
-from ingest.sources.base import InputFile
-from ingest.sources.libp2p_events import COLUMNS, CONTROL, IDS, RPCS, SPELLINGS
-from ingest.sources.text import decoded
+from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_PAYLOADS = {int(number): names for number, names in SPELLINGS.items()}
+_PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())
 _OBJECTS, _TEXTS = "objects", "texts"
 """Lists of them."""
 _EITHER = "object or objects"
@@ -31,39 +26,35 @@ _KINDS: dict[str, Any] = {
     "subscribe": bool,
     **dict.fromkeys([name for names in SPELLINGS.values() for name in names], dict),
     **dict.fromkeys(("meta", "control"), dict),
-    **dict.fromkeys(("messages", *CONTROL), _OBJECTS),
+    **dict.fromkeys(("messages", "subscription", *CONTROL), _OBJECTS),
     **dict.fromkeys(("graft", "prune"), _EITHER),
     **dict.fromkeys(("messageIDs", "peers"), _TEXTS),
 }
 """What a field may be, wherever it stands; null is as good as left out."""
 _ITEMS = {_OBJECTS: dict, _TEXTS: str}
 _KEY = re.compile(rb'"[ \t\r]*:')
-BLANK = ""
-"""The fault of a line that is no record."""
 
 
-def json_lines(
-    spark: SparkSession, files: Sequence[InputFile], max_line: int | None = None
-) -> DataFrame:
-    """A record for each line (libp2p_events.RECORDS), with the fault BLANK for blank ones."""
-    return decoded(spark, files, _decode, COLUMNS, max_line)
+def is_event(line: bytes) -> bool:
+    """Whether a line looks like an event."""
+    with suppress(ValueError, RecursionError):
+        event = json.loads(line)
+        return isinstance(event, dict) and {"type", "peerID", "timestamp"} <= event.keys()
+    return False
 
 
-def _decode(line: Line) -> dict[str, Any]:
-    if line.fault:
-        return {"fault": line.fault}
-    if not line.text.strip():
-        return {"fault": BLANK}
+def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
+    """What a line tells, for `events.judged`, and the names of fields that nobody here knows.
+
+    Raises: Refused.
+    """
     try:
-        return _record(_event(line.text))
-    except RecursionError:
-        return {"fault": f"nested more than {DEEPEST} deep"}
-    except _Refused as refused:
-        return {"fault": str(refused)}
-
-
-class _Refused(Exception):
-    """The line is no event; says why."""
+        event, seen = _event(line)
+    except RecursionError as error:
+        raise Refused(f"nested more than {DEEPEST} deep") from error
+    if seen.mistyped:
+        raise Refused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
+    return _told(event), seen.unknown
 
 
 class _Seen:
@@ -104,13 +95,13 @@ def _is_of(kind: Any, value: Any) -> bool:
 
 
 def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
-    """The one object of a line. Raises: _Refused, RecursionError."""
+    """The one object of a line. Raises: Refused, RecursionError."""
     try:
         event = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise _Refused(_why(text)) from error
+        raise Refused(_why(text)) from error
     if not isinstance(event, dict):
-        raise _Refused(_NO_OBJECT)
+        raise Refused(_NO_OBJECT)
     seen = _Seen()
     seen.look(event)
     # Of a key that stands twice the last value would win.
@@ -118,7 +109,7 @@ def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
         try:
             json.loads(text, object_pairs_hook=_without_repeats)
         except ValueError as error:
-            raise _Refused(_NO_OBJECT) from error
+            raise Refused(_NO_OBJECT) from error
     return event, seen
 
 
@@ -145,41 +136,37 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
         raise ValueError("a key stands twice")
 
 
-def _record(found: tuple[dict[str, Any], _Seen]) -> dict[str, Any]:
-    event, seen = found
-    if seen.mistyped:
-        raise _Refused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
+def _told(event: Mapping[str, Any]) -> dict[str, Any]:
     number = event.get("type")
     payload = _payload(event, number)
     return {
-        "unknown": sorted(seen.unknown) or None,
         "type": number,
         "peer": event.get("peerID"),
-        "ts_ns": event.get("timestamp"),
+        "time": event.get("timestamp"),
         "other": _first(payload, ("receivedFrom", "sendTo", "peerID")),
         "topic": payload.get("topic"),
         "message": payload.get("messageID"),
         "reason": payload.get("reason"),
         "proto": payload.get("proto"),
-        **(_counts(payload.get("meta") or {}) if number in RPCS else {}),
+        "counts": _counts(payload.get("meta") or {}) if number in RPCS else None,
     }
 
 
 def _payload(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
     """The payload that belongs to the event's type; others beside it mean nothing."""
-    for name in _PAYLOADS.get(-1 if number is None else number, ()):
+    for name in _PAYLOADS.get(number, ()):
         if event.get(name) is not None:
-            payload: Mapping[str, Any] = _told(event, name, {})
+            payload: Mapping[str, Any] = _of_type(event, name, {})
             return payload
     return {}
 
 
-def _told(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
-    """A value of the type of `nothing`, or that. Raises: _Refused for one of another."""
+def _of_type(values: Mapping[str, Any], name: str, nothing: Any) -> Any:
+    """A value of the type of `nothing`, or that. Raises: Refused for one of another."""
     if (value := values.get(name)) is None:
         return nothing
     if type(value) is not type(nothing):
-        raise _Refused(f"wrong type: {name}")
+        raise Refused(f"wrong type: {name}")
     return value
 
 
@@ -187,12 +174,12 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((v for name in names if (v := values.get(name)) is not None), None)
 
 
-def _counts(meta: Mapping[str, Any]) -> dict[str, int]:
+def _counts(meta: Mapping[str, Any]) -> Counts:
     control = meta.get("control") or {}
-    entries = {name: _told(control, name, []) for name in CONTROL if name != "subscription"}
-    counts = {name: len(found) for name, found in entries.items()}
-    for name in IDS:
-        found = entries[name.removesuffix("_ids")]
-        counts[name] = sum(len(entry.get("messageIDs") or ()) for entry in found if entry)
-    counts |= {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
-    return counts
+    entries = {name: _of_type(control, name, []) for name in CONTROL}
+    ids = {
+        f"{name}_ids": sum(len(entry.get("messageIDs") or ()) for entry in entries[name] if entry)
+        for name in IDS
+    }
+    outside = {name: len(meta.get(name) or ()) for name in ("messages", "subscription")}
+    return Counts(**outside, **{name: len(found) for name, found in entries.items()}, **ids)

@@ -1,4 +1,4 @@
-"""Streams of protobuf as go-libp2p-pubsub's `NewPBTracer` writes them.
+"""Streams of protobuf as go-libp2p-pubsub's `NewPBTracer` writes them → what each record tells.
 
 A file is a run of records, each a length (varint) and a `TraceEvent` (trace.proto of
 go-libp2p-pubsub, proto2). The classes of the messages are built from the table below.
@@ -7,13 +7,19 @@ go-libp2p-pubsub, proto2). The classes of the messages are built from the table 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+
+from ingest.compressed import KEPT, MAX_LINE, LongLine
+from ingest.reader import INVALID_UTF8
+from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
 # Message: fields in order of their numbers, `name:type`, `-` for a number that is not used,
 # `*` for repeated. Topics and the like are read as bytes: their UTF-8 is checked later.
@@ -47,10 +53,73 @@ _PACKAGE = "vizpub.libp2p"
 _LONGEST_LENGTH = 5
 """Bytes of a varint below 2^35; a longer one is no length."""
 _LONGEST_RECORD = 1 << 28
+_PAYLOADS: dict[int | None, str] = {number: names[0] for number, names in SPELLINGS.items()}
+_TEXTS = ("topic", "reason", "proto")
 
 
 class StreamBroken(Exception):
-    """The rest of a stream cannot be read; says why. Stays inside the source."""
+    """The rest of a stream cannot be read; says why, and holds its beginning."""
+
+    def __init__(self, why: str, rest: bytes = b"") -> None:
+        super().__init__(why)
+        self.rest = rest
+
+
+def is_event(record: bytes) -> bool:
+    """Whether a record looks like an event."""
+    with suppress(DecodeError):
+        event = parse_event(record)
+        return all(event.HasField(name) for name in ("type", "peerID", "timestamp"))
+    return False
+
+
+def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
+    """What a record tells, for `events.judged`, and the fields that the schema lacks.
+
+    Raises: Refused.
+    """
+    try:
+        event = parse_event(record)
+        return _told(event), unknown_fields(event, len(record))
+    except DecodeError as error:
+        raise Refused("not a TraceEvent") from error
+    except UnicodeDecodeError as error:
+        raise Refused(INVALID_UTF8) from error
+
+
+def _told(event: Message) -> dict[str, Any]:
+    """The event, and what the payload that belongs to its type tells."""
+    found = _fields(event)
+    kind = found.get("type")
+    payload = _fields(found.get(_PAYLOADS.get(kind, "")))
+    return {
+        "type": kind,
+        "peer": _base64(found.get("peerID")),
+        "time": found.get("timestamp"),
+        "other": _base64(payload.get("other")),
+        "message": _base64(payload.get("messageID")),
+        **{name: payload[name].decode() for name in _TEXTS if name in payload},
+        "counts": _counts(payload.get("meta")) if kind in RPCS else None,
+    }
+
+
+def _fields(message: Message | None) -> dict[str, Any]:
+    """What is there of a message, by name."""
+    fields = [] if message is None else message.ListFields()
+    return {field.name: value for field, value in fields}
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else b64encode(value).decode()
+
+
+def _counts(meta: Any) -> Counts:
+    if meta is None:
+        return Counts()
+    entries = {name: getattr(meta.control, name) for name in CONTROL}
+    ids = {f"{name}_ids": sum(len(entry.messageIDs) for entry in entries[name]) for name in IDS}
+    outside = {"messages": len(meta.messages), "subscription": len(meta.subscription)}
+    return Counts(**outside, **{name: len(found) for name, found in entries.items()}, **ids)
 
 
 @cache
@@ -103,38 +172,38 @@ def _unknown_fields(message: Message) -> Iterator[str]:
                 yield from _unknown_fields(part)
 
 
-def records(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The records of a stream that comes in parts of any size.
+def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
+    """The records of a stream that comes in parts of any size; one of more than `limit` bytes is
+    not held, and comes as a `LongLine`.
 
     Raises: StreamBroken where the stream ends inside a record or a length is impossible.
     """
-    buffer = bytearray()
+    buffer, dropped = bytearray(), 0
     for part in parts:
         buffer += part
-        yield from _taken(buffer)
+        while (span := _span(buffer)) is not None and span.stop <= len(buffer) + dropped:
+            end = span.stop - dropped
+            record = bytes(buffer[span.start : end])
+            yield LongLine(record, len(span)) if len(span) > limit else record
+            del buffer[:end]
+            dropped = 0
+        if span is not None and len(span) > limit and len(buffer) > KEPT:
+            dropped += len(buffer) - KEPT
+            del buffer[KEPT:]
     if buffer:
-        raise StreamBroken("record is cut off")
+        raise StreamBroken("record is cut off", bytes(buffer))
 
 
-def _taken(buffer: bytearray) -> Iterator[bytes]:
-    """Takes the whole records off the front of the buffer."""
-    start = 0
-    while (span := _span(buffer, start)) is not None and span.stop <= len(buffer):
-        yield bytes(buffer[span.start : span.stop])
-        start = span.stop
-    del buffer[:start]
-
-
-def _span(buffer: bytearray, start: int) -> range | None:
-    """Where the content of the record at `start` lies; null = its length is cut off."""
-    length = byte = 0
-    end = start
-    while end == start or byte >= 0x80:
+def _span(buffer: bytearray) -> range | None:
+    """Where the content of the first record lies; null = its length is cut off."""
+    length = byte = end = 0
+    while end == 0 or byte >= 0x80:
         if end == len(buffer):
             return None
         byte = buffer[end]
-        length |= (byte & 0x7F) << (7 * (end - start))
+        length |= (byte & 0x7F) << (7 * end)
         end += 1
-        if length > _LONGEST_RECORD or end - start > _LONGEST_LENGTH:
-            raise StreamBroken("impossible length of a record; the rest of the file is not read")
+        if length > _LONGEST_RECORD or end > _LONGEST_LENGTH:
+            why = "impossible length of a record; the rest of the file is not read"
+            raise StreamBroken(why, bytes(buffer))
     return range(end, end + length)

@@ -11,9 +11,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.compressed import Content
+from ingest.compressed import Content, LongLine
 from ingest.sources.libp2p import Libp2p
-from ingest.sources.libp2p_proto import StreamBroken, parse_event, records, unknown_fields
+from ingest.sources.libp2p.protobuf import StreamBroken, parse_event, records, unknown_fields
 from tests.support.protobuf import varint
 
 
@@ -131,6 +131,29 @@ def test_records_are_read_whole_from_parts_of_any_size(found: list[bytes], size:
     stream = delimited(*found)
     parts = [stream[i : i + size] for i in range(0, len(stream), size)]
     assert list(records(parts)) == found
+
+
+@given(st.lists(st.integers(0, 9_000)), st.integers(1, 3_000), st.integers(5_000, 8_000))
+def test_record_beyond_the_limit_is_passed_over(sizes: list[int], size: int, limit: int) -> None:
+    """What stands behind it is read; of itself there is the beginning, and how long it was."""
+    found = [bytes([n % 251]) * length for n, length in enumerate(sizes)]
+    stream = delimited(*found)
+    parts = [stream[i : i + size] for i in range(0, len(stream), size)]
+    told = [
+        (len(record), record) if not isinstance(record, LongLine) else (record.size, record[:-1])
+        for record in records(parts, limit)
+    ]
+    assert [length for length, _ in told] == sizes
+    for record, (length, text) in zip(found, told, strict=True):
+        assert text == (record if length <= limit else record[: len(text)])
+        assert len(text) > 4_000 or length <= limit
+
+
+def test_long_record_that_is_cut_off_is_told_once() -> None:
+    stream = records([delimited(event(9)), delimited(b"x" * 9_000)[:-1]], 5_000)
+    assert next(stream) == event(9)
+    with pytest.raises(StreamBroken, match="cut off"):
+        next(stream)
 
 
 @pytest.mark.parametrize("cut", range(1, len(delimited(event(9), event(9)))))

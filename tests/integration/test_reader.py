@@ -1,9 +1,10 @@
-"""Lines that Python tasks decode, and their numbers, against Python's own reading of the files."""
+"""Lines that tasks read, and their numbers, against Python's own reading of the files."""
 
 from __future__ import annotations
 
 import gzip
 from codecs import BOM_UTF8
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import reader
-from ingest.reader import Line
+from ingest.reader import Kind, Row, Split, in_tasks, line_splits, lines, refused
 from ingest.sources.base import InputFile
-from ingest.sources.text import decoded, quarantine
-from model.tables import QUARANTINE
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 
@@ -25,11 +24,15 @@ NAMES = (
     "plain.txt", "a b%20+.txt", "g[1]{x}*?\\.txt", "_hidden.txt", "colon:.txt", "ü.txt",
     "packed.txt.gz", "padded.txt.gz", "frames.txt.zst", "broken.txt.gz",
 )  # fmt: skip
-SCHEMA = pa.schema([("fault", pa.string()), ("size", pa.int64())])
 
 
-def decode(line: Line) -> dict[str, object]:
-    return {"fault": line.fault, "size": len(line.text)}
+def read(split: Split) -> Iterator[Row]:
+    """A row for each line; `time` is its length."""
+    for line in lines(split, LIMIT):
+        if line.fault:
+            yield refused(split, line.number, line.fault, line.text)
+        else:
+            yield Row(Kind.RECORD, "a", len(line.text), 0, split.file, line.number)
 
 
 def content(name: str) -> bytes:
@@ -67,14 +70,15 @@ def test_lines_and_their_numbers_equal_those_of_the_files(
 ) -> None:
     monkeypatch.setattr(reader, "SPLIT", size)
     files = [write(tmp_path / name) for name in NAMES]
-    found = decoded(spark, files, decode, SCHEMA, LIMIT)
-    refused = found.where("fault IS NOT NULL").withColumnRenamed("fault", "reason")
-    told = quarantine(refused).select(*QUARANTINE.names).collect()
-    numbers = {(row.file, row.line): row.reason for row in told}
-    assert len(numbers) == len(told)
+    found = in_tasks(spark, line_splits(files), read, small=False)
+    numbers: dict[tuple[str, int], str] = {}
     sizes: dict[str, list[int]] = {}
-    for row in found.orderBy("file", "position").collect():
-        sizes.setdefault(row.file, []).append(row["size"] if row.fault is None else -1)
+    for row in found.orderBy("file", "line").collect():
+        path = files[row.file].path
+        if row.kind == Kind.REFUSED:
+            numbers[path, row.line] = row.reason
+        sizes.setdefault(path, []).append(-1 if row.kind == Kind.REFUSED else row.time)
+        assert len(sizes[path]) == row.line
     for file in files:
         path = Path(file.path)
         expected = content(path.name).split(b"\n")

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from analytics.dissemination import Arrivals, chain_hops, fill_hops
+from analytics.hops import Arrivals, chain_hops, earliest, parents_of
 from tests.support.arrivals import Row, naive_hops, random_messages
-
-LARGEST = 2**31 - 1
-"""Of an int32, which both peers and messages come in."""
 
 
 def arrivals(rows: list[Row]) -> Arrivals:
@@ -23,6 +19,11 @@ def arrivals(rows: list[Row]) -> Arrivals:
     return Arrivals(np.array([row["first"] for row in rows], np.bool_), *map(column, names))
 
 
+def hops_of(rows: list[Row]) -> Any:
+    told = arrivals(rows)
+    return chain_hops(told, parents_of(told))
+
+
 def chain(*steps: tuple[int, int | None], publisher: int | None = 0, **told: int) -> list[int]:
     """Hops of first arrivals (peer, previous hop) of one message; `told` are those of peers."""
     rows = [
@@ -30,20 +31,20 @@ def chain(*steps: tuple[int, int | None], publisher: int | None = 0, **told: int
         | {"publisher": publisher, "hop": told.get(f"peer_{peer}")}
         for peer, previous in steps
     ]
-    return [int(hop) for hop in chain_hops(arrivals(rows))]
+    return [int(hop) for hop in hops_of(rows)]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_hops_of_random_messages_equal_plain_python(seed: int) -> None:
     rows = random_messages(seed, 60)
-    found = [None if hop < 0 else hop for hop in chain_hops(arrivals(rows)).tolist()]
+    found = [None if hop < 0 else hop for hop in hops_of(rows).tolist()]
     assert found == naive_hops(rows)
     assert None in found
     assert max(hop for hop in found if hop is not None) > 3
 
 
 def test_hops_of_no_arrivals_are_empty() -> None:
-    assert chain_hops(arrivals([])).size == 0
+    assert hops_of([]).size == 0
 
 
 def test_hops_of_a_chain_are_counted_in_any_order() -> None:
@@ -80,17 +81,14 @@ def test_hops_of_one_message_do_not_use_another() -> None:
     """The same peers, and neighbouring message numbers."""
     one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}
     rows = [{**one, "message": 1}, {**one, "message": 2, "peer": 2, "previous_hop": 1}]
-    assert chain_hops(arrivals(rows)).tolist() == [1, -1]
+    assert hops_of(rows).tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("turn", [lambda number: number, lambda number: LARGEST - number])
-def test_hops_are_filled_into_a_table_of_the_smallest_and_largest_numbers(turn: Any) -> None:
-    numbers = ("message", "peer", "previous_hop", "publisher")
-    rows = random_messages(9, 60)
-    for row in rows:
-        row.update({name: None if row[name] is None else turn(row[name]) for name in numbers})
-    schema = pa.schema([*((name, pa.int32()) for name in (*numbers, "hop")), ("first", pa.bool_())])
-    filled = fill_hops(pa.Table.from_pylist(rows, schema))
-    assert filled.schema == schema
-    expected = [{**row, "hop": hop} for row, hop in zip(rows, naive_hops(rows), strict=True)]
-    assert filled.to_pylist() == [{name: row[name] for name in schema.names} for row in expected]
+@pytest.mark.parametrize("seed", range(3))
+def test_earliest_rows_equal_plain_python(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 4, 60) for _ in range(4)]
+    rows = list(zip(*(column.tolist() for column in columns), range(60), strict=True))
+    expected = {min(row for row in rows if row[:2] == one[:2])[4] for one in rows}
+    assert set(np.flatnonzero(earliest(*columns))) == expected
+    assert 1 < len(expected) < 60

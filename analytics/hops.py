@@ -1,0 +1,75 @@
+"""Arrivals of messages as arrays: which are the first at a peer, and how far they came."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from model.compiled import Int64s
+
+Flags = npt.NDArray[np.bool_]
+
+UNKNOWN = -1
+_MOST_HOPS = 2**31 - 1
+"""As the column `hop` holds."""
+_BITS = 32
+"""Of a pair: what comes second is an int32. What is left holds as many messages as ingest.dense
+can number."""
+
+
+class Arrivals(NamedTuple):
+    """Receptions as arrays of one length; -1 is unknown."""
+
+    first: Flags
+    message: Int64s
+    peer: Int64s
+    previous: Int64s
+    publisher: Int64s
+    told: Int64s
+    """The hop, where the source told it."""
+
+
+def pairs(one: Int64s, other: Int64s) -> Int64s:
+    """One number for both, ordered as they are; -1 where `other` is unknown."""
+    return one << _BITS | other
+
+
+def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:
+    """Hop of every reception, -1 where it cannot be known. O(receptions · depth).
+
+    The publisher is at hop 0, a reception one further than its parent (`parents_of`). A chain that
+    breaks off, runs in a circle or leaves 32 bits gives none.
+    """
+    direct = (arrivals.previous == arrivals.publisher) & (arrivals.previous >= 0)
+    hops = np.where(arrivals.told >= 0, arrivals.told, np.where(direct, 1, UNKNOWN))
+    while True:
+        waiting = np.flatnonzero((hops < 0) & (parents >= 0))
+        before = hops[parents[waiting]]
+        found = waiting[(before >= 0) & (before < _MOST_HOPS)]
+        if not found.size:
+            return hops
+        hops[found] = hops[parents[found]] + 1
+
+
+def parents_of(arrivals: Arrivals) -> Int64s:
+    """Row of the first reception at each row's previous hop; -1 where there is none."""
+    firsts = np.flatnonzero(arrivals.first)
+    keys = pairs(arrivals.message, arrivals.peer)[firsts]
+    order = np.argsort(keys, kind="stable")  # they may be in order, or nearly
+    wanted = pairs(arrivals.message, arrivals.previous)
+    place = np.searchsorted(keys, wanted, sorter=order)
+    at = np.append(firsts[order], UNKNOWN)[place]
+    there = np.append(keys[order], UNKNOWN)[place] == wanted
+    return np.where(there, at, UNKNOWN)
+
+
+def earliest(message: Int64s, peer: Int64s, *order: Int64s) -> Flags:
+    """Which row of each message and peer is the first by the columns of `order`."""
+    ranked = np.lexsort((*order[::-1], peer, message))
+    ordered = message[ranked], peer[ranked]
+    again = np.logical_and(*(np.diff(key, prepend=UNKNOWN) == 0 for key in ordered))
+    found = np.zeros(ranked.size, np.bool_)
+    found[ranked[~again]] = True
+    return found

@@ -1,0 +1,84 @@
+"""Who subscribes to which topic at which tick, and whose reports leave receptions open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from analytics.hops import Flags, pairs
+from model.compiled import Int64s
+
+_LATTER = (1 << 32) - 1
+"""What a pair has of its second number."""
+
+
+class Interest:
+    """Subscriptions: of a peer and topic no two overlap. O(subscriptions) of memory."""
+
+    def __init__(self, topic: Int64s, peer: Int64s, vf: Int64s, vt: Int64s) -> None:
+        of_pair = np.lexsort((vf, peer, topic))
+        self._pairs = pairs(topic, peer)[of_pair]
+        self._begins, self._ends = vf[of_pair], vt[of_pair]
+        self._topics = np.sort(topic)
+        self._all_begins = vf[np.lexsort((vf, topic))]
+        self._all_ends = vt[np.lexsort((vt, topic))]
+
+    def of(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
+        """Whether each peer subscribes to that topic at that tick; not where one is -1."""
+        low, high = _places(self._pairs, pairs(topic, peer))
+        last = _beyond(self._begins, low, high, tick) - 1
+        begun = last >= low
+        begun[begun] = tick[begun] < self._ends[last[begun]]
+        return begun & (topic >= 0)
+
+    def count(self, topic: Int64s, tick: Int64s) -> Int64s:
+        """How many peers subscribe to each topic at that tick. No list of them is made."""
+        low, high = _places(self._topics, topic)
+        begun = _beyond(self._all_begins, low, high, tick)
+        return begun - _beyond(self._all_ends, low, high, tick)
+
+
+class Silence:
+    """Peers and intervals whose receptions are left open."""
+
+    def __init__(self, interval: Int64s, peer: Int64s) -> None:
+        self._pairs = np.unique(pairs(interval, peer))
+
+    def of(self, interval: Int64s, peer: Int64s) -> Flags:
+        """Whether it is left open what each peer received in that interval."""
+        low, high = _places(self._pairs, pairs(interval, peer))
+        return high > low
+
+    def in_each(self, interval: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
+        """The peers that are silent in each of the intervals: (places in `interval`, peers), in
+        parts of about so many pairs `at_once`, or those of one interval.
+        """
+        first = pairs(interval, np.zeros_like(interval))
+        low = np.searchsorted(self._pairs, first)
+        counts = np.searchsorted(self._pairs, first | _LATTER, "right") - low
+        ends = np.cumsum(counts)
+        cuts = np.searchsorted(ends, np.arange(at_once, counts.sum(), at_once))
+        for rows in np.split(np.arange(interval.size), cuts):
+            place = np.repeat(rows, counts[rows])
+            begins = ends[rows] - counts[rows]
+            offset = np.arange(place.size) - np.repeat(begins - begins[:1], counts[rows])
+            yield place, self._pairs[low[place] + offset] & _LATTER
+
+
+def _places(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
+    """Where each of the wanted numbers stands: `[low, high)`."""
+    return np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, "right")
+
+
+def _beyond(values: Int64s, low: Int64s, high: Int64s, limit: Int64s) -> Int64s:
+    """First place of each `[low, high)`, where `values` ascend, that is beyond the limit; `high`
+    where none is.
+    """
+    low, high = low.copy(), high.copy()
+    while (rest := np.flatnonzero(low < high)).size:
+        middle = (low[rest] + high[rest]) // 2
+        is_beyond = values[middle] > limit[rest]
+        high[rest[is_beyond]] = middle[is_beyond]
+        low[rest[~is_beyond]] = middle[~is_beyond] + 1
+    return low

@@ -1,0 +1,255 @@
+"""What became of each message, in one pass: first arrivals, hops, interest, deliveries, delays.
+
+Rows of several kinds in, rows of the tables `receptions` and `metrics/messages` out (model.tables);
+all by dense indices. Held at once are the subscriptions and some messages with all their arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics.hops import UNKNOWN, Arrivals, Flags, chain_hops, earliest, parents_of
+from analytics.interest import Interest, Silence
+from analytics.message_measures import (
+    Known,
+    Publications,
+    Receptions,
+    counted,
+    delays,
+    eligible,
+    hits,
+    hops,
+    ratio,
+    violations,
+)
+from model.compiled import Int64s
+from model.metrics import METRICS_MESSAGES
+from model.tables import RECEPTIONS
+
+SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
+ROWS = pa.schema(
+    [
+        ("message", pa.int64()),
+        ("kind", pa.int8()),
+        ("peer", pa.int32()),
+        ("other", pa.int32()),
+        ("interval", pa.int32()),
+        ("tick", pa.int64()),
+        ("time", pa.int64()),
+        ("arrival", pa.int64()),
+        ("told", pa.bool_()),
+        ("hop", pa.int32()),
+    ]
+)
+"""What the fold takes. `message` is null in what concerns all messages. By `kind`:
+
+    SUBSCRIPTION  peer, other (topic), tick (vf), time (vt)
+    SILENCE       peer, interval: it left open what it received
+    PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
+    ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop
+    REJECTION     the message alone
+
+Every message has one publication. Times are time_us.
+"""
+
+
+@dataclass(frozen=True)
+class MessageFold:
+    """The fold (ingest.sink.Fold). Takes `ROWS` by message, what has none first."""
+
+    receptions_known: bool
+    subscriptions_known: bool
+    duplicates_known: bool = True
+    """All arrivals are told, not the first ones alone."""
+    at_once: int = 1 << 18
+    """Rows after which no further message is held."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Rows of `receptions`, where they are known, and `metrics/messages`, by their keys."""
+        common: tuple[Interest, Silence] | None = None
+        for rows in _whole_messages(batches, self.at_once):
+            common = common or _common(rows)
+            published = _publications(_of(rows, PUBLICATION))
+            received = self._judged(published, _of(rows, ARRIVAL), common[0])
+            if received.at.size:
+                yield RECEPTIONS.name, _reception_rows(published, received)
+            if published.message.size:
+                refused = _ints(_of(rows, REJECTION), "message")
+                columns = self._measured(published, received, *common)
+                columns["rejections"] = counted(
+                    published, np.searchsorted(published.message, refused)
+                )
+                yield METRICS_MESSAGES.name, _message_rows(columns)
+
+    def told(self) -> None:
+        """Nothing: all is in the rows."""
+
+    def _judged(self, published: Publications, rows: pa.Table, interest: Interest) -> Receptions:
+        """The arrivals with what follows from all of a message: first, hop and interest."""
+        keys = [_ints(rows, name) for name in ("message", "peer", "other", "tick")]
+        order = np.lexsort(keys[::-1])
+        rows = rows.take(pa.array(order))
+        message, peer, previous, tick = (key[order] for key in keys)
+        at = np.searchsorted(published.message, message)
+        publisher, topic = published.publisher[at], published.topic[at]
+        # What comes back to its publisher is a copy of what it had.
+        first = _firsts(rows, message, peer, tick) & (peer != publisher)
+        arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
+        parent = parents_of(arrivals)
+        return Receptions(
+            at=at,
+            peer=peer,
+            previous=previous,
+            interval=_ints(rows, "interval"),
+            tick=tick,
+            time=_known(rows, "time"),
+            first=first,
+            hop=chain_hops(arrivals, parent),
+            parent=parent,
+            interested=Known(interest.of(topic, peer, tick), self._interest_known(topic)),
+        )
+
+    def _interest_known(self, topic: Int64s) -> Flags:
+        """Somebody told of subscriptions and of the message's topic."""
+        return (topic >= 0) & self.subscriptions_known
+
+    def _measured(
+        self, published: Publications, received: Receptions, interest: Interest, silence: Silence
+    ) -> dict[str, Known]:
+        """The columns of metrics/messages but `rejections`, as far as they are known."""
+        everywhere = np.ones(published.message.size, np.bool_)
+        columns = {"message": Known(published.message, everywhere)}
+        # When nobody told of the publication, who subscribed at its time is not known.
+        told = self._interest_known(published.topic) & published.told
+        asked = eligible(published, interest, silence)
+        columns["eligible"] = Known(asked, told)
+        if not self.receptions_known:
+            return columns
+        reached = hits(published, received, interest, silence)
+        columns |= {name: Known(counts, told) for name, counts in reached.items()}
+        columns["hit_ratio"] = ratio(reached["delivered"], asked, told)
+        every = counted(published, received.at)
+        firsts = counted(published, received.at[received.first]).values
+        outside = received.at[received.interested.known & ~received.interested.values]
+        relayed = counted(published, outside).values
+        repeated = every.values - firsts
+        all_told = everywhere & self.duplicates_known
+        redundancy = ratio(every.values, firsts, all_told)
+        return columns | {
+            "receptions": every,
+            "first_receptions": Known(firsts, everywhere),
+            "duplicates": Known(repeated, all_told),
+            "relay_receptions": Known(relayed, self._interest_known(published.topic)),
+            "redundancy": Known(redundancy.values - 1, redundancy.known),
+            **hops(published, received),
+            **delays(published, received),
+            "causality_violations": violations(published, received),
+        }
+
+
+def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
+    """The rows in parts that cut no message, of `at_once` rows or what one message has."""
+    held: list[pa.RecordBatch] = []
+    rows, last = 0, None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        message = batch["message"].fill_null(UNKNOWN).to_numpy()
+        rows += batch.num_rows
+        begins = np.flatnonzero(np.diff(message, prepend=message[0] if last is None else last))
+        last = message[-1]
+        if rows >= at_once and begins.size:
+            yield pa.Table.from_batches([*held, batch.slice(0, begins[-1])])
+            held = [batch.slice(begins[-1])]
+            rows = held[0].num_rows
+        else:
+            held.append(batch)
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _common(rows: pa.Table) -> tuple[Interest, Silence]:
+    """What concerns all messages, from the rows before them."""
+    taken, silent = _of(rows, SUBSCRIPTION), _of(rows, SILENCE)
+    return (
+        Interest(*(_ints(taken, name) for name in ("other", "peer", "tick", "time"))),
+        Silence(_ints(silent, "interval"), _ints(silent, "peer")),
+    )
+
+
+def _of(rows: pa.Table, kind: int) -> pa.Table:
+    return rows.filter(pc.equal(rows["kind"], kind))
+
+
+def _ints(rows: pa.Table, name: str) -> Int64s:
+    """A column as int64; null becomes -1."""
+    values: Int64s = rows[name].cast(pa.int64()).fill_null(UNKNOWN).to_numpy()
+    return values
+
+
+def _flags(values: pa.ChunkedArray) -> Flags:
+    flags: Flags = values.to_numpy()
+    return flags
+
+
+def _known(rows: pa.Table, name: str) -> Known:
+    """A column that may hold any number."""
+    return Known(rows[name].fill_null(0).to_numpy(), _flags(rows[name].is_valid()))
+
+
+def _publications(rows: pa.Table) -> Publications:
+    return Publications(
+        message=_ints(rows, "message"),
+        publisher=_ints(rows, "peer"),
+        topic=_ints(rows, "other"),
+        interval=_ints(rows, "interval"),
+        tick=_ints(rows, "tick"),
+        time=_known(rows, "time"),
+        told=_flags(rows["told"]),
+    )
+
+
+def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
+    """Who is told to be first is, the earliest of them; where nobody is, the earliest of all."""
+    told, not_denied = (_flags(rows["told"].fill_null(unsaid)) for unsaid in (False, True))
+    by_word = np.where(told, 0, 1)
+    return not_denied & earliest(message, peer, by_word, tick, _ints(rows, "arrival"))
+
+
+def _reception_rows(published: Publications, received: Receptions) -> pa.RecordBatch:
+    """Rows of the table `receptions`."""
+    everywhere = np.ones(received.at.size, np.bool_)
+    columns = {
+        "message": Known(published.message[received.at], everywhere),
+        "peer": Known(received.peer, everywhere),
+        "previous_hop": Known(received.previous, received.previous >= 0),
+        "time_us": received.time,
+        "interval": Known(received.interval, everywhere),
+        "tick": Known(received.tick, everywhere),
+        "first": Known(received.first, everywhere),
+        "hop": Known(received.hop, received.hop >= 0),
+        "interested": received.interested,
+    }
+    return _record_batch(columns, RECEPTIONS.arrow)
+
+
+def _message_rows(columns: dict[str, Known]) -> pa.RecordBatch:
+    """Rows of metrics/messages; a column that is not there is unknown."""
+    size = columns["message"].values.size
+    unknown = Known(np.zeros(size, np.int64), np.zeros(size, np.bool_))
+    return _record_batch(
+        {name: columns.get(name, unknown) for name in METRICS_MESSAGES.names},
+        METRICS_MESSAGES.arrow,
+    )
+
+
+def _record_batch(columns: dict[str, Known], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [
+        pa.array(columns[field.name].values, mask=~columns[field.name].known) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

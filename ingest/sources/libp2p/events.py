@@ -1,0 +1,159 @@
+"""What an event tells, whatever its file was written in, and why one is refused."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+from base58 import b58encode
+
+
+class Type(IntEnum):
+    """What an event tells; the numbers of `TraceEvent.type`."""
+
+    PUBLISH = 0
+    REJECT = 1
+    DUPLICATE = 2
+    DELIVER = 3
+    STREAM_OPENED = 4
+    STREAM_CLOSED = 5
+    RECV_RPC = 6
+    SEND_RPC = 7
+    DROP_RPC = 8
+    JOIN = 9
+    LEAVE = 10
+    GRAFT = 11
+    PRUNE = 12
+
+
+KNOWN = frozenset(Type)
+SPELLINGS = {
+    Type.PUBLISH: ("publishMessage",),
+    Type.REJECT: ("rejectMessage",),
+    Type.DUPLICATE: ("duplicateMessage",),
+    Type.DELIVER: ("deliverMessage",),
+    Type.STREAM_OPENED: ("onNewOutboundStream", "addPeer"),
+    Type.STREAM_CLOSED: ("onClosedOutboundStream", "removePeer"),
+    Type.RECV_RPC: ("recvRPC",),
+    Type.SEND_RPC: ("sendRPC",),
+    Type.DROP_RPC: ("dropRPC",),
+    Type.JOIN: ("join",),
+    Type.LEAVE: ("leave",),
+    Type.GRAFT: ("graft",),
+    Type.PRUNE: ("prune",),
+}
+"""The key of each type's payload; the second one was written up to v0.15."""
+
+RPCS = frozenset({Type.RECV_RPC, Type.SEND_RPC, Type.DROP_RPC})
+_MESSAGES = frozenset({Type.PUBLISH, Type.REJECT, Type.DUPLICATE, Type.DELIVER})
+_NEEDED = {
+    "message": _MESSAGES,
+    "topic": frozenset({Type.PUBLISH, Type.JOIN, Type.LEAVE, Type.GRAFT, Type.PRUNE}),
+    "other": KNOWN - {Type.PUBLISH, Type.DELIVER, Type.JOIN, Type.LEAVE},
+}
+"""Which types must tell it."""
+
+
+class Counts(NamedTuple):
+    """The entries of an RPC by their kind, and how many message ids some of them name."""
+
+    messages: int = 0
+    subscription: int = 0
+    ihave: int = 0
+    iwant: int = 0
+    graft: int = 0
+    prune: int = 0
+    idontwant: int = 0
+    ihave_ids: int = 0
+    iwant_ids: int = 0
+    idontwant_ids: int = 0
+
+    @property
+    def control(self) -> int:
+        """The control entries."""
+        return sum(self[1:7])
+
+
+CONTROL = ("ihave", "iwant", "graft", "prune", "idontwant")
+"""The entries of an RPC's control block."""
+IDS = ("ihave", "iwant", "idontwant")
+"""Those that name messages."""
+
+
+class Event(msgspec.Struct, array_like=True, gc=False):
+    """One event. Peers go by their id as libp2p writes it for people ('12D3KooW…'), messages by the
+    lower-case hex of theirs.
+    """
+
+    type: int
+    peer: str
+    """Who tells it."""
+    time: int
+    """Nanoseconds of Unix time."""
+    other: str | None = None
+    """The other peer it is about, or that a message came from."""
+    topic: str | None = None
+    message: str | None = None
+    reason: str | None = None
+    proto: str | None = None
+    counts: Counts | None = None
+    """Of an RPC."""
+
+
+class Refused(Exception):
+    """The record is no event; says why. Stays inside the source."""
+
+
+# Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
+_BASE64 = re.compile(
+    r"(?:[A-Za-z0-9+/]{4})*"
+    r"(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)"
+)
+_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f]")
+_KEYS = {
+    "peer": "peerID",
+    "time": "timestamp",
+    "message": "messageID",
+    "other": "the other peer's id",
+}
+
+
+def judged(told: Mapping[str, Any]) -> Event:
+    """The event of what a record tells: values by the names of Event, ids as base64.
+
+    Raises: Refused.
+    """
+    for name in ("type", "peer", "time"):
+        _need(told, name)
+    for name in ("type", "time"):
+        if told[name] < 0:
+            raise Refused(f"negative {_KEYS.get(name, name)}")
+    for name, types in _NEEDED.items():
+        if told["type"] in types:
+            _need(told, name)
+    for name in ("peer", "other", "message"):
+        if (value := told.get(name)) is not None and not _BASE64.fullmatch(value):
+            raise Refused(f"not base64: {_KEYS[name]}")
+    if _CONTROL_CHARACTER.search(told.get("topic") or ""):
+        raise Refused("control character in topic")
+    event = Event(**told)
+    event.peer, event.other = _written(event.peer), event.other and _written(event.other)
+    event.message = event.message and b64decode(event.message).hex()
+    return event
+
+
+@lru_cache(1 << 16)
+def _written(peer: str) -> str:
+    """Base64 of a peer's id → base58btc."""
+    written: str = b58encode(b64decode(peer)).decode()
+    return written
+
+
+def _need(told: Mapping[str, Any], name: str) -> None:
+    if told.get(name) is None:
+        raise Refused(f"missing key: {_KEYS.get(name, name)}")

@@ -1,0 +1,172 @@
+"""What a trace tells of its run as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from ingest.fold import count, every_refused
+from ingest.sources.base import Description
+from ingest.sources.libp2p.events import KNOWN, Event, Type
+from model.clock import Clock
+from model.errors import InputError
+
+INTERVAL_US = 1_000_000
+
+_MOST_INTERVALS = 10_000_000
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_BYTES = "traffic in bytes (traces have no sizes)"
+_NO_HOPS = (
+    "previous hop of first receptions, so hops and dissemination trees "
+    "(the trace does not say whom a delivery came from)",
+    "IDONTWANT entries, so control traffic is a lower bound "
+    "(the tools that write this format leave them out)",
+)
+
+
+@dataclass
+class Tally:
+    """What is counted of the events of a task, of several, or of a whole run."""
+
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Events of an unknown type, and those with an unknown field."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Records by why they are refused."""
+    protocols: Counter[str] = field(default_factory=Counter)
+    """Events that name them."""
+    deliveries: int = 0
+    told_from: int = 0
+    """Those that say from where."""
+    own_rejections: int = 0
+    """Of a message by its publisher."""
+    named: int = 0
+    """Streams to peers that tell nothing themselves."""
+    first: int | None = None
+    last: int | None = None
+    """Nanoseconds of Unix time."""
+    copies: list[str] | None = None
+    """Two files that tell of one peer at the same time."""
+
+    def see(self, event: Event, unknown: Iterable[str]) -> None:
+        """Count an event, and its fields that nobody here knows."""
+        if event.type not in KNOWN:
+            count(self.unknown, f"unknown event type {event.type}")
+        for name in unknown:
+            count(self.unknown, f"unknown field {name}")
+        if event.proto is not None:
+            count(self.protocols, event.proto)
+        if event.type == Type.DELIVER:
+            self.deliveries += 1
+            self.told_from += event.other is not None
+        elif event.type == Type.REJECT:
+            self.own_rejections += event.other == event.peer
+        self.span(event.time, event.time)
+
+    def span(self, first: int, last: int) -> None:
+        """There are events from and to these times."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+    def copy(self, files: list[str]) -> None:
+        """The two files tell of one peer at the same time."""
+        self.copies = min(self.copies or files, files)
+
+    def add(self, other: Tally) -> None:
+        """Count what another has counted, too."""
+        for name in ("unknown", "refused", "protocols"):
+            getattr(self, name).update(getattr(other, name))
+        for name in ("deliveries", "told_from", "own_rejections", "named"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.first is not None and other.last is not None:
+            self.span(other.first, other.last)
+        if other.copies is not None:
+            self.copy(other.copies)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, for `of`."""
+        return {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """From what `plain` gave."""
+        counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
+        return cls(**{**plain, **counters})
+
+    @classmethod
+    def together(cls, told: Iterable[str | bytes]) -> Self:
+        """All that several have counted, each as JSON."""
+        tally = cls()
+        for one in told:
+            tally.add(cls.of(json.loads(one)))
+        return tally
+
+
+def describe(tally: Tally, interval_us: int) -> Description:
+    """See Libp2p.describe."""
+    if tally.first is None or tally.last is None:
+        raise InputError("no event of the trace could be read", every_refused(tally.refused))
+    if tally.copies is not None:
+        one, other = tally.copies
+        raise InputError(
+            f"{one} and {other} tell of the same peer at the same time",
+            "give one encoding of the trace, for example: vizpub ingest TRACE/json",
+        )
+    protocols = sorted(tally.protocols)
+    return Description(
+        clock=_clock(tally.first, tally.last, interval_us),
+        protocol=_protocol(protocols),
+        parameters={"protocols": protocols} if protocols else {},
+        epoch=_epoch(tally.first, interval_us),
+        unknown=_unknown(tally),
+        notes=_notes(tally),
+        totals=tally.plain,
+    )
+
+
+def _clock(first: int, last: int, interval_us: int) -> Clock:
+    intervals = [time // 1000 // interval_us for time in (first, last)]
+    number = intervals[1] - intervals[0]
+    if number >= _MOST_INTERVALS:
+        raise InputError(
+            f"the events lie {(last - first) / 1e9:.0f} s apart: "
+            f"{number + 1} intervals of {interval_us / 1e6:g} s",
+            "give a longer --interval, or take out records with a wrong timestamp",
+        )
+    return Clock(ticks_per_interval=interval_us, tick_us=1, last=number)
+
+
+def _epoch(first: int, interval_us: int) -> str:
+    """In ISO 8601."""
+    epoch = _UNIX + timedelta(microseconds=epoch_us(first, interval_us))
+    return epoch.isoformat().replace("+00:00", "Z")
+
+
+def epoch_us(first: int, interval_us: int) -> int:
+    """When the first event's interval began, in µs of Unix time."""
+    return first // 1000 // interval_us * interval_us
+
+
+def _protocol(protocols: list[str]) -> str:
+    floods = protocols and all(name.startswith("/floodsub/") for name in protocols)
+    return "floodsub" if floods else "gossipsub"
+
+
+def _unknown(tally: Tally) -> tuple[str, ...]:
+    is_old = tally.deliveries and not tally.told_from
+    return (_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,)
+
+
+def _notes(tally: Tally) -> dict[str, int]:
+    """Events of unknown types, unknown fields, and what is no arrival, with their numbers."""
+    notes = dict(sorted(tally.unknown.items()))
+    unsaid = tally.deliveries - tally.told_from
+    if unsaid and tally.told_from:
+        notes["deliveries that do not say whom they came from"] = unsaid
+    if tally.own_rejections:
+        notes["messages their own publisher rejected"] = tally.own_rejections
+    return notes

@@ -1,0 +1,287 @@
+"""A peer's events in order of time → all tables that they tell, in one pass.
+
+What is held while a peer's events go by is what it has open: streams, mesh links and topics, and
+the streams that others hold to it; and which messages it published.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ingest.fold import Tables, count, quarantined, rows_of
+from ingest.reader import Kind
+from ingest.report_fields import INT32
+from ingest.report_records import OVERLAY
+from ingest.sources.libp2p.events import Event, Type
+from ingest.sources.libp2p.facts import Tally
+from model.clock import OPEN
+from model.tables import QUARANTINE
+
+MESH = "mesh"
+COUNTED = (
+    *("control_messages_sent", "control_messages_received"),
+    *("publication_messages_sent", "publication_messages_received", "dropped"),
+)
+"""What of traffic a trace counts."""
+
+
+def _schema(*names: str, **numbers: pa.DataType) -> pa.Schema:
+    return pa.schema([*((name, pa.string()) for name in names), *numbers.items()])
+
+
+_SPAN = {"vf": pa.int64(), "vt": pa.int64()}
+_AT = {"time_us": pa.int64(), "interval": pa.int32(), "tick": pa.int64()}
+TABLES: dict[str, pa.Schema] = {
+    "peers": _schema(
+        "peer", first=pa.int64(), last=pa.int64(), end=pa.int64(), holders=pa.list_(pa.string())
+    ),
+    "named": _schema("peer", "src", **_SPAN),
+    "links": _schema("src", "dst", "layer", "topic", **_SPAN),
+    "subscriptions": _schema("peer", "topic", **_SPAN),
+    "traffic": _schema("peer", **_SPAN, **dict.fromkeys(COUNTED, pa.int64())),
+    "publications": _schema("message", "topic", "publisher", **_AT),
+    "receptions": _schema(
+        *("message", "topic", "publisher", "peer", "previous_hop"),
+        **_AT,
+        **{"arrival": pa.int64(), "first": pa.bool_(), "hop": pa.int32()},
+    ),
+    "rejections": _schema("message", "topic", "peer", "previous_hop", "reason", **_AT),
+    "quarantine": QUARANTINE.arrow,
+}
+"""What the fold makes.
+
+peers      each that reports, from its first to its last event; the first time another peer closed a
+           stream to it after that, null = none did, and who holds one to it then (null = it matters
+           not)
+named      streams from src to a peer that had told nothing itself so far
+links      streams (layer overlay) and mesh links
+traffic    vf and vt are intervals, in each of which this was counted; there are rows up to the
+           interval of a peer's last event
+and those of ingest.sources.base.Observed. What is never closed is OPEN.
+"""
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+class EventFold:
+    """Makes TABLES of rows (ingest.reader) that come by peer and in order of time."""
+
+    def __init__(self, files: Sequence[str], epoch_us: int, interval_us: int) -> None:
+        """Takes the names of the files, and the run's epoch in µs of Unix time."""
+        self._files, self.epoch_us, self._interval_us = files, epoch_us, interval_us
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The tables' rows."""
+        self._tally, tables = Tally(), Tables(TABLES)
+        decode, peer = msgspec.msgpack.Decoder(Event).decode, None
+        for batch in batches:
+            for kind, name, _, _, file, line, reason, record in rows_of([batch]):
+                if kind == Kind.RECORD:
+                    if peer is None or name != peer.name:
+                        if peer:
+                            self._leave(peer)
+                        peer = _Peer(name, tables.rows, self._interval_us)
+                    event = decode(record)
+                    at = event.time // 1000 - self.epoch_us
+                    if event.peer == name:
+                        peer.tell(event, at, file)
+                    else:
+                        peer.hear(event, at)
+                elif kind == Kind.REFUSED:
+                    count(self._tally.refused, reason)
+                    told = quarantined(self._files[file], line, reason, record)
+                    tables.rows["quarantine"].append(told)
+                else:
+                    self._tally.add(Tally.of(json.loads(record)))
+            yield from tables.full()
+        if peer:
+            self._leave(peer)
+        yield from tables.rest()
+
+    def told(self) -> str:
+        """The tally, as JSON."""
+        return json.dumps(self._tally.plain)
+
+    def _leave(self, peer: _Peer) -> None:
+        self._tally.named += peer.leave()
+        if copies := peer.copies():
+            self._tally.copy(sorted(self._files[number] for number in copies))
+
+
+class _Peer:
+    """One peer while its events go by, and what others tell of their streams to it."""
+
+    def __init__(self, name: str, rows: Rows, interval_us: int) -> None:
+        self.name, self._rows, self._interval_us = name, rows, interval_us
+        self._first = self._last = 0
+        self._files: dict[int, tuple[int, int]] = {}
+        """From when to when each tells of it; empty = it has told nothing yet."""
+        self._end: int | None = None
+        self._named = 0
+        self._streams, self._mesh, self._topics, self._held = (_Lives(name) for _ in range(4))
+        self._traffic = _Traffic(name, rows["traffic"])
+        self._published: set[str | None] = set()
+        self._arrivals = 0
+
+    def tell(self, event: Event, at: int, file: int) -> None:
+        """The next event of its own, at a tick."""
+        if not self._files:
+            self._first = at
+        since, _ = self._files.get(file, (event.time, event.time))
+        self._files[file] = since, event.time
+        self._last, self._end = at, None
+        self._traffic.count(event, at // self._interval_us)
+        match event.type:
+            case Type.DELIVER | Type.DUPLICATE:
+                self._receive(event, at)
+            case Type.PUBLISH:
+                self._published.add(event.message)
+                published = event.message, event.topic, self.name
+                self._rows["publications"].append((*published, *self._time(at)))
+            case Type.REJECT if event.other != self.name:
+                refused = event.message, event.topic, self.name, event.other, event.reason
+                self._rows["rejections"].append((*refused, *self._time(at)))
+            case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
+                self._turn(event, at)
+            case Type.STREAM_OPENED:
+                self._streams.begin((event.other, OVERLAY, None), at)
+            case Type.STREAM_CLOSED:
+                self._rows["links"] += self._streams.end((event.other, OVERLAY, None), at)
+                # No PRUNE is written for it.
+                self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
+
+    def _turn(self, event: Event, at: int) -> None:
+        """A topic, or a link of its mesh, begins or ends."""
+        link = event.other, MESH, event.topic
+        if event.type == Type.JOIN:
+            self._topics.begin((event.topic,), at)
+        elif event.type == Type.GRAFT:
+            self._mesh.begin(link, at)
+        elif event.type == Type.PRUNE:
+            self._rows["links"] += self._mesh.end(link, at)
+        else:
+            self._rows["subscriptions"] += self._topics.end((event.topic,), at)
+            # No PRUNE is written for it.
+            self._rows["links"] += self._mesh.end_all(at, lambda link: link[2] == event.topic)
+
+    def _receive(self, event: Event, at: int) -> None:
+        """An arrival, unless a publisher delivers its message to itself: from itself, or, where an
+        old trace does not say from where, after it published it.
+        """
+        if event.other is None:
+            is_own = event.message in self._published
+        else:
+            is_own = event.other == self.name
+        if not is_own:
+            self._arrivals += 1
+            copy = event.message, event.topic, None, self.name, event.other
+            how = self._arrivals, event.type == Type.DELIVER, None
+            self._rows["receptions"].append((*copy, *self._time(at), *how))
+
+    def _time(self, at: int) -> tuple[int, int, int]:
+        """time_us, interval and tick. What has not 32 bits is of a run that is refused, or counted
+        from an epoch that is refuted.
+        """
+        return at, max(-1, min(at // self._interval_us, INT32)), at
+
+    def hear(self, event: Event, at: int) -> None:
+        """Another peer opened or closed its stream to this one."""
+        stream = (event.peer,)
+        if event.type == Type.STREAM_OPENED:
+            self._held.begin(stream, at)
+            return
+        ended = self._held.end(stream, at)
+        if not self._files:
+            self._name(ended)
+        if self._end is None:
+            self._end = at
+
+    def _name(self, streams: list[tuple[Any, ...]]) -> None:
+        self._rows["named"] += streams
+        self._named += len(streams)
+
+    def leave(self) -> int:
+        """There are no more events. How many streams name it, if it told nothing itself."""
+        held = self._held.end_all(OPEN)
+        if not self._files:
+            self._name(held)
+            return self._named
+        holders = None if self._end is None else [src for _, src, *_ in held]
+        self._rows["peers"].append((self.name, self._first, self._last, self._end, holders))
+        self._rows["links"] += [*self._streams.end_all(OPEN), *self._mesh.end_all(OPEN)]
+        self._rows["subscriptions"] += self._topics.end_all(OPEN)
+        self._traffic.end()
+        return 0
+
+    def copies(self) -> tuple[int, int] | None:
+        """Numbers of two files that tell of it at the same time: it writes one trace."""
+        before = -1, -1, -1
+        for since, until, file in sorted((*span, file) for file, span in self._files.items()):
+            if since < before[1] or (since, until) == before[:2]:
+                return before[2], file
+            if until >= before[1]:
+                before = since, until, file
+        return None
+
+
+class _Lives:
+    """What a peer opens and closes. Opening what is open and closing what is closed mean nothing;
+    a life that ends in the tick it began in holds for that tick.
+    """
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+        self._since: dict[tuple[Any, ...], int] = {}
+
+    def begin(self, thing: tuple[Any, ...], at: int) -> None:
+        """It is open from here on."""
+        self._since.setdefault(thing, at)
+
+    def end(self, thing: tuple[Any, ...], at: int) -> list[tuple[Any, ...]]:
+        """Its life, if it was open: the peer, the thing, vf, vt."""
+        since = self._since.pop(thing, None)
+        return [] if since is None else [(self._peer, *thing, since, max(at, since + 1))]
+
+    def end_all(
+        self, at: int, ends: Callable[[tuple[Any, ...]], bool] = lambda thing: True
+    ) -> list[tuple[Any, ...]]:
+        """The lives of all open things that end."""
+        ending = [thing for thing in self._since if ends(thing)]
+        return [life for thing in ending for life in self.end(thing, at)]
+
+
+class _Traffic:
+    """What a peer counts, interval by interval."""
+
+    def __init__(self, peer: str, rows: list[tuple[Any, ...]]) -> None:
+        self._peer, self._rows = peer, rows
+        self._interval: int | None = None
+        self._sums = [0] * len(COUNTED)
+
+    def count(self, event: Event, interval: int) -> None:
+        """Add an event; a trace is complete, so where there was none nothing was sent."""
+        if interval != self._interval:
+            self.end(interval)
+            self._interval = interval
+        if event.counts is None:
+            return
+        if event.type == Type.DROP_RPC:
+            self._sums[4] += 1
+        else:
+            is_received = event.type == Type.RECV_RPC
+            self._sums[is_received] += event.counts.control
+            self._sums[2 + is_received] += event.counts.messages
+
+    def end(self, following: int | None = None) -> None:
+        """The interval is over; the next one with an event follows."""
+        if self._interval is not None:
+            over = self._interval + 1
+            self._rows.append((self._peer, self._interval, over, *self._sums))
+            self._sums = [0] * len(COUNTED)
+            if following is not None and following > over:
+                self._rows.append((self._peer, over, following, *self._sums))

@@ -1,0 +1,62 @@
+"""What was folded of a trace → observed tables, by what is known of the run as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.libp2p.facts import Tally
+from ingest.sources.libp2p.fold import COUNTED
+from ingest.sources.libp2p.presence import STAYS, stays
+from ingest.versions import clip
+from model.clock import Clock
+from model.columns import TRAFFIC_COLUMNS
+
+
+def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
+    """See Libp2p.observe."""
+    # Only names, and streams to peers that fell silent: little enough for one task.
+    reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
+    present, links = reporting.select("peer", "vf", "vt"), tables["links"]
+    if options.reporters_only:
+        reporters = tables["peers"].selectExpr("peer AS dst")
+        links = links.join(reporters, "dst", "left_semi").select(*links.columns)
+    elif Tally.of(run.totals).named:
+        present = present.unionAll(_named(tables["named"], present))
+    return Observed(
+        peers=tables["peers"].selectExpr("peer AS key", "true AS reports"),
+        presence=present,
+        links=links,
+        subscriptions=tables["subscriptions"],
+        traffic=_traffic(tables["traffic"], reporting, run.clock),
+        publications=tables["publications"],
+        receptions=tables["receptions"],
+        rejections=tables["rejections"],
+    )
+
+
+def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
+    """The stays of peers that only others name: peer, vf, vt; these may overlap. A peer is there
+    while one that reports, and is there, holds a stream to it.
+    """
+    stays = clip(streams, reporting, "src").select("peer", "vf", "vt")
+    return stays.join(reporting, "peer", "left_anti")
+
+
+def _traffic(counted: DataFrame, reporting: DataFrame, clock: Clock) -> DataFrame:
+    """Peer and interval: control entries and messages of sent and received RPCs.
+
+    A trace is complete, so a peer that was present and said nothing sent nothing: 0. `dropped`
+    counts DROP_RPC events, which are not sent. Bytes are in no trace: null.
+    """
+    length = clock.ticks_per_interval
+    over = f"LEAST((vt - 1) DIV {length}, {clock.last}) + 1 AS vt"
+    nothing = (f"0L AS {name}" for name in COUNTED)
+    quiet = reporting.selectExpr("peer", f"last DIV {length} + 1 AS vf", over, *nothing)
+    rows = counted.unionAll(quiet.where("vf < vt"))
+    names = [*TRAFFIC_COLUMNS, "dropped", "duplicates"]
+    unknown = (f"CAST(NULL AS BIGINT) AS {name}" for name in names if name not in COUNTED)
+    each = "EXPLODE(SEQUENCE(INT(vf), INT(vt - 1))) AS interval"
+    return rows.selectExpr("peer", each, *COUNTED, *unknown)

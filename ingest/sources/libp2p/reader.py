@@ -1,0 +1,90 @@
+"""Files of either encoding → rows for the fold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pyarrow import fs
+
+from ingest.compressed import MAX_LINE, Content, LongLine
+from ingest.reader import Kind, Row, Split, lines, refused, too_long
+from ingest.sources.libp2p import json_events, protobuf
+from ingest.sources.libp2p.events import Event, Refused, Type, judged
+from ingest.sources.libp2p.facts import Tally
+
+_HEX_BYTES = 512
+"""Of a refused record of protobuf; the quarantine keeps twice as many characters."""
+
+Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
+
+
+@dataclass(frozen=True)
+class EventReader:
+    """What files of a trace hold: events, each for the peer that tells it. Of streams the peers
+    at their other ends are told, too, behind what they tell themselves at that time.
+    """
+
+    binary: frozenset[int]
+    """Numbers of the files in protobuf."""
+    max_line: int | None = None
+
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """The rows of a split; of protobuf a row's line is the record's number."""
+        tally = Tally()
+        read = self._records if split.file in self.binary else self._lines
+        yield from read(split, tally)
+        yield Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
+
+    def _lines(self, split: Split, tally: Tally) -> Iterator[Row]:
+        for line in lines(split, self.max_line):
+            if line.fault:
+                yield refused(split, line.number, line.fault, line.text)
+            elif line.text and not line.text.isspace():
+                try:
+                    event = _event(line.text, json_events.decode, tally)
+                except Refused as reason:
+                    yield refused(split, line.number, str(reason), line.text)
+                else:
+                    yield from _rows(event, split.file, line.number)
+
+    def _records(self, split: Split, tally: Tally) -> Iterator[Row]:
+        number, limit = 0, self.max_line or MAX_LINE
+        filesystem, inside = fs.FileSystem.from_uri(split.path)
+        with filesystem.open_input_stream(inside, compression=None) as stream:
+            content = Content(stream)
+            try:
+                for number, record in enumerate(protobuf.records(content, limit), 1):
+                    try:
+                        if isinstance(record, LongLine):
+                            raise Refused(too_long(limit))
+                        event = _event(record, protobuf.decode, tally)
+                    except Refused as reason:
+                        yield refused(split, number, str(reason), _hex(record))
+                    else:
+                        yield from _rows(event, split.file, number)
+            except protobuf.StreamBroken as broken:
+                why = f"{broken} ({content.damage})" if content.damage else str(broken)
+                yield refused(split, number + 1, why, _hex(broken.rest))
+
+
+def _event(record: bytes, decode: Decode, tally: Tally) -> Event:
+    """The event of a record, counted. Raises: Refused."""
+    told, unknown = decode(record)
+    event = judged(told)
+    tally.see(event, unknown)
+    return event
+
+
+def _rows(event: Event, file: int, line: int) -> Iterator[Row]:
+    record = msgspec.msgpack.encode(event)
+    yield Row(Kind.RECORD, event.peer, event.time, 0, file, line, None, record)
+    if event.type in (Type.STREAM_OPENED, Type.STREAM_CLOSED) and event.other != event.peer:
+        yield Row(Kind.RECORD, event.other, event.time, 1, file, line, None, record)
+
+
+def _hex(record: bytes) -> bytes:
+    return record[:_HEX_BYTES].hex().encode()

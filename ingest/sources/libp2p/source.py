@@ -1,0 +1,119 @@
+"""The source: traces of go-libp2p-pubsub.
+
+Streams opened and closed are links of layer `overlay`, GRAFT and PRUNE links of layer
+`mesh`; JOIN and LEAVE are subscriptions. All keep the time they happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ingest.reader import Kind, Read, Split, line_splits
+from ingest.sink import Fold
+from ingest.sources.base import (
+    Counted,
+    Description,
+    InputFile,
+    Observed,
+    Source,
+    SourceOptions,
+    Tallies,
+)
+from ingest.sources.libp2p import json_events, protobuf
+from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
+from ingest.sources.libp2p.fold import TABLES, EventFold
+from ingest.sources.libp2p.observed import observe
+from ingest.sources.libp2p.reader import EventReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BINARY = "protobuf"
+_LOOK_AT = 50
+"""Records at the beginning of a file that are looked at to recognise it."""
+
+
+class Libp2p(Source):
+    """See ingest.sources.base.Source.
+
+    What a peer holds open when it falls silent goes on beyond its presence, as
+    only others tell when it was gone: the observed spans are not settled.
+    """
+
+    name = "libp2p"
+    options = frozenset({"interval_us", "reporters_only", "max_line"})
+    tables = TABLES
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'json' or 'protobuf', by content alone."""
+        if any(map(json_events.is_event, head.split(b"\n")[:_LOOK_AT])):
+            return "json"
+        with suppress(protobuf.StreamBroken):
+            if any(map(protobuf.is_event, islice(protobuf.records([head]), _LOOK_AT))):
+                return _BINARY
+        return None
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """Ranges of lines; files of protobuf as a whole, as a stream of records that tell their
+        own length cannot be read from its middle.
+        """
+        numbered = enumerate(files)
+        binary = [Split(n, file.path) for n, file in numbered if file.encoding == _BINARY]
+        return line_splits(files, leave_out={_BINARY}) + binary
+
+    def reader(
+        self,
+        files: Sequence[InputFile],
+        options: SourceOptions,
+        tallies: Callable[[Read], Tallies] | None = None,
+    ) -> EventReader:
+        """Reads files of either encoding."""
+        del tallies
+        numbers = (n for n, file in enumerate(files) if file.encoding == _BINARY)
+        return EventReader(frozenset(numbers), options.max_line)
+
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> EventFold:
+        """Without more to go by, the first event of all is the first one of some file."""
+        first = counted["first"] if counted else self._first(files, options)
+        interval_us = options.interval_us or INTERVAL_US
+        epoch = epoch_us(first or 0, interval_us)
+        return EventFold([file.path for file in files], epoch, interval_us)
+
+    def _first(self, files: Sequence[InputFile], options: SourceOptions) -> int | None:
+        """The earliest of the files' first events; null if they have none."""
+        read = self.reader(files, options)
+        each = (read(Split(number, file.path)) for number, file in enumerate(files))
+        firsts = (next((r.time for r in rows if r.kind == Kind.RECORD), None) for rows in each)
+        return min((time for time in firsts if time is not None), default=None)
+
+    def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
+        """Whether an event that stands elsewhere is of an earlier interval."""
+        assert isinstance(fold, EventFold)
+        first, interval_us = counted["first"], options.interval_us or INTERVAL_US
+        return first is not None and epoch_us(first, interval_us) != fold.epoch_us
+
+    def tallied(self, told: Tallies) -> Counted:
+        """All that was counted."""
+        return Tally.together(told).plain
+
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """The clock is Unix time in µs from the first event's interval on.
+
+        Raises: InputError where there is no event, where a peer's events stand in two
+        files, or where the events lie too far apart.
+        """
+        del before
+        return describe(Tally.of(counted), options.interval_us or INTERVAL_US)
+
+    def observe(
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
+    ) -> Observed:
+        """Traffic has a row for each interval in which a peer that reports was there."""
+        return observe(tables, run, options)

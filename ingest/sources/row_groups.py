@@ -1,0 +1,61 @@
+"""Files of Parquet, read a row group at a time: one that is damaged spoils no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from ingest.reader import Row, Split, refused
+
+_MAGIC = b"PAR1"
+_BATCH = 4096
+
+
+def schema_of(path: str, head: bytes) -> pa.Schema | None:
+    """The columns of a file that begins with `head`; null if it is not Parquet, or broken."""
+    if not head.startswith(_MAGIC):
+        return None
+    try:
+        return pq.read_schema(path)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+@contextmanager
+def opened(path: str) -> Iterator[pq.ParquetFile]:
+    """The file. Raises: OSError, ArrowException."""
+    filesystem, inside = fs.FileSystem.from_uri(path)
+    with filesystem.open_input_file(inside) as file, pq.ParquetFile(file) as parquet:
+        yield parquet
+
+
+def group_splits(number: int, path: str, parquet: pq.ParquetFile) -> Iterator[Split]:
+    """A split for each row group of the file of that number; `line` is that of its first row."""
+    first = 1
+    for group in range(parquet.num_row_groups):
+        yield Split(number, path, group, group + 1, first)
+        first += parquet.metadata.row_group(group).num_rows
+    if not parquet.num_row_groups:
+        yield Split(number, path, 0, 0, first)
+
+
+def read_group(
+    split: Split,
+    parquet: pq.ParquetFile,
+    judged: Callable[[pa.RecordBatch, int], Iterator[Row]],
+    columns: Sequence[str] | None = None,
+) -> Iterator[Row]:
+    """What `judged` makes of batches of a row group and the numbers of their first rows; one row
+    that says why, where the rest of it cannot be read.
+    """
+    number, groups = split.line, range(split.start, split.stop or 0)
+    try:
+        for batch in parquet.iter_batches(_BATCH, row_groups=groups, columns=columns):
+            yield from judged(batch, number)
+            number += len(batch)
+    except (OSError, pa.ArrowException) as error:
+        yield refused(split, number, f"cannot be read from here on: {error}")

@@ -1,0 +1,79 @@
+"""Events of libp2p as plain Python has them, and the files of a trace that tells them."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from base58 import b58decode
+
+from ingest.sources.base import InputFile
+from ingest.sources.libp2p.events import SPELLINGS, Type
+
+FROM, TO = "receivedFrom", "sendTo"
+_OTHER = {
+    **dict.fromkeys((Type.REJECT, Type.DUPLICATE, Type.DELIVER, Type.RECV_RPC), FROM),
+    **dict.fromkeys((Type.SEND_RPC, Type.DROP_RPC), TO),
+}
+
+
+class Happened(NamedTuple):
+    """An event."""
+
+    type: Type
+    peer: str
+    ns: int
+    other: str | None = None
+    topic: str | None = None
+    message: str | None = None
+    meta: dict[str, Any] | None = None
+
+    @property
+    def us(self) -> int:
+        """When."""
+        return self.ns // 1000
+
+    @property
+    def line(self) -> str:
+        """As a tracer writes it."""
+        told = {
+            _OTHER.get(self.type, "peerID"): self.other and named(self.other),
+            "topic": self.topic,
+            "messageID": self.message and named(self.message),
+            "meta": self.meta,
+        }
+        payload = {name: value for name, value in told.items() if value is not None}
+        head = {"type": int(self.type), "peerID": named(self.peer), "timestamp": self.ns}
+        return json.dumps({**head, SPELLINGS[self.type][0]: payload})
+
+
+def at(us: int, type: Type, peer: str, other: str | None = None, **about: Any) -> Happened:
+    """An event of that microsecond."""
+    return Happened(type, peer, us * 1000, other, **about)
+
+
+def named(name: str) -> str:
+    """A name as the id it stands for is written."""
+    return b64encode(name.encode()).decode()
+
+
+def name_of(encoded: str) -> str:
+    """The name again."""
+    return b58decode(encoded).decode()
+
+
+def trace(folder: Path, events: Iterable[Happened]) -> list[InputFile]:
+    """Events in their order, one file a peer."""
+    lines: dict[str, list[str]] = {}
+    for event in events:
+        lines.setdefault(event.peer, []).append(event.line)
+    return [of_lines(folder / f"{peer}.ndjson", lines[peer]) for peer in sorted(lines)]
+
+
+def of_lines(path: Path, lines: Iterable[str]) -> InputFile:
+    """A file of JSON."""
+    path.write_text("\n".join(lines))
+    return InputFile(str(path), "json", path.stat().st_size, "")

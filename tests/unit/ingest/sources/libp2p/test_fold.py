@@ -1,0 +1,369 @@
+"""Rules of presence, links, traffic and receptions against naive readings of small traces."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.sources.base import SourceOptions
+from ingest.sources.libp2p import Libp2p
+from ingest.sources.libp2p.events import Type
+from ingest.sources.libp2p.presence import stays
+from model.clock import OPEN
+from model.errors import InputError
+from tests.support.events import Happened, at, name_of, of_lines, trace
+from tests.support.staged import Staged, staged
+
+Span = tuple[int, int]
+PEERS = ("src", "dst", "peer", "previous_hop")
+
+
+def folded(folder: Path, events: Iterable[Happened], **options: Any) -> Staged:
+    return staged(Libp2p(), trace(folder, events), SourceOptions(**options))
+
+
+def rows(found: Staged, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of a table that was folded; peers by the names of the test."""
+    return [
+        tuple(name_of(row[c]) if c in PEERS and row[c] else row[c] for c in columns)
+        for row in found.tables[table].to_pylist()
+    ]
+
+
+def stays_of(found: Staged) -> dict[str, Span]:
+    batches = stays(found.tables["peers"].to_batches())
+    each = [row for batch in batches for row in batch.to_pylist()]
+    return {name_of(row["peer"]): (row["vf"], row["vt"]) for row in each}
+
+
+def naive_lives(changes: Iterable[tuple[int, bool]]) -> list[Span]:
+    """One change after another."""
+    spans, since = [], None
+    for us, opens in changes:
+        if opens and since is None:
+            since = us
+        elif not opens and since is not None:
+            spans.append((since, max(us, since + 1)))
+            since = None
+    return spans if since is None else [*spans, (since, OPEN)]
+
+
+def naive_streams(events: Sequence[Happened]) -> dict[tuple[str, str], list[Span]]:
+    changes = defaultdict(list)
+    for event in events:
+        if event.type in (Type.STREAM_OPENED, Type.STREAM_CLOSED):
+            opens = event.type == Type.STREAM_OPENED
+            changes[event.peer, str(event.other)].append((event.us, opens))
+    return {ends: naive_lives(each) for ends, each in changes.items()}
+
+
+def naive_stays(events: Sequence[Happened]) -> dict[str, Span]:
+    """The largest set of silent peers that can be gone, found by trying every set."""
+    first, last = {}, {}
+    for event in events:
+        first.setdefault(event.peer, event.us)
+        last[event.peer] = event.ns
+    end: dict[str, int] = {}
+    for type, peer, ns, other, *_ in events:
+        if type == Type.STREAM_CLOSED and other in last and other != peer and ns >= last[other]:
+            end.setdefault(str(other), ns // 1000)
+    holds = [
+        ends for ends, spans in naive_streams(events).items() if spans and spans[-1][1] == OPEN
+    ]
+    gone: set[str] = set()
+    for size in range(len(end) + 1):
+        for some in map(set, combinations(sorted(end), size)):
+            held = any(dst in some and src not in some and src != dst for src, dst in holds)
+            gone = gone if held else some
+    return {
+        peer: (us, max(end[peer], us + 1) if peer in gone else OPEN) for peer, us in first.items()
+    }
+
+
+def random_streams(seed: int) -> list[Happened]:
+    """Peers fall silent one by one; streams to them are closed late, or never."""
+    rng = random.Random(seed)
+    peers = "abcdef"
+    silent_from = {peer: rng.choice([20, 40, 60, 200]) for peer in peers}
+    events = []
+    for us in sorted(rng.choices(range(100), k=60)):
+        talking = [peer for peer in peers if us <= silent_from[peer]]
+        if talking:
+            peer, other = rng.choice(talking), rng.choice([*peers, "x"])
+            type = rng.choice([Type.STREAM_OPENED, Type.STREAM_CLOSED, Type.STREAM_CLOSED])
+            events.append(at(us, type, peer, other))
+    return events
+
+
+STREAMS = {seed: random_streams(seed) for seed in range(40)}
+
+
+@pytest.mark.parametrize("seed", STREAMS)
+def test_presence_equals_the_largest_set_of_gone_peers(tmp_path: Path, seed: int) -> None:
+    assert stays_of(folded(tmp_path, STREAMS[seed])) == naive_stays(STREAMS[seed])
+
+
+def test_random_traces_hold_gone_and_staying_peers() -> None:
+    """Else the test above would compare nothing."""
+    ends = [vt for seed in range(6) for _, vt in naive_stays(STREAMS[seed]).values()]
+    assert 3 < sum(vt != OPEN for vt in ends) < len(ends) - 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_equal_one_change_after_another(tmp_path: Path, seed: int) -> None:
+    links = rows(
+        folded(tmp_path, STREAMS[seed]), "links", "src", "dst", "layer", "topic", "vf", "vt"
+    )
+    assert sorted(links) == sorted(
+        (*ends, "overlay", None, *span)
+        for ends, spans in naive_streams(STREAMS[seed]).items()
+        for span in spans
+    )
+
+
+def test_gone_peers_do_not_keep_each_other_present(tmp_path: Path) -> None:
+    events = [
+        *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("ab", "ba", "ca", "cb")),
+        at(5, Type.STREAM_CLOSED, "c", "a"),
+        at(6, Type.STREAM_CLOSED, "c", "b"),
+    ]
+    assert stays_of(folded(tmp_path, events)) == {"a": (1, 5), "b": (1, 6), "c": (1, OPEN)}
+
+
+def test_silent_peer_is_kept_through_another_silent_one(tmp_path: Path) -> None:
+    """d holds c, c holds b, b holds a: closings by e end none of them."""
+    events = [
+        *(at(1, Type.STREAM_OPENED, src, dst) for src, dst in ("dc", "cb", "ba")),
+        at(1, Type.JOIN, "a", topic="t"),
+        *(at(5, Type.STREAM_CLOSED, "e", dst) for dst in "abc"),
+        at(9, Type.JOIN, "d", topic="t"),
+    ]
+    vt = {peer: span[1] for peer, span in stays_of(folded(tmp_path, events)).items()}
+    assert vt == dict.fromkeys("abcde", OPEN)
+
+
+@pytest.mark.parametrize(("ns", "vt"), [(4_999, OPEN), (5_000, 5), (5_001, 5)])
+def test_stream_closed_before_the_last_event_ends_no_presence(
+    tmp_path: Path, ns: int, vt: int
+) -> None:
+    """What was closed in the same nanosecond may have been closed after it."""
+    events = [
+        at(1, Type.JOIN, "a", topic="t"),
+        at(5, Type.LEAVE, "a", topic="t"),
+        Happened(Type.STREAM_CLOSED, "b", ns, "a"),
+        at(9, Type.JOIN, "b", topic="t"),
+    ]
+    assert stays_of(folded(tmp_path, events))["a"] == (1, vt)
+
+
+def naive_mesh(events: Sequence[Happened]) -> set[tuple[str, str, str, int, int]]:
+    """One event after another, as a router would."""
+    since: dict[tuple[str, str, str], int] = {}
+    lives = set()
+    for type, peer, ns, other, topic, *_ in events:
+        if type == Type.GRAFT:
+            since.setdefault((peer, str(other), str(topic)), ns // 1000)
+            continue
+        ended = {
+            Type.PRUNE: lambda key, p=peer, o=other, t=topic: key == (p, o, t),
+            Type.STREAM_CLOSED: lambda key, p=peer, o=other: key[:2] == (p, o),
+            Type.LEAVE: lambda key, p=peer, t=topic: (key[0], key[2]) == (p, t),
+        }.get(type, lambda key: False)
+        for key in [key for key in since if ended(key)]:
+            vf = since.pop(key)
+            lives.add((*key, vf, max(ns // 1000, vf + 1)))
+    return lives | {(*key, vf, OPEN) for key, vf in since.items()}
+
+
+def random_mesh(seed: int) -> list[Happened]:
+    rng = random.Random(seed)
+    kinds = [Type.GRAFT] * 4 + [Type.PRUNE, Type.STREAM_CLOSED, Type.LEAVE, Type.STREAM_OPENED]
+    events = []
+    # Many events share a microsecond, where their order in the file counts.
+    for us in sorted(rng.choices(range(120), k=250)):
+        type, peer, other = rng.choice([*kinds, Type.JOIN]), rng.choice("ab"), rng.choice("cde")
+        topic = rng.choice(["news", "news/sport"])
+        if type in (Type.STREAM_CLOSED, Type.STREAM_OPENED):
+            events.append(at(us, type, peer, other))
+        elif type in (Type.JOIN, Type.LEAVE):
+            events.append(at(us, type, peer, topic=topic))
+        else:
+            events.append(at(us, type, peer, other, topic=topic))
+    return events
+
+
+MESHES = {seed: random_mesh(seed) for seed in range(5)}
+
+
+@pytest.mark.parametrize("seed", MESHES)
+def test_mesh_equals_a_router_that_follows_the_events(tmp_path: Path, seed: int) -> None:
+    links = rows(
+        folded(tmp_path, MESHES[seed]), "links", "src", "dst", "topic", "vf", "vt", "layer"
+    )
+    meshes = [row[:5] for row in links if row[5] == "mesh"]
+    assert len(meshes) == len(set(meshes))
+    assert set(meshes) == naive_mesh(MESHES[seed])
+
+
+@pytest.mark.parametrize("seed", MESHES)
+def test_subscriptions_equal_one_change_after_another(tmp_path: Path, seed: int) -> None:
+    changes = defaultdict(list)
+    for event in MESHES[seed]:
+        if event.type in (Type.JOIN, Type.LEAVE):
+            changes[event.peer, event.topic].append((event.us, event.type == Type.JOIN))
+    found = rows(folded(tmp_path, MESHES[seed]), "subscriptions", "peer", "topic", "vf", "vt")
+    assert Counter(found) == Counter(
+        (*what, *span) for what, each in changes.items() for span in naive_lives(each)
+    )
+    assert len(found) > 10
+
+
+def receptions(folder: Path, *events: Happened) -> list[Any]:
+    found = folded(folder, events)
+    return sorted(rows(found, "receptions", "tick", "peer", "previous_hop", "arrival", "first"))
+
+
+def test_deliveries_are_told_to_be_first_and_duplicates_are_not(tmp_path: Path) -> None:
+    """A peer forgets what it has seen after two minutes, and takes the same message again."""
+    assert receptions(
+        tmp_path,
+        at(5, Type.DELIVER, "b", "a", message="m"),
+        at(7, Type.DUPLICATE, "b", "c", message="m"),
+        at(130_000_000, Type.DELIVER, "b", "c", message="m"),
+    ) == [(5, "b", "a", 1, True), (7, "b", "c", 2, False), (130_000_000, "b", "c", 3, True)]
+
+
+def test_publisher_receives_its_own_message_back(tmp_path: Path) -> None:
+    assert receptions(
+        tmp_path,
+        at(1, Type.PUBLISH, "a", topic="t", message="m"),
+        at(1, Type.DELIVER, "a", "a", topic="t", message="m"),
+        at(1, Type.DELIVER, "a", topic="t", message="m"),
+        at(4, Type.DELIVER, "b", topic="t", message="m"),
+        at(6, Type.DELIVER, "a", topic="t", message="another"),
+        at(9, Type.DUPLICATE, "a", "b", topic="t", message="m"),
+    ) == [(4, "b", None, 1, True), (6, "a", None, 1, True), (9, "a", "b", 2, False)]
+
+
+def test_rejection_of_an_own_message_is_left_out(tmp_path: Path) -> None:
+    events = [
+        at(1, Type.REJECT, "a", "a", topic="t", message="m"),
+        at(2, Type.REJECT, "b", "a", topic="t", message="m"),
+    ]
+    found = rows(folded(tmp_path, events), "rejections", "peer", "previous_hop", "tick")
+    assert found == [("b", "a", 2)]
+
+
+SUMS = (
+    *("control_messages_sent", "control_messages_received"),
+    *("publication_messages_sent", "publication_messages_received", "dropped"),
+)
+
+
+def random_rpcs(seed: int) -> tuple[list[Happened], dict[tuple[str, int], Counter[str]]]:
+    """Events of some intervals of 10 µs, and what each of these counts."""
+    rng = random.Random(seed)
+    ways = {Type.SEND_RPC: "sent", Type.RECV_RPC: "received"}
+    events, sums = [at(0, Type.JOIN, "a", topic="t")], defaultdict(Counter)
+    sums["a", 0].clear()
+    for us in sorted(rng.choices(range(1000), k=80)):
+        peer, type = rng.choice("ab"), rng.choice([*ways, Type.DROP_RPC, Type.JOIN])
+        here = sums[peer, us // 10]
+        if type == Type.JOIN:
+            events.append(at(us, type, peer, topic="t"))
+            continue
+        control, messages = rng.randrange(4), rng.randrange(3)
+        kind = rng.choice(["ihave", "iwant", "graft", "prune", "idontwant"])
+        meta = {"messages": [{}] * messages, "control": {kind: [{}] * control}}
+        meta["subscription"] = [{}] * (type == Type.RECV_RPC)
+        events.append(at(us, type, peer, "c", meta=meta))
+        if type == Type.DROP_RPC:
+            here["dropped"] += 1
+        else:
+            here[f"control_messages_{ways[type]}"] += control + (type == Type.RECV_RPC)
+            here[f"publication_messages_{ways[type]}"] += messages
+    return events, sums
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None:
+    """Intervals without an event, too, up to the last one with one."""
+    events, sums = random_rpcs(seed)
+    found = folded(tmp_path, events, interval_us=10)
+    each = {
+        (name_of(row["peer"]), interval): {name: row[name] for name in SUMS}
+        for row in found.tables["traffic"].to_pylist()
+        for interval in range(row["vf"], row["vt"])
+    }
+    expected = {}
+    for peer in "ab":
+        mine = [interval for one, interval in sums if one == peer]
+        for interval in range(min(mine), max(mine) + 1):
+            here = sums.get((peer, interval), Counter())
+            expected[peer, interval] = {name: here[name] for name in SUMS}
+    assert each == expected
+    assert sum(row["vt"] - row["vf"] for row in found.tables["traffic"].to_pylist()) == len(each)
+
+
+def test_silence_of_years_is_one_row(tmp_path: Path) -> None:
+    events = [at(0, Type.JOIN, "a", topic="t"), at(10**15, Type.LEAVE, "a", topic="t")]
+    assert folded(tmp_path, events).tables["traffic"].num_rows == 3
+
+
+@pytest.mark.parametrize("interval_us", [1, 1_000_000])
+def test_trace_that_begins_in_its_middle_equals_one_in_order(
+    tmp_path: Path, interval_us: int
+) -> None:
+    """Where the run begins is not told by the first line; and it may be far from it."""
+    events = [
+        at(10**12 + us, type, "a", "b", topic="t", message="m")
+        for us, type in ((5, Type.PUBLISH), (9, Type.DELIVER), (7_000_000, Type.REJECT))
+    ]
+    lines = [event.line for event in events]
+    late = 10**15 if interval_us == 1 else 0
+    made = []
+    for name, told in (("sorted", lines), ("mixed", [*lines[1:], lines[0]])):
+        beyond = [at(10**12 + late + 8_000_000, Type.JOIN, "a", topic="t").line]
+        file = of_lines(tmp_path / name, [*beyond, *told] if name == "mixed" else [*told, *beyond])
+        made.append(staged(Libp2p(), [file], SourceOptions(interval_us=interval_us)))
+    in_order, mixed = made
+    assert mixed.tables == in_order.tables
+    (published,) = in_order.tables["publications"].to_pylist()
+    assert published["tick"] == published["time_us"] == (5 if interval_us > 1 else 0)
+
+
+def naive_copies(spans: Sequence[Span]) -> bool:
+    return any((a[0] < b[1] and b[0] < a[1]) or a == b for a, b in combinations(spans, 2))
+
+
+def random_spans(seed: int) -> list[Span]:
+    """From when to when each of three files tells of a peer."""
+    rng = random.Random(seed)
+    return [(since, since + rng.choice([0, 0, 1, 4])) for since in rng.choices(range(14), k=3)]
+
+
+FILES = {seed: random_spans(seed) for seed in range(30)} | {30: [(3, 5), (5, 5), (5, 5)]}
+
+
+@pytest.mark.parametrize("seed", FILES)
+def test_files_that_tell_of_one_time_are_copies(tmp_path: Path, seed: int) -> None:
+    files = [
+        of_lines(tmp_path / f"{n}", [at(us, Type.JOIN, "a", topic="t").line for us in span])
+        for n, span in enumerate(FILES[seed])
+    ]
+    counted = staged(Libp2p(), files, SourceOptions()).counted
+    told = pytest.raises(InputError, match="tell of the same peer at the same time")
+    with told if naive_copies(FILES[seed]) else nullcontext():
+        Libp2p().describe(counted, None, SourceOptions())
+
+
+def test_random_files_are_copies_and_are_none() -> None:
+    """Else the test above would compare nothing."""
+    assert 5 < sum(map(naive_copies, FILES.values())) < 25
