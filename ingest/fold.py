@@ -1,14 +1,15 @@
-"""Helps a fold to make tables: rows are added one by one and handed out in batches."""
+"""What the folds of all sources do: go by rows key by key, and make tables of them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from ingest.reader import TEXT_LIMIT
+from ingest.reader import TEXT_LIMIT, Kind, Row
 
 _FULL = 1 << 16
 _MOST_NAMES = 1000
@@ -46,6 +47,71 @@ class Tables:
                 yield name, pa.record_batch(arrays, schema=schema)
 
 
+class KeyFold(ABC):
+    """The fold (ingest.sink.Fold) of rows (ingest.reader) that come by peer, or by what else their
+    source has in its place, and in order of time.
+    """
+
+    rows: Rows
+    """Add to them."""
+
+    def __init__(self, tables: Mapping[str, pa.Schema], files: Sequence[str]) -> None:
+        """Takes what it makes, `quarantine` among it, and the names of the files."""
+        self._schemas, self._files = tables, files
+
+    @abstractmethod
+    def start(self) -> None:
+        """Nothing has come yet."""
+
+    @abstractmethod
+    def begin(self, key: str) -> None:
+        """Rows of another key come."""
+
+    @abstractmethod
+    def take(self, row: Row) -> None:
+        """The next record of the key."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """There are no more rows of the key."""
+
+    def add(self, tally: bytes) -> None:
+        """What a reader has counted, as JSON; those of some sources count nothing."""
+        del tally
+
+    @abstractmethod
+    def told(self) -> str:
+        """All that was counted, as JSON."""
+
+    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+        """A record, which need not be UTF-8, goes to the quarantine."""
+        told = text.decode("utf-8", "replace")[:TEXT_LIMIT]
+        self.rows["quarantine"].append((self._files[row.file], row.line, reason, told))
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The tables' rows."""
+        tables, key = Tables(self._schemas), None
+        self.rows = tables.rows
+        self.start()
+        for batch in batches:
+            for row in map(Row._make, rows_of(batch)):
+                if row.kind >= Kind.BEFORE:
+                    if row.peer != key:
+                        if key is not None:
+                            self.end()
+                        key = row.peer
+                        self.begin(key or "")
+                    self.take(row)
+                elif row.kind == Kind.REFUSED:
+                    self.refuse(row, row.reason or "", row.record)
+                else:
+                    self.add(row.record)
+            yield from tables.full()
+        if key is not None:
+            self.end()
+        yield from tables.rest()
+
+
 def count(counter: Counter[str], name: str) -> None:
     """Count under the name, or under all others where there are too many."""
     told = name in counter or len(counter) < _MOST_NAMES
@@ -58,12 +124,6 @@ def every_refused(refused: Counter[str]) -> str:
     return ": ".join(["every record was refused", *(["; ".join(told)] if told else [])])
 
 
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """The rows of the batches, as tuples."""
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def quarantined(file: str, line: int, reason: str, record: bytes) -> tuple[Any, ...]:
-    """The row of the table `quarantine` for a refused record, which need not be UTF-8."""
-    return file, line, reason, record.decode("utf-8", "replace")[:TEXT_LIMIT]
+def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The rows of a batch, as tuples."""
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)

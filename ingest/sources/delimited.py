@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Rows, Tables, quarantined, rows_of
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
 from ingest.report_fields import INT64, Key
 from ingest.sources.base import Counted, InputFile, Source, SourceOptions, Tallies
@@ -186,62 +185,6 @@ def number_of(text: str) -> int | None:
         return None
     number = int(digits or "0")
     return number if number <= INT64 else None
-
-
-class TableFold(ABC):
-    """Makes tables of the rows of such files, which come by key."""
-
-    rows: Rows
-    """Add to them."""
-
-    def __init__(self, tables: Mapping[str, pa.Schema], files: Sequence[str]) -> None:
-        """Takes what it makes, `quarantine` among it, and the names of the files."""
-        self._schemas, self._files = tables, files
-
-    @abstractmethod
-    def begin(self, key: str) -> None:
-        """Rows of another key come."""
-
-    @abstractmethod
-    def take(self, row: Row, record: Any) -> None:
-        """The next row, and what it holds."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """There are no more rows of the key."""
-
-    @abstractmethod
-    def counted(self) -> Mapping[str, int | None]:
-        """What is said of all rows together; see TableSource.together."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The tables' rows."""
-        tables, decode, key = Tables(self._schemas), msgspec.json.Decoder().decode, None
-        self.rows = tables.rows
-        for batch in batches:
-            for row in map(Row._make, rows_of([batch])):
-                if row.kind == Kind.REFUSED:
-                    self.refuse(row, row.reason or "", row.record)
-                    continue
-                if row.peer != key:
-                    if key is not None:
-                        self.end()
-                    key = row.peer
-                    self.begin(key or "")
-                self.take(row, decode(row.record))
-            yield from tables.full()
-        if key is not None:
-            self.end()
-        yield from tables.rest()
-
-    def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """A record goes to the quarantine."""
-        told = quarantined(self._files[row.file], row.line, reason, text)
-        self.rows["quarantine"].append(told)
-
-    def told(self) -> str:
-        """What was counted, as JSON."""
-        return json.dumps(self.counted())
 
 
 class TableSource(Source):

@@ -7,11 +7,14 @@ there, who is linked to whom and who subscribes to what is unknown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.fold import KeyFold
 from ingest.reader import Row
 from ingest.report_fields import INT32
 from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions
@@ -20,7 +23,6 @@ from ingest.sources.delimited import (
     Fields,
     Placed,
     Rule,
-    TableFold,
     TableSource,
     Together,
     key,
@@ -100,7 +102,7 @@ class Deliveries(TableSource):
         )
 
 
-class DeliveryFold(TableFold):
+class DeliveryFold(KeyFold):
     """Makes publications and receptions of the rows of each message.
 
     What is held of one is what was told of a time, and the publication that was told first.
@@ -110,12 +112,15 @@ class DeliveryFold(TableFold):
         """Takes the names of the files, and the length of an interval."""
         super().__init__(_TABLES, files)
         self._interval_us = interval_us
+
+    def start(self) -> None:
+        """Nothing is counted."""
         self._latest: int | None = None
         self._repeated = 0
 
-    def counted(self) -> Mapping[str, int | None]:
+    def told(self) -> str:
         """The latest time of what counts, and how many rows say what an earlier one said."""
-        return {"latest": self._latest, "repeated": self._repeated}
+        return json.dumps({"latest": self._latest, "repeated": self._repeated})
 
     def begin(self, key: str) -> None:
         """A message."""
@@ -124,8 +129,9 @@ class DeliveryFold(TableFold):
         self._said: set[tuple[str, str]] = set()
         self._published: tuple[Row, Sequence[str]] | None = None
 
-    def take(self, row: Row, record: Sequence[str]) -> None:
+    def take(self, row: Row) -> None:
         """A delivery."""
+        record = msgspec.json.decode(row.record)
         peer, previous, _ = record
         if self._when != (row.time, row.rank):
             self._when = row.time, row.rank

@@ -7,13 +7,15 @@ with `layer`, `topic` or both at the end.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
+import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.fold import KeyFold
 from ingest.reader import Row, Split
 from ingest.report_fields import INT32, LAST_INTERVAL
 from ingest.report_records import OVERLAY
@@ -23,7 +25,6 @@ from ingest.sources.delimited import (
     Fields,
     Placed,
     Rule,
-    TableFold,
     TableSource,
     Together,
     columns_of,
@@ -151,35 +152,34 @@ class Edges(TableSource):
         )
 
 
-class LinkFold(TableFold):
+class LinkFold(KeyFold):
     """Makes maximal spans of the links of each peer."""
 
     def __init__(self, files: Sequence[str], *, listed: bool) -> None:
         """Takes the names of the files; `listed` = their rows name one interval each."""
         super().__init__(_TABLES, files)
         self._listed = listed
+
+    def start(self) -> None:
+        """Nothing is counted."""
         self._first: int | None = None
         self._last = self._end = -1
 
-    def counted(self) -> Mapping[str, int | None]:
+    def told(self) -> str:
         """`listed`; the `first` and the `last` interval that a link tells of, and the greatest
         `end` of one (OPEN = it has none).
         """
-        return {
-            "listed": self._listed,
-            "first": self._first,
-            "last": self._last,
-            "end": self._end,
-        }
+        bounds = {"first": self._first, "last": self._last, "end": self._end}
+        return json.dumps({"listed": self._listed, **bounds})
 
     def begin(self, key: str) -> None:
         """A peer, and the last span of each of its links."""
         self._src = key
         self._held: dict[tuple[str, ...], tuple[int, int]] = {}
 
-    def take(self, row: Row, record: Any) -> None:
+    def take(self, row: Row) -> None:
         """A span, which may go on from the one before."""
-        *ends, vt = record
+        *ends, vt = msgspec.json.decode(row.record)
         link, vf = tuple(ends), row.time
         self._first = vf if self._first is None else min(vf, self._first)
         self._last = max(vt - 1 if vt < OPEN else vf, self._last)

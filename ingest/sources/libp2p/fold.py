@@ -7,14 +7,14 @@ the streams that others hold to it; and which messages it published.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Tables, count, quarantined, rows_of
-from ingest.reader import Kind
+from ingest.fold import KeyFold, Rows, count
+from ingest.reader import Row
 from ingest.report_fields import INT32
 from ingest.report_records import OVERLAY
 from ingest.sources.libp2p.events import Event, Type
@@ -65,52 +65,50 @@ traffic    vf and vt are intervals, in each of which this was counted; there are
 and those of ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
-Rows = dict[str, list[tuple[Any, ...]]]
 
-
-class EventFold:
-    """Makes TABLES of rows (ingest.reader) that come by peer and in order of time."""
+class EventFold(KeyFold):
+    """Makes TABLES of events."""
 
     def __init__(self, files: Sequence[str], epoch_us: int, interval_us: int) -> None:
         """Takes the names of the files, and the run's epoch in µs of Unix time."""
-        self._files, self.epoch_us, self._interval_us = files, epoch_us, interval_us
+        super().__init__(TABLES, files)
+        self.epoch_us, self._interval_us = epoch_us, interval_us
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The tables' rows."""
-        self._tally, tables = Tally(), Tables(TABLES)
-        decode, peer = msgspec.msgpack.Decoder(Event).decode, None
-        for batch in batches:
-            for kind, name, _, _, file, line, reason, record in rows_of([batch]):
-                if kind == Kind.RECORD:
-                    if peer is None or name != peer.name:
-                        if peer:
-                            self._leave(peer)
-                        peer = _Peer(name, tables.rows, self._interval_us)
-                    event = decode(record)
-                    at = event.time // 1000 - self.epoch_us
-                    if event.peer == name:
-                        peer.tell(event, at, file)
-                    else:
-                        peer.hear(event, at)
-                elif kind == Kind.REFUSED:
-                    count(self._tally.refused, reason)
-                    told = quarantined(self._files[file], line, reason, record)
-                    tables.rows["quarantine"].append(told)
-                else:
-                    self._tally.add(Tally.of(json.loads(record)))
-            yield from tables.full()
-        if peer:
-            self._leave(peer)
-        yield from tables.rest()
+    def start(self) -> None:
+        """Nothing is counted."""
+        self._tally, self._decode = Tally(), msgspec.msgpack.Decoder(Event).decode
+
+    def begin(self, key: str) -> None:
+        """A peer."""
+        self._peer = _Peer(key, self.rows, self._interval_us)
+
+    def take(self, row: Row) -> None:
+        """What the peer tells, or another one of a stream to it."""
+        event = self._decode(row.record)
+        at = event.time // 1000 - self.epoch_us
+        if event.peer == row.peer:
+            self._peer.tell(event, at, row.file)
+        else:
+            self._peer.hear(event, at)
+
+    def end(self) -> None:
+        """The peer's last event was taken."""
+        self._tally.named += self._peer.leave()
+        if copies := self._peer.copies():
+            self._tally.copy(sorted(self._files[number] for number in copies))
+
+    def add(self, tally: bytes) -> None:
+        """What a reader has counted."""
+        self._tally.add(Tally.of(json.loads(tally)))
 
     def told(self) -> str:
         """The tally, as JSON."""
         return json.dumps(self._tally.plain)
 
-    def _leave(self, peer: _Peer) -> None:
-        self._tally.named += peer.leave()
-        if copies := peer.copies():
-            self._tally.copy(sorted(self._files[number] for number in copies))
+    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+        """Counted, too."""
+        count(self._tally.refused, reason)
+        super().refuse(row, reason, text)
 
 
 class _Peer:

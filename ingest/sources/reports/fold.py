@@ -8,14 +8,14 @@ ends after it here; only who knows the whole run knows whether that is its end, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import Rows, Tables, quarantined, rows_of
-from ingest.reader import Kind
+from ingest.fold import KeyFold, Rows
+from ingest.reader import Kind, Row
 from ingest.report_records import OVERLAY, Report
 from ingest.sources.folded import CARRIED, OBSERVED
 from ingest.sources.reports.decoding import report_decoder
@@ -46,65 +46,61 @@ something was told.
 """
 
 
-class ReportFold:
-    """Makes TABLES of rows (ingest.reader) that come by peer and in order of time."""
+class ReportFold(KeyFold):
+    """Makes TABLES of reports."""
 
     def __init__(self, files: Sequence[str], gap_tolerance: int, *, totals: bool) -> None:
         """Takes the names of the files; `totals` = counters run from the source's start."""
-        self._files, self._gap_tolerance, self.totals = files, gap_tolerance, totals
+        super().__init__(TABLES, files)
+        self._gap_tolerance, self.totals = gap_tolerance, totals
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The tables' rows."""
-        self._tally, self._tables = Tally(), Tables(TABLES)
-        decode, peer = report_decoder().decode, None
-        for batch in batches:
-            for kind, name, time, rank, file, line, reason, record in rows_of([batch]):
-                if kind >= Kind.BEFORE:
-                    report = decode(record)
-                    if peer is None or name != peer.name:
-                        if peer:
-                            peer.leave()
-                        peer = self._peer(name)
-                    elif time == peer.at:
-                        self._lose(peer, report, rank, (file, line, record))
-                        continue
-                    peer.take(report, rank)
-                    if kind == Kind.RECORD:
-                        peer.tell(report)
-                    else:
-                        peer.go_on(report)
-                elif kind == Kind.REFUSED:
-                    self._refuse(file, line, reason, record)
-                else:
-                    self._tally.add(Tally.of(json.loads(record)))
-            yield from self._tables.full()
-        if peer:
-            peer.leave()
-        yield from self._tables.rest()
+    def start(self) -> None:
+        """Nothing is counted."""
+        self._tally, self._decode = Tally(), report_decoder().decode
+
+    def begin(self, key: str) -> None:
+        """A peer."""
+        self._peer = _Peer(key, self.rows, self._tally, self._gap_tolerance, self.totals)
+
+    def take(self, row: Row) -> None:
+        """The next report, or what the run before left behind."""
+        report, peer = self._decode(row.record), self._peer
+        if row.time == peer.at:
+            self._lose(report, row)
+            return
+        peer.take(report, row.rank)
+        if row.kind == Kind.RECORD:
+            peer.tell(report)
+        else:
+            peer.go_on(report)
+
+    def end(self) -> None:
+        """The peer's last report was taken."""
+        self._peer.leave()
+
+    def add(self, tally: bytes) -> None:
+        """What a reader has counted."""
+        self._tally.add(Tally.of(json.loads(tally)))
 
     def told(self) -> str:
         """The tally, as JSON."""
         return json.dumps(self._tally.plain)
 
-    def _peer(self, name: str) -> _Peer:
-        return _Peer(name, self._tables.rows, self._tally, self._gap_tolerance, self.totals)
-
-    def _refuse(self, file: int, line: int, reason: str, record: bytes) -> None:
+    def refuse(self, row: Row, reason: str, text: bytes) -> None:
+        """Counted, too."""
         self._tally.refuse(reason)
-        told = quarantined(self._files[file], line, reason, record)
-        self._tables.rows["quarantine"].append(told)
+        super().refuse(row, reason, text)
 
-    def _lose(self, peer: _Peer, report: Any, rank: int, place: tuple[int, int, bytes]) -> None:
+    def _lose(self, report: Any, row: Row) -> None:
         """One of several reports of a peer and interval, behind the first."""
-        file, line, record = place
         self._tally.span(report.interval, report.interval)
-        if rank != peer.rank:
+        if row.rank != self._peer.rank:
             self._tally.lost["superseded_records"] += 1
-        elif _said(report) == _said(peer.last):
+        elif _said(report) == _said(self._peer.last):
             self._tally.lost["repeated_records"] += 1
         else:
             self._tally.lost["conflicting_records"] += 1
-            self._refuse(file, line, "conflicting report", record)
+            self.refuse(row, "conflicting report", row.record)
 
 
 class _Peer:
