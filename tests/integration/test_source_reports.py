@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.sources.base import Description, InputFile, SourceOptions
-from ingest.sources.folded import Counted
+from ingest.sources.base import Counted, Description, InputFile, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
