@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from ingest.reader import TEXT_LIMIT, Kind, Row
+
+Counted = Mapping[str, Any]
+"""What was counted of a run or a part of it, as JSON has it."""
 
 _FULL = 1 << 16
 _MOST_NAMES = 1000
@@ -80,8 +84,12 @@ class KeyFold(ABC):
         del tally
 
     @abstractmethod
+    def counted(self) -> Counted:
+        """What is said of all rows together."""
+
     def told(self) -> str:
-        """All that was counted, as JSON."""
+        """`counted`, and why what files are `damaged`, as JSON."""
+        return json.dumps({"counted": self.counted(), "damaged": self._damaged})
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
         """A record, which need not be UTF-8, goes to the quarantine."""
@@ -91,7 +99,7 @@ class KeyFold(ABC):
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The tables' rows."""
         tables, key = Tables(self._schemas), None
-        self.rows = tables.rows
+        self.rows, self._damaged = tables.rows, dict[str, str | None]()
         self.start()
         for batch in batches:
             for row in map(Row._make, rows_of(batch)):
@@ -104,6 +112,8 @@ class KeyFold(ABC):
                     self.take(row)
                 elif row.kind == Kind.REFUSED:
                     self.refuse(row, row.reason or "", row.record)
+                elif row.kind == Kind.DAMAGED:
+                    self._damaged[self._files[row.file]] = row.reason
                 else:
                     self.add(row.record)
             yield from tables.full()

@@ -53,6 +53,7 @@ class _LookedAt:
     size: int
     sha256: str
     damage: str | None
+    """Why not all of its head can be read."""
     unfit: str | None
     """Why no source is asked."""
     recognised: list[str]
@@ -141,7 +142,7 @@ def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
         with filesystem.open_input_stream(inside, compression=None) as stream:
             hashed = _Hashed(stream)
             content = Content(hashed)
-            head = _read_through(content)
+            head = _head(content)
             hashed.drain()
     except OSError as error:
         why = f"cannot be read: {os.strerror(error.errno) if error.errno else error}"
@@ -154,12 +155,13 @@ def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
     return _LookedAt(path, hashed.size, sha256, content.damage, unfit, recognised)
 
 
-def _read_through(content: Content) -> bytes:
-    """The head; the rest is read too, to see whether it can be."""
+def _head(content: Content) -> bytes:
+    """What a source may look at; no more is unpacked."""
     head = b""
     for chunk in content:
-        if len(head) < HEAD:
-            head += chunk[: HEAD - len(head)]
+        head += chunk[: HEAD - len(head)]
+        if len(head) == HEAD:
+            break
     return head
 
 
@@ -231,7 +233,7 @@ def _sort_out(
         # What a writer that was killed leaves behind begins with a dot.
         hidden = os.path.basename(row.path).startswith(".") and row.path not in named
         if encodings and not hidden:
-            told = row.path, encodings[0], row.size, row.sha256, row.damage
+            told = row.path, encodings[0], row.size, row.sha256
             files.append(InputFile(*told, stamps[row.path]))
         else:
             unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")

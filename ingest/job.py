@@ -17,6 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ from pyspark.sql.types import StructType
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
+from ingest.fold import Counted
 from ingest.intact import files_of
 from ingest.manifest import Manifest, Part, StoredFile, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import Counted, Description, InputFile, Source, SourceOptions
+from ingest.sources.base import Description, InputFile, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
 from ingest.writer import RunWriter
@@ -236,14 +238,12 @@ class Job:
             self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
         )
         fold = source.fold(self.files, self.options, before)
-        tables, counted = self._folded(fold, rows)
+        counted = self._folded(fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
-            fold = source.fold(self.files, self.options, counted)
-            tables, counted = self._folded(fold, rows)
-        self._name(tables)
+            counted = self._folded(source.fold(self.files, self.options, counted), rows)
         self.tell(totals=counted)
 
-    def _folded(self, fold: Fold, rows: DataFrame) -> tuple[dict[str, TableEntry], Counted]:
+    def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
         self.spark.sparkContext.setJobDescription("read and fold the input")
         places = {
             name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
@@ -254,7 +254,16 @@ class Job:
             _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
             for name, place in places.items()
         }
-        return entries, self.source.tallied(written.told)
+        self._name(entries)
+        told = [json.loads(one) for one in written.told]
+        damaged = dict(chain.from_iterable(one["damaged"].items() for one in told))
+        read = {file.path for file in self.files}
+        inputs = [
+            {**file, "damage": damaged.get(file["path"])} if file["path"] in read else file
+            for file in self.manifest.inputs
+        ]
+        self.tell(inputs=tuple(inputs))
+        return self.source.tallied([one["counted"] for one in told])
 
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded of the input."""

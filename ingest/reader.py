@@ -51,10 +51,12 @@ class Kind(IntEnum):
 
     TALLY = 0
     """What the reader of a split has counted, as JSON."""
-    REFUSED = 1
-    BEFORE = 2
+    DAMAGED = 1
+    """Why a file could be read in part only."""
+    REFUSED = 2
+    BEFORE = 3
     """What the run that is appended to left behind of a peer."""
-    RECORD = 3
+    RECORD = 4
 
 
 class Row(NamedTuple):
@@ -70,7 +72,7 @@ class Row(NamedTuple):
     line: int = 0
     """From 1."""
     reason: str | None = None
-    """Why it is refused."""
+    """Why it is refused, or damaged."""
     record: bytes = b""
 
 
@@ -90,8 +92,14 @@ Read = Callable[[Split], Iterator[Row]]
 """What a source makes of a split."""
 
 
+class Damage(str):
+    """Why the rest of a file cannot be read, which is no fault of a record."""
+
+
 def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
-    """The row of a record that goes to the quarantine."""
+    """The row of a record that goes to the quarantine; of damage, the row that tells of it."""
+    if isinstance(reason, Damage):
+        return Row(Kind.DAMAGED, file=split.file, reason=reason)
     kept = text[: 4 * TEXT_LIMIT]
     return Row(Kind.REFUSED, file=split.file, line=line, reason=reason, record=kept)
 
@@ -140,7 +148,7 @@ def line_splits(
         if file.encoding in leave_out:
             continue
         cuts = range(size, file.size, size)
-        if not cuts or file.damage or file.path.partition("?")[0].endswith(_PACKED):
+        if not cuts or file.path.partition("?")[0].endswith(_PACKED):
             found.append(Split(number, file.path))
         else:
             edges = zip([0, *cuts], [*cuts, None], strict=True)
@@ -220,7 +228,7 @@ class Line(NamedTuple):
     text: bytes
     """The beginning, of one that is longer than is read."""
     fault: str | None
-    """Why it cannot be taken."""
+    """Why it cannot be taken; of the last one, Damage where that is what ends the file."""
 
 
 def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
@@ -271,6 +279,8 @@ def _judged(
         yield Line(number, text.removeprefix(BOM_UTF8) if start == 0 else text, fault)
         start += (text.size if isinstance(text, LongLine) else len(text)) + 1
         number += 1
+    if content is not None and content.damage:
+        yield Line(number, b"", Damage(content.damage))
 
 
 def too_long(limit: int) -> str:

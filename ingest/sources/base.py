@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ingest.files import Stamp
+from ingest.fold import Counted
 from model.clock import Clock
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
     from ingest.sink import Fold
 
 
-Tallies = Sequence[str | bytes]
-"""What single tasks have counted, as JSON."""
-Counted = Mapping[str, Any]
-"""What was counted of a run, as JSON has it."""
+Tallies = Sequence[Counted]
+"""What single tasks have counted."""
 DUPLICATES_OF_MESSAGE = "duplicates of a message"
 """What a source cannot tell that lists first arrivals alone; see Description.unknown."""
 
@@ -47,15 +46,14 @@ class InputFile:
     """What the source recognised it as: 'json', 'protobuf', 'csv', …"""
     size: int
     sha256: str
-    damage: str | None = None
-    """Why only a part of it can be read (a truncated gzip); null = whole."""
     stamp: Stamp | None = field(default=None, compare=False, repr=False)
     """How it stood before it was looked at."""
 
     @property
     def told(self) -> dict[str, Any]:
-        """What run.json says of it."""
-        return {name: value for name, value in asdict(self).items() if name != "stamp"}
+        """What run.json says of it before it is read."""
+        named = {name: value for name, value in asdict(self).items() if name != "stamp"}
+        return {**named, "damage": None}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ what it is recognised as: `csv(src,dst,vf,vt)`.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import abstractmethod
 from codecs import BOM_UTF8
@@ -17,9 +16,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
 from ingest.report_fields import INT64, Key
-from ingest.sources.base import Counted, InputFile, Source, SourceOptions, Tallies
+from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
 _PARQUET = "parquet"
@@ -233,6 +233,5 @@ class TableSource(Source):
 
     def tallied(self, told: Tallies) -> Counted:
         """By `together`."""
-        each = [json.loads(one) for one in told]
-        known = {n: [one[n] for one in each if one[n] is not None] for n in self.together}
+        known = {n: [one[n] for one in told if one[n] is not None] for n in self.together}
         return {n: put(known[n]) if known[n] else None for n, put in self.together.items()}

@@ -7,17 +7,16 @@ there, who is linked to whom and who subscribes to what is unknown.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingest.fold import KeyFold
+from ingest.fold import Counted, KeyFold
 from ingest.reader import Row
 from ingest.report_fields import INT32
-from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,
     Fields,
@@ -118,9 +117,9 @@ class DeliveryFold(KeyFold):
         self._latest: int | None = None
         self._repeated = 0
 
-    def told(self) -> str:
+    def counted(self) -> Counted:
         """The latest time of what counts, and how many rows say what an earlier one said."""
-        return json.dumps({"latest": self._latest, "repeated": self._repeated})
+        return {"latest": self._latest, "repeated": self._repeated}
 
     def begin(self, key: str) -> None:
         """A message."""

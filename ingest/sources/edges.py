@@ -7,7 +7,6 @@ with `layer`, `topic` or both at the end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -15,11 +14,11 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingest.fold import KeyFold
+from ingest.fold import Counted, KeyFold
 from ingest.reader import Row, Split
 from ingest.report_fields import INT32, LAST_INTERVAL
 from ingest.report_records import OVERLAY
-from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,
     Fields,
@@ -165,12 +164,12 @@ class LinkFold(KeyFold):
         self._first: int | None = None
         self._last = self._end = -1
 
-    def told(self) -> str:
+    def counted(self) -> Counted:
         """`listed`; the `first` and the `last` interval that a link tells of, and the greatest
         `end` of one (OPEN = it has none).
         """
         bounds = {"first": self._first, "last": self._last, "end": self._end}
-        return json.dumps({"listed": self._listed, **bounds})
+        return {"listed": self._listed, **bounds}
 
     def begin(self, key: str) -> None:
         """A peer, and the last span of each of its links."""

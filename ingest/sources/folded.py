@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def rows_by_peer(
 
     def tallies(read: Read) -> Tallies:
         rows = in_tasks(spark, splits, read, small).where(F.col("kind") == int(Kind.TALLY))
-        return [row.record for row in rows.select("record").collect()]
+        return [json.loads(row.record) for row in rows.select("record").collect()]
 
     rows = in_tasks(spark, splits, source.reader(files, options, tallies), small)
     if carried is not None:

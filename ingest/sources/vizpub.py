@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ingest.reader import Read, Row, Split, refused
-from ingest.sources.base import Counted, Description, InputFile, Observed, SourceOptions, Tallies
+from ingest.fold import Counted
+from ingest.reader import Damage, Read, Row, Split, refused
+from ingest.sources.base import Description, InputFile, Observed, SourceOptions, Tallies
 from ingest.sources.reports import facts
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
@@ -45,7 +46,10 @@ class NodeReader:
     def __call__(self, split_: Split) -> Iterator[Row]:
         """The rows of a file."""
         tally = Tally()
-        found = split(*content_of(split_.path))
+        content, damage = content_of(split_.path)
+        if damage:
+            yield refused(split_, 1, Damage(damage))
+        found = split(content, damage)
         if found.fault is not None or found.run is None or found.interval is None:
             yield refused(split_, 1, found.fault or "", found.text or b"")
         else:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -122,10 +123,14 @@ def test_repeated_ingest_says_the_run_is_complete(vizpub: Shell, libp2p_small: P
 def test_bad_record_makes_a_strict_ingest_exit_with_1(vizpub: Shell, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("interval,src,dst\n0,a,b\n1,b\n1,b,c\n")
+    packer = zlib.compressobj(wbits=31)
+    packed = packer.compress(b"interval,src,dst\n0,a,b\n") + packer.flush(zlib.Z_SYNC_FLUSH)
+    (tmp_path / "in" / "b.csv.gz").write_bytes(packed)
     ingest = ("ingest", str(tmp_path / "in"), "--run", "bad", "--no-load", "--strict")
     result = vizpub("--workspace", str(tmp_path / "ws"), *ingest)
     assert result.code == 1, result.err
     assert result.err.count("1 records were refused; see: vizpub runs show bad quarantine") == 1
+    assert result.err.count("b.csv.gz: truncated gzip") == 1
     shown = vizpub("--workspace", str(tmp_path / "ws"), "metrics", "bad", "--format", "json")
     assert [row["links"] for row in shown.json()] == [1, 1]
     scratch = tmp_path / "ws" / ".spark"

@@ -28,13 +28,13 @@ SOURCE = Edges()
 SEED = 9
 
 
-def found_file(path: Path, damage: str | None = None) -> InputFile:
+def found_file(path: Path, *, damaged: bool = False) -> InputFile:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as stream:
-        head = stream.read(65536) if damage is None else b"src,dst,vf,vt\n"  # type: ignore[operator]
+        head = b"src,dst,vf,vt\n" if damaged else stream.read(65536)  # type: ignore[operator]
     encoding = SOURCE.recognises(str(path), head)
     assert encoding
-    return InputFile(str(path), encoding, 0, "", damage)
+    return InputFile(str(path), encoding, 0, "")
 
 
 def stage(*files: InputFile) -> Staged:
@@ -191,11 +191,12 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     packer = zlib.compressobj(wbits=31)
     packed = packer.compress(BOM_UTF8 + b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
-    found = stage(found_file(path), found_file(other, "truncated gzip"))
+    found = stage(found_file(path), found_file(other, damaged=True))
     expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
     cut = (3, "cut off by the damage of the file", "c,d,1,11")
     last = (2 * len(BAD) + 2, "not UTF-8", "\ufffd,b,0,1")
     assert refused(found) == sorted([*expected, cut, last])
+    assert found.damaged == {str(other): "truncated gzip"}
     assert links(found) == {
         ("a", "b", "overlay", None, 0, len(BAD)),
         ("c", "d", "overlay", None, 0, 1),

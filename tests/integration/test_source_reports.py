@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.sources.base import Counted, Description, InputFile, SourceOptions
+from ingest.fold import Counted
+from ingest.sources.base import Description, InputFile, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
@@ -57,15 +58,14 @@ def of_run(run: str, record: Record | str) -> Record | str:
 
 
 def written(folder: Path, number: int, content: Content) -> InputFile:
-    damage = None
     if isinstance(content, bytes):
-        path, damage = folder / f"{number}.ndjson.gz", "truncated gzip"
+        path = folder / f"{number}.ndjson.gz"
         path.write_bytes(content)
     else:
         path = folder / f"{number}.ndjson"
         lines = [line if isinstance(line, str) else json.dumps(line) for line in content]
         path.write_text("\n".join(lines) + "\n")
-    return InputFile(str(path), "ndjson", path.stat().st_size, "", damage)
+    return InputFile(str(path), "ndjson", path.stat().st_size, "")
 
 
 class Desk:
@@ -458,6 +458,7 @@ def test_truncated_gzip_gives_its_readable_part(book: Book) -> None:
     ((_, line, reason, text),) = found.staged.quarantine
     assert (line, reason) == (found.told.clock.last + 2, "cut off by the damage of the file")
     assert PACKED_LINES.split(b"\n")[line - 1].startswith(text.encode())
+    assert [*found.staged.damaged.values()] == ["truncated gzip"]
 
 
 def test_repeated_report_is_superseded_dropped_or_quarantined(desk: Desk) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from ingest.fold import Counted
 from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
 from ingest.sources.base import (
-    Counted,
     Description,
     InputFile,
     Observed,
@@ -33,6 +33,8 @@ class Staged:
     """Those of the records that the reader took, as they went to the fold."""
     tables: dict[str, pa.Table]
     counted: Counted
+    damaged: dict[str, str]
+    """Why a file could be read in part only, by path."""
 
     @property
     def records(self) -> list[Any]:
@@ -51,17 +53,19 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     splits = [_numbered(split) for split in source.splits(files)]
 
     def tallies(read: Read) -> Tallies:
-        return [row.record for split in splits for row in read(split) if row.kind == Kind.TALLY]
+        each = (row for split in splits for row in read(split) if row.kind == Kind.TALLY)
+        return [json.loads(row.record) for row in each]
 
     read = source.reader(files, options, tallies)
     rows = sorted((row for split in splits for row in read(split)), key=_order)
     fold = source.fold(files, options, None)
     tables = _folded(source, fold, rows)
-    counted = source.tallied([fold.told()])
+    counted = source.tallied([fold.counted()])
     if source.is_refuted(fold, counted, options):
         fold = source.fold(files, options, counted)
-        tables, counted = _folded(source, fold, rows), source.tallied([fold.told()])
-    return Staged([row for row in rows if row.kind == Kind.RECORD], tables, counted)
+        tables, counted = _folded(source, fold, rows), source.tallied([fold.counted()])
+    taken, damaged = [row for row in rows if row.kind == Kind.RECORD], fold.told()
+    return Staged(taken, tables, counted, json.loads(damaged)["damaged"])
 
 
 def _numbered(split: Split) -> Split:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -98,11 +97,11 @@ class Tally:
         return cls(**{**plain, **counters})
 
     @classmethod
-    def together(cls, told: Iterable[str | bytes]) -> Self:
-        """All that several have counted, each as JSON."""
+    def together(cls, told: Iterable[Mapping[str, Any]]) -> Self:
+        """All that several have counted."""
         tally = cls()
         for one in told:
-            tally.add(cls.of(json.loads(one)))
+            tally.add(cls.of(one))
         return tally
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import KeyFold, Rows, count
+from ingest.fold import Counted, KeyFold, Rows, count
 from ingest.reader import Row
 from ingest.report_fields import INT32
 from ingest.report_records import OVERLAY
@@ -101,9 +101,9 @@ class EventFold(KeyFold):
         """What a reader has counted."""
         self._tally.add(Tally.of(json.loads(tally)))
 
-    def told(self) -> str:
-        """The tally, as JSON."""
-        return json.dumps(self._tally.plain)
+    def counted(self) -> Counted:
+        """The tally."""
+        return self._tally.plain
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
         """Counted, too."""

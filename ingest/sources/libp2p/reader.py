@@ -11,7 +11,7 @@ import msgspec
 from pyarrow import fs
 
 from ingest.compressed import MAX_LINE, Content, LongLine
-from ingest.reader import Kind, Row, Split, lines, refused, too_long
+from ingest.reader import Damage, Kind, Row, Split, lines, refused, too_long
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, Type, judged
 from ingest.sources.libp2p.facts import Tally
@@ -69,6 +69,8 @@ class EventReader:
             except protobuf.StreamBroken as broken:
                 why = f"{broken} ({content.damage})" if content.damage else str(broken)
                 yield refused(split, number + 1, why, _hex(broken.rest))
+            if content.damage:
+                yield refused(split, number, Damage(content.damage))
 
 
 def _event(record: bytes, decode: Decode, tally: Tally) -> Event:

@@ -11,10 +11,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
 from ingest.sink import Fold
 from ingest.sources.base import (
-    Counted,
     Description,
     InputFile,
     Observed,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ingest.fold import KeyFold, Rows
+from ingest.fold import Counted, KeyFold, Rows
 from ingest.reader import Kind, Row
 from ingest.report_records import OVERLAY, Report
 from ingest.sources.folded import CARRIED, OBSERVED
@@ -82,9 +82,9 @@ class ReportFold(KeyFold):
         """What a reader has counted."""
         self._tally.add(Tally.of(json.loads(tally)))
 
-    def told(self) -> str:
-        """The tally, as JSON."""
-        return json.dumps(self._tally.plain)
+    def counted(self) -> Counted:
+        """The tally."""
+        return self._tally.plain
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
         """Counted, too."""

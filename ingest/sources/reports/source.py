@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ingest.fold import Counted
 from ingest.reader import Read, Row, Split, line_splits
 from ingest.reports import parse
 from ingest.sink import Fold
 from ingest.sources.base import (
-    Counted,
     Description,
     InputFile,
     Observed,
@@ -125,7 +124,7 @@ class Reports(Source):
     def _together(self, told: Tallies) -> Tally:
         tally = Tally()
         for one in told:
-            tally.add(Tally.of(json.loads(one)))
+            tally.add(Tally.of(one))
         return tally
 
     def describe(

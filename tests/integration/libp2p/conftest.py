@@ -134,7 +134,7 @@ def input_file(source: Libp2p, path: Path) -> InputFile:
         data = b"".join(content)
     encoding = source.recognises(str(path), data[: 1 << 16])
     assert encoding is not None
-    return InputFile(str(path), encoding, path.stat().st_size, "", content.damage)
+    return InputFile(str(path), encoding, path.stat().st_size, "")
 
 
 @pytest.fixture(scope="session")
