@@ -1,7 +1,7 @@
 """What there is to ingest: every file looked at once, and the source that reads them.
 
-Files are hashed, tested and sniffed in Spark tasks, those of a small input in threads; only
-their names and what was found come back to the driver.
+Files are hashed and sniffed in threads or, where there is a cluster, in Spark tasks; only their
+names and what was found come back to the driver.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from ingest.compressed import GZIP, ZSTD, Content, Readable
 from ingest.files import Found, Stamp, check_unchanged, located
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
+from model.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 AUTO = "auto"
+STEP = "look at the input"
 HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
@@ -65,9 +67,10 @@ def inventory(
     given: Mapping[str, Found],
     sources: Sequence[Source],
     source_name: str = AUTO,
+    progress: Progress = silent,
 ) -> Inventory:
     """Look at every file that was found, in tasks of Spark or, without it, in threads of this
-    process.
+    process, which tell of `progress`.
 
     Raises: UnknownName for a source there is not; InputError for a named
     file or a whole input that no source recognises, an input that several do, and one trace in
@@ -75,7 +78,10 @@ def inventory(
     """
     check_source(source_name, sources)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
-    looked_at = _look(spark, sorted(stamps), sources)
+    if spark is None:
+        looked_at = _look_here(sorted(stamps), sources, progress)
+    else:
+        looked_at = _look_in_tasks(spark, sorted(stamps), sources)
     source = _tell_source(looked_at, source_name, sources)
     named = {file for found in given.values() if found.named for file in found.files}
     files, skipped = _sort_out(looked_at, source, named, stamps)
@@ -104,12 +110,20 @@ def check_options(source: Source, options: SourceOptions) -> None:
             raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
 
 
-def _look(
-    spark: SparkSession | None, paths: Sequence[str], sources: Sequence[Source]
+def _look_here(
+    paths: Sequence[str], sources: Sequence[Source], progress: Progress
 ) -> list[_LookedAt]:
-    if spark is None:
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(partial(_look_at, sources=sources), paths))
+    found = []
+    with ThreadPoolExecutor() as pool:
+        for one in pool.map(partial(_look_at, sources=sources), paths):
+            found.append(one)
+            progress(STEP, len(found), len(paths))
+    return found
+
+
+def _look_in_tasks(
+    spark: SparkSession, paths: Sequence[str], sources: Sequence[Source]
+) -> list[_LookedAt]:
     tasks = min(len(paths), 8 * spark.sparkContext.defaultParallelism)
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
     found = rows.mapInArrow(partial(_look_at_batches, sources=tuple(sources)), _LOOKED_AT)

@@ -37,7 +37,7 @@ from analytics.interval_graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import Found, find
-from ingest.inventory import Inventory, check_options, check_source, inventory
+from ingest.inventory import STEP, Inventory, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
@@ -164,9 +164,9 @@ def _look(
     progress: Progress = silent,
 ) -> Start:
     """See what there is to read, and how far the run has come."""
-    step = "look at the input"
-    with account.part(step), watching(spark, step, progress) if spark else nullcontext():
-        found = inventory(spark, request.found, SOURCES, request.source)
+    many = None if spark is None or is_local(spark.sparkContext.master) else spark
+    with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
+        found = inventory(many, request.found, SOURCES, request.source, progress)
         check_options(source_named(found.source), request.options)
         fresh = _new_manifest(request, found)
         return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
