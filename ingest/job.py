@@ -32,7 +32,7 @@ from analytics.measures import ENGINES, Measures
 from ingest.account import Account
 from ingest.fold import Counted
 from ingest.intact import files_of
-from ingest.manifest import Manifest, Part, StoredFile, TableEntry
+from ingest.manifest import Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
@@ -191,41 +191,53 @@ class Job:
     def _keep(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         shaped = {name: _shaped(name, frame) for name, frame in tables.items()}
         if not self.small:
-            self._name(self._write(shaped))
+            self._name(self._write_all(shaped))
             return {name: self._stored(name) for name in shaped}
         whole = {name: frame.coalesce(1) for name, frame in shaped.items()}
         here = {name: frame.localCheckpoint(eager=False) for name, frame in whole.items()}
         for frame in whole.values():
             self.account.planned(frame)
         if staying := {name: frame for name, frame in here.items() if not is_staged(name)}:
-            writing = self._pool.submit(self._write, staying)
+            writing = self._pool.submit(self._write_all, staying)
             self._writing |= dict.fromkeys(staying, writing)
         return here
 
-    def _write(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
-        if not tables:
-            return {}
-        self.spark.sparkContext.setJobDescription(f"write {', '.join(tables)}")
-        places = {
-            name: Place(self.writer.fresh_directory(name), to_arrow_schema(frame.schema))
-            for name, frame in tables.items()
-        }
-        written = write([(frame, AsTheyAre(name)) for name, frame in tables.items()], places)
-        return {name: self._entry(name, places[name], written.files[name]) for name in tables}
-
     def fold_rows(
-        self, rows: DataFrame, fold: Fold, made: Mapping[str, pa.Schema]
+        self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
     ) -> dict[str, DataFrame]:
         """Tables of the stage that is under way, as the tasks that fold the rows write them."""
-        self.spark.sparkContext.setJobDescription(f"write {', '.join(made)}")
-        places = {n: Place(self.writer.fresh_directory(n), schema) for n, schema in made.items()}
-        written = write([(rows, fold)], places)
-        self._name({name: self._entry(name, places[name], written.files[name]) for name in made})
-        return {name: self._stored(name) for name in made}
+        entries, _ = self._write([(rows, fold)], tables)
+        self._name(entries)
+        return {name: self._stored(name) for name in tables}
 
-    def _entry(self, name: str, place: Place, files: tuple[StoredFile, ...]) -> TableEntry:
-        schema = from_arrow_schema(place.schema).json() if is_staged(name) else None
-        return self.writer.listed(place.directory, files, self.plan.older(name), schema)
+    def _write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
+        schemas = {name: to_arrow_schema(frame.schema) for name, frame in tables.items()}
+        work = [(frame, AsTheyAre(name)) for name, frame in tables.items()]
+        return self._write(work, schemas)[0] if work else {}
+
+    def _write(
+        self,
+        work: Sequence[tuple[DataFrame, Fold]],
+        tables: Mapping[str, pa.Schema],
+        kept_as: Callable[[str], str] = str,
+        purpose: str = "",
+    ) -> tuple[dict[str, TableEntry], Sequence[str]]:
+        """Fold rows into tables, in one job: the tables by where they are kept, and what the folds
+        told.
+        """
+        self.spark.sparkContext.setJobDescription(purpose or f"write {', '.join(tables)}")
+        places = {
+            name: Place(self.writer.fresh_directory(kept_as(name)), schema)
+            for name, schema in tables.items()
+        }
+        written = write(work, places)
+        entries = {}
+        for name, place in places.items():
+            kept, files = kept_as(name), written.files[name]
+            schema = from_arrow_schema(place.schema).json() if is_staged(kept) else None
+            older = self.plan.older(kept)
+            entries[kept] = self.writer.listed(place.directory, files, older, schema)
+        return entries, written.told
 
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
         self.tell(tables={**self.manifest.tables, **tables})
@@ -244,18 +256,11 @@ class Job:
         self.tell(totals=counted)
 
     def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
-        self.spark.sparkContext.setJobDescription("read and fold the input")
-        places = {
-            name: Place(self.writer.fresh_directory(_folded_as(name)), schema)
-            for name, schema in self.source.tables.items()
-        }
-        written = write([(rows, fold)], places)
-        entries = {
-            _folded_as(name): self._entry(_folded_as(name), place, written.files[name])
-            for name, place in places.items()
-        }
+        entries, each = self._write(
+            [(rows, fold)], self.source.tables, _folded_as, "read and fold the input"
+        )
         self._name(entries)
-        told = [json.loads(one) for one in written.told]
+        told = [json.loads(one) for one in each]
         damaged = dict(chain.from_iterable(one["damaged"].items() for one in told))
         read = {file.path for file in self.files}
         inputs = [
