@@ -285,8 +285,7 @@ class Job:
         """How many rows a table has, with what stays of before."""
         if name in self._writing:
             return self._writing[name].result()[name].rows
-        entry = self.manifest.tables.get(name)  # a source may fold no table of the name
-        return entry.rows if entry else 0
+        return self.manifest.tables[name].rows
 
     @property
     def _outgrown(self) -> bool:

@@ -17,10 +17,10 @@ from ingest.fold import Counted, KeyFold, Rows, count
 from ingest.reader import Row
 from ingest.report_fields import INT32
 from ingest.report_records import OVERLAY
+from ingest.sources.folded import OBSERVED
 from ingest.sources.libp2p.events import Event, Type
 from ingest.sources.libp2p.facts import Tally
 from model.clock import OPEN
-from model.tables import QUARANTINE
 
 MESH = "mesh"
 COUNTED = (
@@ -30,28 +30,20 @@ COUNTED = (
 """What of traffic a trace counts."""
 
 
-def _schema(*names: str, **numbers: pa.DataType) -> pa.Schema:
-    return pa.schema([*((name, pa.string()) for name in names), *numbers.items()])
-
-
-_SPAN = {"vf": pa.int64(), "vt": pa.int64()}
-_AT = {"time_us": pa.int64(), "interval": pa.int32(), "tick": pa.int64()}
+_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
 TABLES: dict[str, pa.Schema] = {
-    "peers": _schema(
-        "peer", first=pa.int64(), last=pa.int64(), end=pa.int64(), holders=pa.list_(pa.string())
+    "peers": pa.schema(
+        [
+            ("peer", pa.string()),
+            *((name, pa.int64()) for name in ("first", "last", "end")),
+            ("holders", pa.list_(pa.string())),
+        ]
     ),
-    "named": _schema("peer", "src", **_SPAN),
-    "links": _schema("src", "dst", "layer", "topic", **_SPAN),
-    "subscriptions": _schema("peer", "topic", **_SPAN),
-    "traffic": _schema("peer", **_SPAN, **dict.fromkeys(COUNTED, pa.int64())),
-    "publications": _schema("message", "topic", "publisher", **_AT),
-    "receptions": _schema(
-        *("message", "topic", "publisher", "peer", "previous_hop"),
-        **_AT,
-        **{"arrival": pa.int64(), "first": pa.bool_(), "hop": pa.int32()},
+    "named": pa.schema([("peer", pa.string()), ("src", pa.string()), *_SPAN]),
+    "traffic": pa.schema(
+        [("peer", pa.string()), *_SPAN, *((name, pa.int64()) for name in COUNTED)]
     ),
-    "rejections": _schema("message", "topic", "peer", "previous_hop", "reason", **_AT),
-    "quarantine": QUARANTINE.arrow,
+    **{name: of for name, of in OBSERVED.items() if name not in ("presence", "roles")},
 }
 """What the fold makes.
 
@@ -139,11 +131,12 @@ class _Peer:
                 self._receive(event, at)
             case Type.PUBLISH:
                 self._published.add(event.message)
-                published = event.message, event.topic, self.name
-                self._rows["publications"].append((*published, *self._time(at)))
+                time_us, interval, tick = self._time(at)
+                published = event.message, event.topic, self.name, interval, time_us, tick
+                self._rows["publications"].append(published)
             case Type.REJECT if event.other != self.name:
-                refused = event.message, event.topic, self.name, event.other, event.reason
-                self._rows["rejections"].append((*refused, *self._time(at)))
+                refused = event.message, event.topic, self.name, event.other
+                self._rows["rejections"].append((*refused, *self._time(at), event.reason))
             case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
                 self._turn(event, at)
             case Type.STREAM_OPENED:
