@@ -9,17 +9,16 @@ messages by when they were published.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
+from ingest.fold import NAME_COLUMNS
 from ingest.sources.base import Observed
 from model.clock import Clock
-
-PEER_COLUMNS = ("peer", "src", "dst", "publisher", "previous_hop")
 
 
 @dataclass(frozen=True)
@@ -46,54 +45,34 @@ def observed_tables(observed: Observed) -> dict[str, DataFrame]:
     return {name: frame for name, frame in tables.items() if isinstance(frame, DataFrame)}
 
 
-def peer_index(
-    observed: Mapping[str, DataFrame], clock: Clock, known: Known | None = None
-) -> DataFrame:
+def peer_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
     """name, index, reports of every peer that anything names."""
-    named = _named(observed, ("key", *PEER_COLUMNS), clock)
-    index = _numbered(named, _natural(), known)
-    reporting = observed["peers"].select(F.col("key").alias("name"), "reports")
+    index = _numbered(_since(observed, "peer", clock), _natural(), known)
+    reporting = observed.peers.select(F.col("key").alias("name"), "reports")
     return index.join(reporting, "name", "left").fillna(False, ["reports"])
 
 
-def topic_index(
-    observed: Mapping[str, DataFrame], clock: Clock, known: Known | None = None
-) -> DataFrame:
+def topic_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
     """name, index of every topic that anything names."""
-    named = _named(observed, ("topic",), clock)
-    return _numbered(named, _natural(), known)
+    return _numbered(_since(observed, "topic", clock), _natural(), known)
 
 
-def message_index(observed: Mapping[str, DataFrame], known: Known | None = None) -> DataFrame:
+def message_index(observed: Observed, known: Known | None = None) -> DataFrame:
     """name, index of every message, the earliest first."""
-    parts = [
-        observed[name].select(F.col("message").alias("name"), "tick")
-        for name in ("publications", "receptions", "rejections")
-        if name in observed
-    ]
-    rows = reduce(DataFrame.unionAll, parts).groupBy("name").agg(F.min("tick").alias("tick"))
+    rows = _named(observed, "message").agg(F.min("tick").alias("tick"))
     return _numbered(rows, (F.asc("tick"), F.asc("name")), known)
 
 
-def _named(observed: Mapping[str, DataFrame], columns: Sequence[str], clock: Clock) -> DataFrame:
-    """name, since: whatever those columns name, and the first interval of that."""
-    nobody = observed["peers"].select(F.col("key").alias("name"), F.lit(0).alias("since")).limit(0)
-    parts = [
-        frame.select(F.col(column).alias("name"), _interval(frame, clock).alias("since"))
-        for frame in observed.values()
-        for column in columns
-        if column in frame.columns
-    ]
-    rows = reduce(DataFrame.unionAll, parts, nobody).where("name IS NOT NULL")
-    return rows.groupBy("name").agg(F.min("since").alias("since"))
+def _named(observed: Observed, kind: str) -> GroupedData:
+    """The rows of each name of the kind."""
+    known = F.col("table").isin(*observed_tables(observed))
+    return observed.names.where((F.col("kind") == kind) & known).groupBy("name")
 
 
-def _interval(frame: DataFrame, clock: Clock) -> Column:
-    """The interval that a row is of or begins in; null where it has no time."""
-    if "interval" in frame.columns:
-        return F.col("interval").cast("int")
-    begins = f"vf DIV {clock.ticks_per_interval}" if "vf" in frame.columns else "NULL"
-    return F.expr(f"CAST({begins} AS INT)")
+def _since(observed: Observed, kind: str, clock: Clock) -> DataFrame:
+    """name, since: the first interval in which anything has the name."""
+    begins = F.expr(f"CAST(COALESCE(interval, vf DIV {clock.ticks_per_interval}) AS INT)")
+    return _named(observed, kind).agg(F.min(begins).alias("since"))
 
 
 def _natural() -> tuple[Column, ...]:
@@ -112,7 +91,7 @@ def _numbered(rows: DataFrame, order: Sequence[Column], known: Known | None) -> 
 
 def with_indices(frame: DataFrame, indices: Indices) -> DataFrame:
     """Names of peers and topics, in whatever columns, → indices; null stays null."""
-    peers = [name for name in frame.columns if name in PEER_COLUMNS]
+    peers = [name for name in frame.columns if name in NAME_COLUMNS["peer"] and name != "key"]
     named = with_peers(frame, indices, *peers)
     return with_topics(named, indices) if "topic" in frame.columns else named
 

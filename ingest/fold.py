@@ -24,6 +24,29 @@ _SHOWN = 3
 Rows = dict[str, list[tuple[Any, ...]]]
 """Rows by table."""
 
+NAME_COLUMNS: Mapping[str, Sequence[str]] = {
+    "peer": ("key", "peer", "src", "dst", "publisher", "previous_hop"),
+    "topic": ("topic",),
+    "message": ("message",),
+}
+"""In which columns names of a kind stand."""
+_WHEN = {"interval": "min", "vf": "min", "vt": "max", "tick": "min"}
+NAMES = pa.schema(
+    [
+        *((column, pa.string()) for column in ("table", "kind", "column", "name")),
+        *(("interval", pa.int32()), ("vf", pa.int64()), ("vt", pa.int64()), ("tick", pa.int64())),
+    ]
+)
+"""The table of names: which stand in what column of what table, and the least of what its rows say
+of when, but of `vt` the greatest; null where the table has no such column. A name may have several
+rows.
+"""
+_NAMING = (
+    *("peers", "presence", "links", "subscriptions", "roles"),
+    *("publications", "receptions", "rejections"),
+)
+"""Tables whose names count: others have only names that `peers` has."""
+
 
 class Tables:
     """Rows of several tables, as tuples, on their way to a sink."""
@@ -35,11 +58,20 @@ class Tables:
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The rows of tables that have many."""
-        return self._taken(_FULL)
+        return self._named(self._taken(_FULL))
 
     def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """All rows."""
-        return self._taken(1)
+        return self._named(self._taken(1))
+
+    @staticmethod
+    def _named(
+        taken: Iterable[tuple[str, pa.RecordBatch]],
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for name, rows in taken:
+            yield name, rows
+            if name in _NAMING:
+                yield from (("names", names) for names in names_in(name, rows))
 
     def _taken(self, least: int) -> Iterator[tuple[str, pa.RecordBatch]]:
         for name, rows in self.rows.items():
@@ -49,6 +81,24 @@ class Tables:
                 arrays = [pa.array(c, kind) for c, kind in zip(columns, schema.types, strict=True)]
                 rows.clear()
                 yield name, pa.record_batch(arrays, schema=schema)
+
+
+def names_in(table: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """What NAMES has of rows of a table."""
+    when = {name: rows[name] for name in _WHEN if name in rows.schema.names}
+    for kind, columns in NAME_COLUMNS.items():
+        for column in (name for name in columns if name in rows.schema.names):
+            named = pa.table({"name": rows[column], **when}).filter(rows[column].is_valid())
+            found = named.group_by("name").aggregate([(name, _WHEN[name]) for name in when])
+            stands = {"table": table, "kind": kind, "column": column}
+            told = {
+                **{name: pa.repeat(value, found.num_rows) for name, value in stands.items()},
+                "name": found["name"],
+                **{name: found[f"{name}_{_WHEN[name]}"] for name in when},
+            }
+            nothing = pa.nulls(found.num_rows)
+            arrays = [told.get(field.name, nothing) for field in NAMES]
+            yield from pa.table(arrays, NAMES.names).cast(NAMES).to_batches()
 
 
 class KeyFold(ABC):

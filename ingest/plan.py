@@ -19,7 +19,7 @@ from ingest.manifest import Boundary, Cut, Manifest, Part
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables
 from ingest.versions import close_at
-from model.clock import Clock
+from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.tables import table
 
@@ -150,9 +150,7 @@ class Growth(Plan):
         published, since = self._before("publications"), self.since
         if published is None:
             return Boundary(since, since, 0)
-        named = dense.message_index(dense.observed_tables(observed)).select(
-            F.col("name").alias("key")
-        )
+        named = dense.message_index(observed).select(F.col("name").alias("key"))
         touched = published.join(named, "key").select("message")
         open_yet = published.where(F.col("interval") >= since).select("message")
         first = _least(touched.unionAll(open_yet), self._base.tables["publications"].rows)
@@ -173,10 +171,10 @@ class Growth(Plan):
         return dense.Known(frame.selectExpr(*columns), taken)
 
     def unsettled(self, observed: Observed) -> Observed:
-        """Spans that end at `since` or later."""
+        """Spans that end at `since` or later, and what names them."""
         tables = dense.observed_tables(observed)
         found = {
-            name: frame.where(F.col("vt") >= self.since)
+            name: frame.where(F.coalesce("vt", F.lit(OPEN)) >= self.since)
             for name, frame in tables.items()
             if "vt" in frame.columns
         }

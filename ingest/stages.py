@@ -103,13 +103,14 @@ def _names(job: Job, observed: Observed) -> Names:
     plan, clock = job.plan, job.clock
     job.tell(boundary=plan.find_boundary(observed))
     known_peers = plan.known("peers", "key AS name", "peer AS index")
-    tables = dense.observed_tables(observed)
-    peers = dense.peer_index(tables, clock, known_peers)
-    topics = dense.topic_index(tables, clock, plan.known("topics", "key AS name", "topic AS index"))
+    peers = dense.peer_index(observed, clock, known_peers)
+    topics = dense.topic_index(
+        observed, clock, plan.known("topics", "key AS name", "topic AS index")
+    )
     of_messages = None
     if observed.publications is not None:
         known = plan.known("publications", "key AS name", "message AS index")
-        of_messages = dense.message_index(tables, known)
+        of_messages = dense.message_index(observed, known)
     return Names(
         peers.select(F.col("index").alias("peer"), F.col("name").alias("key"), "reports"),
         topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
@@ -357,7 +358,7 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing)
+READ = Stage("read", _read, Nothing, format=2)
 NAMES = Stage("names", _names, Names)
 VERSIONS = Stage("versions", _versions, Versions)
 EVENTS = Stage("events", _events, Events)

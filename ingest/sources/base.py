@@ -97,6 +97,7 @@ class Observed:
 
     peers          key, reports, interval              (peers that report, and since when; others
                                                         are added)
+    names          as ingest.fold.NAMES: every name that stands in those tables that are known
     presence       peer, vf, vt
     links          src, dst, layer, topic?, vf, vt
     subscriptions  peer, topic, vf, vt
@@ -114,6 +115,7 @@ class Observed:
     """
 
     peers: DataFrame
+    names: DataFrame
     presence: DataFrame | None = None
     links: DataFrame | None = None
     subscriptions: DataFrame | None = None

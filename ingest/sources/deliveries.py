@@ -35,7 +35,7 @@ from model.errors import InputError
 _INTERVAL_US = 1_000_000
 _MOST_INTERVALS = 10_000_000
 _HEADER = ("msg", "node", "prev_node", "t_us")
-_TABLES = {name: OBSERVED[name] for name in ("publications", "receptions", "quarantine")}
+_TABLES = {name: OBSERVED[name] for name in ("publications", "receptions", "names", "quarantine")}
 _UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
 _AHEAD = -1
 """When publications come to the fold: ahead of all arrivals."""
@@ -95,6 +95,7 @@ class Deliveries(TableSource):
         peers = published.select("publisher").unionAll(received.select("peer")).toDF("key")
         return Observed(
             peers=peers.distinct().withColumn("reports", F.lit(True)),
+            names=tables["names"],
             publications=published,
             receptions=received,
             rejections=no_rejections(published.sparkSession),

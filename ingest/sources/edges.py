@@ -40,7 +40,7 @@ from model.errors import InputError
 _MOST_INTERVALS = 10_000_000
 _KINDS = (("interval", "src", "dst"), ("src", "dst", "vf", "vt"))
 _EXTRAS = ((), ("layer",), ("topic",), ("layer", "topic"))
-_TABLES = {name: OBSERVED[name] for name in ("links", "quarantine")}
+_TABLES = {name: OBSERVED[name] for name in ("links", "names", "quarantine")}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 
 
@@ -139,13 +139,15 @@ class Edges(TableSource):
         links, listed = tables["links"], run.totals["listed"]
         if listed:
             links = open_at(links, run.clock.last + 1)
-        here = F.min("vf") if listed else F.lit(run.clock.first).cast("bigint")
+        since = F.lit(run.clock.first).cast("bigint")
+        here = F.min("vf") if listed else since
         gone = F.max("vt") if listed else F.lit(OPEN)
         ends = F.explode(F.array("src", "dst"))
         presence = links.select(ends.alias("peer"), "vf", "vt").groupBy("peer")
         stays = presence.agg(here.alias("vf"), gone.alias("vt"))
         return Observed(
             peers=stays.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
+            names=tables["names"] if listed else tables["names"].withColumn("vf", since),
             presence=stays,
             links=links,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ingest.fold import NAMES
 from ingest.reader import RECORDS, Kind, Read, in_tasks
 from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
 from model.tables import QUARANTINE
@@ -44,9 +45,20 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "rejections": pa.schema(
         [*_names("message", "topic", "peer", "previous_hop"), *_AT, *_names("reason")]
     ),
+    "names": NAMES,
     "quarantine": QUARANTINE.arrow,
 }
 """Tables as a fold makes them, see ingest.sources.base.Observed; and the quarantine."""
+
+
+def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
+    """Without those that only stand at the far end of links; `peers` has the columns key."""
+    from pyspark.sql import functions as F
+
+    reporters = peers.select(F.col("key").alias("name"))
+    is_far_end = "table = 'links' AND column = 'dst'"
+    ends = names.where(is_far_end).join(reporters, "name", "left_semi").select(*names.columns)
+    return names.where(f"NOT ({is_far_end})").unionAll(ends)
 
 
 def no_rejections(spark: SparkSession) -> DataFrame:

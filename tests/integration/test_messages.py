@@ -21,6 +21,7 @@ from model.clock import OPEN, Clock
 from model.columns import Table
 from model.tables import SUBSCRIPTIONS
 from tests.support.arrivals import Row
+from tests.support.observed import observed_of
 
 pytestmark = pytest.mark.spark
 
@@ -70,9 +71,8 @@ class TestTables:
 
     @pytest.fixture
     def indices(self, observed: dict[str, DataFrame]) -> Indices:
-        clock = Clock(10, 1, 0, 9)
-        peers = peer_index(observed, clock)
-        return Indices(peers, topic_index(observed, clock), message_index(observed))
+        clock, seen = Clock(10, 1, 0, 9), observed_of(**observed)
+        return Indices(peer_index(seen, clock), topic_index(seen, clock), message_index(seen))
 
     def test_unreported_publication_is_derived_from_its_arrivals(
         self, observed: dict[str, DataFrame], indices: Indices

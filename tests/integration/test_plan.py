@@ -22,6 +22,7 @@ from ingest.stages import Versions
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.metrics import METRICS
+from tests.support.observed import observed_of
 
 pytestmark = pytest.mark.spark
 
@@ -122,7 +123,7 @@ class TestSpans:
     def test_spans_that_were_over_before_are_settled(
         self, spark: SparkSession, spans: DataFrame
     ) -> None:
-        seen = Observed(frame(spark, [{"key": "a"}], "key"), presence=spans)
+        seen = observed_of(frame(spark, [{"key": "a"}], "key"), presence=spans)
         found = Appending().plan.unsettled(seen)
         assert told(found.presence, "vt") == [(8,), (9,), (79,), (81,), (OPEN,)]
         assert (found.peers, found.links) == (seen.peers, None)
@@ -133,7 +134,7 @@ class TestSpans:
         before = frame(spark, rows, "key", "reports", reports=pa.bool_())
         now = [{"key": "c", "reports": True, "interval": 9}]
         peers = frame(spark, now, "key", "reports", "interval", reports=pa.bool_())
-        found = Appending({"peers": before}).plan.unsettled(Observed(peers))
+        found = Appending({"peers": before}).plan.unsettled(observed_of(peers))
         assert told(found.peers) == [("a", True, None), ("c", True, 9)]
 
     def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
@@ -232,7 +233,7 @@ def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending
     }
     counts = {name: len(rows) for name, rows in before.items()}
     found = {name: frame(spark, rows, "message", "tick") for name, rows in now.items()}
-    return Appending(older, counts), Observed(frame(spark, [], "key"), **found)
+    return Appending(older, counts), observed_of(frame(spark, [], "key"), **found)
 
 
 class TestBoundary:
@@ -281,7 +282,7 @@ class TestFromBoundary:
         untold = frame(spark, [{"peer": "a", "interval": 7}], "peer", "interval")
         older = {"publications": self.at(spark, "old", 4, 5, 6), "untold": untold}
         appending = Appending(older, boundary=self.BOUNDARY, source=AsFolded())
-        seen = Observed(
+        seen = observed_of(
             frame(spark, [], "key"),
             publications=self.at(spark, "new", 4, 5, 9),
             receptions=self.at(spark, "new", 5, 11),
@@ -341,4 +342,4 @@ class AsFolded(Reports):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        return Observed(tables["publications"].limit(0).select("message"), **tables)
+        return observed_of(tables["publications"].limit(0).select("message"), **tables)

@@ -35,7 +35,7 @@ TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema(
         [
             ("peer", pa.string()),
-            *((name, pa.int64()) for name in ("first", "last", "end")),
+            *((name, pa.int64()) for name in ("vf", "last", "end")),
             ("holders", pa.list_(pa.string())),
         ]
     ),
@@ -47,9 +47,9 @@ TABLES: dict[str, pa.Schema] = {
 }
 """What the fold makes.
 
-peers      each that reports, from its first to its last event; the first time another peer closed a
-           stream to it after that, null = none did, and who holds one to it then (null = it matters
-           not)
+peers      each that reports, from its first event (vf) to its last; the first time another peer
+           closed a stream to it after that, null = none did, and who holds one to it then (null =
+           it matters not)
 named      streams from src to a peer that had told nothing itself so far
 links      streams (layer overlay) and mesh links
 traffic    vf and vt are intervals, in each of which this was counted; there are rows up to the

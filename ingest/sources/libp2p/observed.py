@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.folded import names_of_reporters
 from ingest.sources.libp2p.facts import Tally
 from ingest.sources.libp2p.fold import COUNTED
 from ingest.sources.libp2p.presence import STAYS, stays
@@ -20,13 +21,16 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     # Only names, and streams to peers that fell silent: little enough for one task.
     reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
     present, links = reporting.select("peer", "vf", "vt"), tables["links"]
+    peers, names = tables["peers"].selectExpr("peer AS key", "true AS reports"), tables["names"]
     if options.reporters_only:
         reporters = tables["peers"].selectExpr("peer AS dst")
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
+        names = names_of_reporters(names, peers)
     elif Tally.of(run.totals).named:
         present = present.unionAll(_named(tables["named"], present))
     return Observed(
-        peers=tables["peers"].selectExpr("peer AS key", "true AS reports"),
+        peers=peers,
+        names=names,
         presence=present,
         links=links,
         subscriptions=tables["subscriptions"],

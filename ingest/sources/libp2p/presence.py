@@ -34,10 +34,10 @@ def stays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     silent = told.filter(is_silent)
     holders = zip(silent["peer"].to_pylist(), silent["holders"].to_pylist(), strict=True)
     is_held = pc.is_in(told["peer"], pa.array(sorted(held(dict(holders))), pa.string()))
-    end = pc.max_element_wise(told["end"], pc.add(told["first"], 1))
+    end = pc.max_element_wise(told["end"], pc.add(told["vf"], 1))
     vt = pc.if_else(pc.and_not(is_silent, is_held), end, pa.scalar(OPEN, pa.int64()))
     yield from pa.table(
-        {"peer": told["peer"], "vf": told["first"], "vt": vt, "last": told["last"]}
+        {"peer": told["peer"], "vf": told["vf"], "vt": vt, "last": told["last"]}
     ).to_batches()
 
 

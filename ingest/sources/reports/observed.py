@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
-from ingest.sources.folded import no_rejections
+from ingest.sources.folded import names_of_reporters, no_rejections
 from ingest.sources.reports.facts import COUNTED, lacking
 from ingest.versions import open_at
 
@@ -18,12 +18,15 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     unknown, end = set(run.unknown), run.clock.last + 1
     arrivals = {"sent", "received"} - unknown
     peers = tables["peers"].select("key", F.lit(True).alias("reports"), "interval")
+    names = tables["names"]
     links = None if "neighbors" in unknown else open_at(tables["links"], end)
     if links is not None and options.reporters_only:
         reporters = peers.select(F.col("key").alias("dst"))
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
+        names = names_of_reporters(names, peers)
     return Observed(
         peers=peers,
+        names=names,
         presence=open_at(tables["presence"], end),
         links=links,
         subscriptions=None if "topics" in unknown else open_at(tables["subscriptions"], end),
