@@ -17,6 +17,8 @@ _MOST_HOPS = 2**31 - 1
 _BITS = 32
 """Of a pair: what comes second is an int32. What is left holds as many messages as ingest.dense
 can number."""
+LARGEST = (1 << _BITS) - 1
+"""No second number of a pair is larger."""
 
 
 class Arrivals(NamedTuple):
@@ -34,6 +36,11 @@ class Arrivals(NamedTuple):
 def pairs(one: Int64s, other: Int64s) -> Int64s:
     """One number for both, ordered as they are; -1 where `other` is unknown."""
     return one << _BITS | other
+
+
+def first_and_second(both: Int64s) -> tuple[Int64s, Int64s]:
+    """The numbers of pairs that are both known."""
+    return both >> _BITS, both & LARGEST
 
 
 def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:

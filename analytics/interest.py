@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analytics.hops import Flags, pairs
+from analytics.hops import LARGEST, Flags, first_and_second, pairs
 from model.compiled import Int64s
-
-_LATTER = (1 << 32) - 1
-"""What a pair has of its second number."""
 
 
 class Interest:
@@ -38,6 +35,14 @@ class Interest:
         begun = _beyond(self._all_begins, low, high, tick)
         return begun - _beyond(self._all_ends, low, high, tick)
 
+    def alive(self, topic: Int64s, tick: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
+        """The peers that subscribe to each of the topics at that tick: (places in `topic`, peers),
+        in parts of about so many subscriptions `at_once`, or those ever of one topic.
+        """
+        for place, row in _spread(*_of_first(self._pairs, topic), at_once):
+            here = (self._begins[row] <= tick[place]) & (tick[place] < self._ends[row])
+            yield place[here], first_and_second(self._pairs[row[here]])[1]
+
 
 class Silence:
     """Peers and intervals whose receptions are left open."""
@@ -54,16 +59,28 @@ class Silence:
         """The peers that are silent in each of the intervals: (places in `interval`, peers), in
         parts of about so many pairs `at_once`, or those of one interval.
         """
-        first = pairs(interval, np.zeros_like(interval))
-        low = np.searchsorted(self._pairs, first)
-        counts = np.searchsorted(self._pairs, first | _LATTER, "right") - low
-        ends = np.cumsum(counts)
-        cuts = np.searchsorted(ends, np.arange(at_once, counts.sum(), at_once))
-        for rows in np.split(np.arange(interval.size), cuts):
-            place = np.repeat(rows, counts[rows])
-            begins = ends[rows] - counts[rows]
-            offset = np.arange(place.size) - np.repeat(begins - begins[:1], counts[rows])
-            yield place, self._pairs[low[place] + offset] & _LATTER
+        for place, row in _spread(*_of_first(self._pairs, interval), at_once):
+            yield place, first_and_second(self._pairs[row])[1]
+
+
+def _of_first(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
+    """Where the pairs of each of the wanted first numbers stand: `[low, high)`."""
+    least, most = (pairs(wanted, np.full_like(wanted, second)) for second in (0, LARGEST))
+    return np.searchsorted(ordered, least), np.searchsorted(ordered, most, "right")
+
+
+def _spread(low: Int64s, high: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
+    """All numbers of each `[low, high)`: (places in `low`, numbers), in parts of about so many
+    `at_once`, or those of one.
+    """
+    counts = high - low
+    ends = np.cumsum(counts)
+    cuts = np.searchsorted(ends, np.arange(at_once, counts.sum(), at_once))
+    for rows in np.split(np.arange(low.size), cuts):
+        place = np.repeat(rows, counts[rows])
+        begins = ends[rows] - counts[rows]
+        offset = np.arange(place.size) - np.repeat(begins - begins[:1], counts[rows])
+        yield place, low[place] + offset
 
 
 def _places(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:

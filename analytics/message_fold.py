@@ -1,7 +1,8 @@
 """What became of each message, in one pass: first arrivals, hops, interest, deliveries, delays.
 
-Rows of several kinds in, rows of the tables `receptions` and `metrics/messages` out (model.tables);
-all by dense indices. Held at once are the subscriptions and some messages with all their arrivals.
+Rows of several kinds in, rows of the tables `receptions`, `missed` and `metrics/messages` out
+(model.tables); all by dense indices. Held at once are the subscriptions and some messages with all
+their arrivals.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from analytics.message_measures import (
     eligible,
     hits,
     hops,
+    missed,
     ratio,
     violations,
 )
+from model.columns import Table
 from model.compiled import Int64s
 from model.metrics import METRICS_MESSAGES
-from model.tables import RECEPTIONS
+from model.tables import MISSED, RECEPTIONS
 
 SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
 ROWS = pa.schema(
@@ -70,26 +73,37 @@ class MessageFold:
     """Rows after which no further message is held."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of `receptions`, where they are known, and `metrics/messages`, by their keys."""
+        """Rows of `tables`, by their keys."""
         common: tuple[Interest, Silence] | None = None
         for rows in _whole_messages(batches, self.at_once):
             common = common or _common(rows)
             published = _publications(_of(rows, PUBLICATION))
-            received = self._judged(published, _of(rows, ARRIVAL), common[0])
+            received = self._judged(published, _of(rows, ARRIVAL), *common)
             if received.at.size:
                 yield RECEPTIONS.name, _reception_rows(published, received)
             if published.message.size:
                 refused = _ints(_of(rows, REJECTION), "message")
                 columns = self._measured(published, received, *common)
+                yield from self._missed(published, received, columns, *common)
                 columns["rejections"] = counted(
                     published, np.searchsorted(published.message, refused)
                 )
                 yield METRICS_MESSAGES.name, _message_rows(columns)
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What it makes."""
+        if not self.receptions_known:
+            return (METRICS_MESSAGES,)
+        audience = (MISSED,) if self.subscriptions_known else ()
+        return (RECEPTIONS, *audience, METRICS_MESSAGES)
+
     def told(self) -> None:
         """Nothing: all is in the rows."""
 
-    def _judged(self, published: Publications, rows: pa.Table, interest: Interest) -> Receptions:
+    def _judged(
+        self, published: Publications, rows: pa.Table, interest: Interest, silence: Silence
+    ) -> Receptions:
         """The arrivals with what follows from all of a message: first, hop and interest."""
         keys = [_ints(rows, name) for name in ("message", "peer", "other", "tick")]
         order = np.lexsort(keys[::-1])
@@ -101,6 +115,8 @@ class MessageFold:
         first = _firsts(rows, message, peer, tick) & (peer != publisher)
         arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
         parent = parents_of(arrivals)
+        asked = interest.of(topic, peer, published.tick[at]) & (peer != publisher)
+        asked &= ~silence.of(published.interval[at], peer)
         return Receptions(
             at=at,
             peer=peer,
@@ -112,7 +128,28 @@ class MessageFold:
             hop=chain_hops(arrivals, parent),
             parent=parent,
             interested=Known(interest.of(topic, peer, tick), self._interest_known(topic)),
+            eligible=Known(asked, self._audience_known(published)[at]),
         )
+
+    def _audience_known(self, published: Publications) -> Flags:
+        """When nobody told of the publication, who subscribed at its time is not known."""
+        return self._interest_known(published.topic) & published.told
+
+    def _missed(
+        self,
+        published: Publications,
+        received: Receptions,
+        columns: dict[str, Known],
+        interest: Interest,
+        silence: Silence,
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Rows of `missed`. Only of messages that somebody missed the eligible are looked at."""
+        if MISSED in self.tables:
+            asked, delivered = columns["eligible"], columns["delivered"]
+            some = np.flatnonzero(asked.known & (asked.values > delivered.values))
+            at, peer = missed(published, some, received, interest, silence)
+            rows = pa.table({"message": published.message[at], "peer": peer})
+            yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
     def _interest_known(self, topic: Int64s) -> Flags:
         """Somebody told of subscriptions and of the message's topic."""
@@ -124,13 +161,12 @@ class MessageFold:
         """The columns of metrics/messages but `rejections`, as far as they are known."""
         everywhere = np.ones(published.message.size, np.bool_)
         columns = {"message": Known(published.message, everywhere)}
-        # When nobody told of the publication, who subscribed at its time is not known.
-        told = self._interest_known(published.topic) & published.told
+        told = self._audience_known(published)
         asked = eligible(published, interest, silence)
         columns["eligible"] = Known(asked, told)
         if not self.receptions_known:
             return columns
-        reached = hits(published, received, interest, silence)
+        reached = hits(published, received)
         columns |= {name: Known(counts, told) for name, counts in reached.items()}
         columns["hit_ratio"] = ratio(reached["delivered"], asked, told)
         every = counted(published, received.at)
@@ -141,10 +177,12 @@ class MessageFold:
         all_told = everywhere & self.duplicates_known
         redundancy = ratio(every.values, firsts, all_told)
         return columns | {
-            "receptions": every,
+            "receptions": Known(every.values, all_told),
             "first_receptions": Known(firsts, everywhere),
             "duplicates": Known(repeated, all_told),
-            "relay_receptions": Known(relayed, self._interest_known(published.topic)),
+            "relay_receptions": Known(
+                relayed, self._interest_known(published.topic) & self.duplicates_known
+            ),
             "redundancy": Known(redundancy.values - 1, redundancy.known),
             **hops(published, received),
             **delays(published, received),
@@ -234,6 +272,7 @@ def _reception_rows(published: Publications, received: Receptions) -> pa.RecordB
         "first": Known(received.first, everywhere),
         "hop": Known(received.hop, received.hop >= 0),
         "interested": received.interested,
+        "eligible": received.eligible,
     }
     return _record_batch(columns, RECEPTIONS.arrow)
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analytics.hops import Flags
+from analytics.hops import Flags, first_and_second, pairs
 from analytics.interest import Interest, Silence
 from model.compiled import Floats, Int64s
 
 _SHARES = {"delay_us_p50": 0.5, "delay_us_p95": 0.95, "delay_us_p99": 0.99}
-_SILENT_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 20
 """Pairs of a message and a peer that are held at once."""
 _HALF = 31
 """Bits of the lower part of a number that is summed in two."""
@@ -55,6 +55,7 @@ class Receptions(NamedTuple):
     parent: Int64s
     """Row of the first reception at the previous hop; -1 where there is none."""
     interested: Known
+    eligible: Known
 
 
 def counted(published: Publications, places: Int64s) -> Known:
@@ -75,24 +76,40 @@ def eligible(published: Publications, interest: Interest, silence: Silence) -> I
     """
     topic, tick = published.topic, published.tick
     found = interest.count(topic, tick) - interest.of(topic, published.publisher, tick)
-    for at, peer in silence.in_each(published.interval, _SILENT_AT_ONCE):
+    for at, peer in silence.in_each(published.interval, _AT_ONCE):
         counts = interest.of(topic[at], peer, tick[at]) & (peer != published.publisher[at])
         found -= np.bincount(at[counts], minlength=found.size)
     return found
 
 
-def hits(
-    published: Publications, received: Receptions, interest: Interest, silence: Silence
-) -> dict[str, Int64s]:
+def hits(published: Publications, received: Receptions) -> dict[str, Int64s]:
     """Per message: delivered, delivered_in_interval, late_deliveries."""
-    at, peer = received.at[received.first], received.peer[received.first]
-    interval = published.interval[at]
-    asked = interest.of(published.topic[at], peer, published.tick[at])
-    asked &= ~silence.of(interval, peer)  # no first reception is at the publisher
-    at_once = asked & (received.interval[received.first] == interval)
-    late = ~asked & received.interested.values[received.first]
+    first = received.first
+    at, asked = received.at[first], received.eligible.values[first]
+    at_once = asked & (received.interval[first] == published.interval[at])
+    late = ~asked & received.interested.values[first]
     which = {"delivered": asked, "delivered_in_interval": at_once, "late_deliveries": late}
     return {name: counted(published, at[chosen]).values for name, chosen in which.items()}
+
+
+def missed(
+    published: Publications,
+    some: Int64s,
+    received: Receptions,
+    interest: Interest,
+    silence: Silence,
+) -> tuple[Int64s, Int64s]:
+    """Of the messages in `some` of the places: (places, peers) that were eligible (see `eligible`)
+    and never received the message, ascending.
+    """
+    reached = pairs(received.at[received.first], received.peer[received.first])
+    found = [np.empty(0, np.int64)]
+    for place, peer in interest.alive(published.topic[some], published.tick[some], _AT_ONCE):
+        at = some[place]
+        both = pairs(at, peer)
+        out = (peer == published.publisher[at]) | silence.of(published.interval[at], peer)
+        found.append(both[~out & ~np.isin(both, reached)])
+    return first_and_second(np.sort(np.concatenate(found)))
 
 
 def hops(published: Publications, received: Receptions) -> dict[str, Known]:

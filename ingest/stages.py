@@ -20,11 +20,9 @@ from ingest.files import check_unchanged
 from ingest.job import Job
 from ingest.plan import end_of
 from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
-from ingest.stage import Stage, kept_as
+from ingest.stage import Stage, kept_as, with_tables
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
-from model.metrics import METRICS_MESSAGES
-from model.tables import RECEPTIONS
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
@@ -239,6 +237,7 @@ class OfMessages:
     """What became of the messages."""
 
     receptions: Table = kept_as("receptions")
+    missed: Table = kept_as("missed")
     metrics: Table = kept_as("metrics/messages")
 
 
@@ -258,9 +257,8 @@ def _messages(
     )
     rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
     fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
-    tables = [METRICS_MESSAGES] if received is None else [RECEPTIONS, METRICS_MESSAGES]
-    made = job.fold_rows(rows, fold, {table.name: table.arrow for table in tables})
-    return OfMessages(made.get(RECEPTIONS.name), made[METRICS_MESSAGES.name])
+    made = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
+    return with_tables(OfMessages, made)
 
 
 def _duplicates_known(job: Job) -> bool:
@@ -362,7 +360,7 @@ READ = Stage("read", _read, Nothing, format=2)
 NAMES = Stage("names", _names, Names)
 VERSIONS = Stage("versions", _versions, Versions)
 EVENTS = Stage("events", _events, Events)
-MESSAGES = Stage("messages", _messages, OfMessages)
+MESSAGES = Stage("messages", _messages, OfMessages, format=2)
 STRUCTURE = Stage("structure", _structure, Structure)
 PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics)
 OVERLAY = Stage("overlay", _overlay, OfOverlay)

@@ -116,23 +116,20 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     """
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
     published = _named(published, messages) if messages else _accepted(run, published)
-    eligible = _eligible(run, published)
-    counts = eligible.group_by("message").aggregate([([], "count_all")])
-    counts = counts.rename_columns(["message", "eligible"])
+    asked = run.stored.read(
+        "metrics/messages", ["message", "eligible"], pc.field("eligible") > 0
+    )
     published = published.select(["message", "key", "time_us"]).join(
-        counts, "message", join_type="inner"
+        asked, "message", join_type="inner"
     )
-    arrived = _firsts(run).join(eligible, ["message", "peer"], join_type="inner")
-    arrived = arrived.select(["message", "arrival_us"]).join(
-        published, "message", join_type="inner"
-    )
+    arrived = _deliveries(run).join(published, "message", join_type="inner")
     return _shares(published, arrived)
 
 
-def _firsts(run: Run) -> pa.Table:
-    known = pc.field("first") & pc.field("time_us").is_valid()
-    firsts = run.stored.read("receptions", ["message", "peer", "time_us"], known)
-    return firsts.rename_columns(["message", "peer", "arrival_us"])
+def _deliveries(run: Run) -> pa.Table:
+    delivered = pc.field("first") & pc.field("eligible") & pc.field("time_us").is_valid()
+    found = run.stored.read("receptions", ["message", "time_us"], delivered)
+    return found.rename_columns(["message", "arrival_us"])
 
 
 def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
@@ -171,16 +168,6 @@ def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
     return published.filter(pc.field("key").isin(messages))
 
 
-def _eligible(run: Run, published: pa.Table) -> pa.Table:
-    """message, peer."""
-    pairs = published.select(["message", "topic", "publisher", "tick"]).join(
-        run.stored.read("subscriptions"), "topic", join_type="inner"
-    )
-    subscribed = (pc.field("vf") <= pc.field("tick")) & (pc.field("vt") > pc.field("tick"))
-    other = pc.fill_null(pc.not_equal(pairs["peer"], pairs["publisher"]), True)
-    return pairs.filter(other).filter(subscribed).select(["message", "peer"])
-
-
 def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     """Whom a message came to, and each copy of it that arrived.
 
@@ -206,8 +193,8 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     order = ["hop", "time_us", "peer", "previous_hop"]
     copies = run.stored.read("receptions", columns, of_it)
     copies = copies.sort_by([(column, "ascending") for column in order])
-    eligible = frozenset(_eligible(run, published)["peer"].to_pylist())
-    rows = list(_reached(copies, published["publisher"][0].as_py(), eligible))
+    missed = frozenset(run.stored.read("missed", ["peer"], of_it)["peer"].to_pylist())
+    rows = list(_reached(copies, published["publisher"][0].as_py(), missed))
     peers = pa.Table.from_pylist(rows, _REACHED)
     # A message of an unknown topic has no rendezvous.
     topic = published["topic"][0].as_py()
@@ -236,24 +223,24 @@ def _message(run: Run, name: str) -> pa.Table:
 
 
 def _reached(
-    copies: pa.Table, publisher: int | None, eligible: frozenset[int]
+    copies: pa.Table, publisher: int | None, missed: frozenset[int]
 ) -> Iterator[dict[str, Any]]:
     """The rows of the peers, by peer."""
     receivers = copies["peer"].to_pylist()
     copied = Counter(receivers)
     firsts = {row["peer"]: row for row in copies.to_pylist() if row["first"]}
     named = {*receivers, *copies["previous_hop"].to_pylist(), publisher} - {None}
-    for peer in sorted({*named, *eligible}):
+    for peer in sorted({*named, *missed}):
         first = firsts.get(peer)
         hop = 0 if peer == publisher else first and first["hop"]
-        role = "publisher" if peer == publisher else _role(first, peer in eligible)
+        role = "publisher" if peer == publisher else _role(first, peer in missed)
         duplicates = copied[peer] - (first is not None)
         yield {"peer": peer, "role": role, "hop": hop, "duplicates": duplicates}
 
 
-def _role(first: dict[str, Any] | None, is_eligible: bool) -> str:
+def _role(first: dict[str, Any] | None, missed: bool) -> str:
     if first is None:
-        return "missed" if is_eligible else "peer"
+        return "missed" if missed else "peer"
     return {True: "subscriber", False: "relay", None: "peer"}[first["interested"]]
 
 

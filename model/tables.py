@@ -115,8 +115,18 @@ RECEPTIONS = Table(
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
         maybe("interested", "bool", "the peer subscribed to the topic then"),
+        maybe("eligible", "bool", "it was to get the message: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),
+)
+MISSED = Table(
+    "missed",
+    "peer that was eligible for a message and never received it",
+    (
+        known("message", "int64", "dense index of the message"),
+        known("peer", "int32", "peer that missed it"),
+    ),
+    ("message", "peer"),
 )
 REJECTIONS = Table(
     "rejections",
@@ -147,6 +157,7 @@ TABLES: tuple[Table, ...] = (
     TRAFFIC,
     PUBLICATIONS,
     RECEPTIONS,
+    MISSED,
     REJECTIONS,
     *METRICS,
     QUARANTINE,

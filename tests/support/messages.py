@@ -6,15 +6,13 @@ import pyarrow as pa
 
 from analytics.message_fold import ROWS, MessageFold
 from ingest.messages import Told, rows_by_message
-from model.metrics import METRICS_MESSAGES
-from model.tables import RECEPTIONS
 
 
 def message_tables(told: Told) -> dict[str, pa.Table]:
-    """`receptions` and `metrics/messages`; all arrivals are told, not the first ones alone."""
+    """The tables by name; all arrivals are told, not the first ones alone."""
     fold = MessageFold(told.receptions is not None, told.subscriptions is not None)
-    found: dict[str, list[pa.RecordBatch]] = {RECEPTIONS.name: [], METRICS_MESSAGES.name: []}
+    found: dict[str, list[pa.RecordBatch]] = {table.name: [] for table in fold.tables}
     for name, rows in fold(rows_by_message(told, 1).toArrow().cast(ROWS).to_batches()):
         found[name].append(rows)
-    schemas = {table.name: table.arrow for table in (RECEPTIONS, METRICS_MESSAGES)}
+    schemas = {table.name: table.arrow for table in fold.tables}
     return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}

@@ -141,7 +141,21 @@ def naive_receptions(published: Row, world: World) -> list[Row]:
         row["interested"] = naive_interest(
             world.subscriptions, row["peer"], published["topic"], row["tick"]
         )
+        known = audience_known(published, world)
+        row["eligible"] = row["peer"] in naive_eligible(published, world) if known else None
     return rows
+
+
+def audience_known(published: Row, world: World) -> bool:
+    told = published["publication_known"] and published["topic"] is not None
+    return told and world.subscriptions is not None
+
+
+def naive_missed(published: Row, world: World) -> set[int]:
+    if not audience_known(published, world):
+        return set()
+    firsts = {row["peer"] for row in naive_receptions(published, world) if row["first"]}
+    return naive_eligible(published, world) - firsts
 
 
 def naive_eligible(published: Row, world: World) -> set[int]:
@@ -156,8 +170,7 @@ def naive_eligible(published: Row, world: World) -> set[int]:
 
 def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
     names = ("eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries")
-    told = published["publication_known"] and published["topic"] is not None
-    if world.subscriptions is None or not told:
+    if not audience_known(published, world):
         return dict.fromkeys(names)
     eligible = naive_eligible(published, world)
     if firsts is None:
@@ -214,11 +227,11 @@ def naive_message(published: Row, world: World) -> Row:
     every = world.duplicates_known
     return {
         **told,
-        "receptions": len(arrived),
+        "receptions": len(arrived) if every else None,
         "first_receptions": len(firsts),
         "duplicates": len(arrived) - len(firsts) if every else None,
         "relay_receptions": sum(not row["interested"] for row in arrived)
-        if interest_known
+        if interest_known and every
         else None,
         "hops_mean": fmean(hops) if hops else None,
         "hops_max": max(hops, default=None),
@@ -262,8 +275,8 @@ def folded(world: World, at_once: int = 50, size: int = 30) -> dict[str, list[Ro
         world.duplicates_known,
         at_once,
     )
-    found: dict[str, list[Row]] = {RECEPTIONS.name: [], METRICS_MESSAGES.name: []}
-    schemas = {table.name: table.arrow for table in (RECEPTIONS, METRICS_MESSAGES)}
+    found: dict[str, list[Row]] = {table.name: [] for table in fold.tables}
+    schemas = {table.name: table.arrow for table in fold.tables}
     for name, rows in fold(batches(rows_of(world), size)):
         assert rows.schema == schemas[name]
         found[name] += rows.to_pylist()
@@ -276,8 +289,15 @@ def check(world: World, found: dict[str, list[Row]]) -> None:
 
     expected = [row for one in world.publications for row in naive_receptions(one, world)]
     rows = [{name: row[name] for name in RECEPTIONS.names} for row in expected]
-    assert [order(row) for row in found["receptions"]] == sorted(order(row) for row in rows)
-    assert sorted(found["receptions"], key=repr) == sorted(rows, key=repr)
+    assert ("receptions" in found) == (world.receptions is not None)
+    received = found.get("receptions", [])
+    assert [order(row) for row in received] == sorted(order(row) for row in rows)
+    assert sorted(received, key=repr) == sorted(rows, key=repr)
+    assert ("missed" in found) == (None not in (world.receptions, world.subscriptions))
+    if "missed" in found:
+        missed = [(one["message"], naive_missed(one, world)) for one in world.publications]
+        pairs = [(message, peer) for message, peers in missed for peer in sorted(peers)]
+        assert [(row["message"], row["peer"]) for row in found["missed"]] == pairs
     messages = [naive_message(published, world) for published in world.publications]
     assert len(found["metrics/messages"]) == len(messages)
     for row, wanted in zip(found["metrics/messages"], messages, strict=True):
@@ -303,6 +323,7 @@ def world() -> World:
 def test_message_tables_equal_plain_python(world: World) -> None:
     found = folded(world)
     check(world, found)
+    assert len(found["missed"]) > len(world.publications)
     for name in METRICS_MESSAGES.names:  # no column is right because it is empty
         assert len({row[name] for row in found["metrics/messages"]}) > 2, name
 
@@ -355,7 +376,8 @@ def test_message_tables_without_arrivals_equal_plain_python(world: World) -> Non
 
 
 def test_message_tables_of_nothing_are_empty() -> None:
-    assert folded(World([], [], [], [], [])) == {"receptions": [], "metrics/messages": []}
+    nothing = folded(World([], [], [], [], []))
+    assert nothing == {"receptions": [], "missed": [], "metrics/messages": []}
     assert list(MessageFold(True, True)([])) == []
 
 
