@@ -62,10 +62,14 @@ def peers_table(seen: Seen) -> DataFrame:
         return conform(seen.peers.limit(0), METRICS_PEERS)
     rows = _with_tellers(join_all(known, ["interval", "peer"]), seen)
     repeated = F.when(F.col("tells_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
+    received = _told(rows, "receptions")
+    if not seen.duplicates_known:  # the first ones are listed, and the others counted at most
+        received = F.try_add(received, _column(rows, "duplicates").cast("long"))
+        repeated = F.lit(None)
     own = {
         "present": F.when(F.lit(seen.structure is not None), _column(rows, "present").isNotNull()),
         "subscriptions": _told(rows, "subscriptions"),
-        "receptions": _told(rows, "receptions"),
+        "receptions": received,
         # What a peer counted itself wins over what we count.
         "duplicates": F.coalesce(_column(rows, "duplicates"), repeated),
     }
@@ -133,7 +137,7 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
     counts = ["publications", *(["duplicates"] if seen.duplicates_known else [])]
     if seen.subscriptions is not None:
-        counts += ["subscribers", "relay_receptions"]
+        counts += ["subscribers", *(["relay_receptions"] if seen.duplicates_known else [])]
         counts += ["topic_links", "components"] if seen.links_known else []
     return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
 
@@ -145,10 +149,12 @@ def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
 
 def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame) -> DataFrame:
     rows = receptions.join(of_message.drop("interval"), "message")
-    repeated = count_if(~F.col("first")) if seen.duplicates_known else F.lit(None)
+    repeated = count_if(~F.col("first"))
+    relayed = if_known("interested", count_if(~F.col("interested")))
+    counts = {"duplicates": repeated, "relay_receptions": relayed}
+    every = F.lit(True if seen.duplicates_known else None)
     return rows.groupBy("interval", "topic").agg(
-        repeated.cast("long").alias("duplicates"),
-        if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
+        *(F.when(every, count).cast("long").alias(name) for name, count in counts.items())
     )
 
 

@@ -116,9 +116,7 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     """
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
     published = _named(published, messages) if messages else _accepted(run, published)
-    asked = run.stored.read(
-        "metrics/messages", ["message", "eligible"], pc.field("eligible") > 0
-    )
+    asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
     published = published.select(["message", "key", "time_us"]).join(
         asked, "message", join_type="inner"
     )

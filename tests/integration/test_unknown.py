@@ -82,7 +82,7 @@ def test_message_metrics_without_receptions_leave_hits_null(spark: SparkSession)
 def test_peer_with_untold_receptions_is_not_eligible(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
-    arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True))
+    arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
     untold = spark.createDataFrame([(2, 0, True)], "peer int, interval int, receptions boolean")
     told = Told(published, frame(spark, "rejections"), arrived, taken, untold)
     (row,) = message_tables(told)["metrics/messages"].to_pylist()
@@ -97,7 +97,7 @@ def test_untold_fields_of_a_report_are_null_in_metrics(
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN))
     links = frame(spark, "links", (0, 1, "overlay", None, 0, OPEN))
     structure = measure(Versions(presence, links, taken), CLOCK)
-    arrived = (0, 1, 0, None, 0, 0, True, 1, False)
+    arrived = (0, 1, 0, None, 0, 0, True, 1, False, False)
     untold = spark.createDataFrame(
         [(0, 1, True, False), (1, 0, False, True)],
         "peer int, interval int, receptions boolean, subscriptions boolean",
@@ -111,4 +111,26 @@ def test_untold_fields_of_a_report_are_null_in_metrics(
         (0, 1): (None, 1, 0),
         (1, 0): (1, None, None),
         (1, 1): (0, 0, 0),
+    }
+
+
+def test_arrivals_that_are_partly_listed_are_counted_with_their_duplicates_or_unknown(
+    spark: SparkSession, peers: DataFrame
+) -> None:
+    """A source that lists first arrivals alone: a counted two more, b nothing."""
+    presence = frame(spark, "presence", (0, 0, OPEN), (1, 0, OPEN))
+    structure = measure(
+        Versions(presence, frame(spark, "links"), frame(spark, "subscriptions")), CLOCK
+    )
+    counted = dict.fromkeys(table("traffic").names) | {"peer": 0, "interval": 0, "duplicates": 2}
+    traffic = frame(spark, "traffic", tuple(counted.values()))
+    arrived = ((0, peer, None, None, 0, 0, True, 1, None, None) for peer in (0, 1))
+    receptions = frame(spark, "receptions", *arrived)
+    seen = Seen(CLOCK, peers, structure, None, traffic, None, receptions, duplicates_known=False)
+    found = rows_of(peers_table(seen), "interval", "peer")
+    assert {key: (row.get("receptions"), row.get("duplicates")) for key, row in found.items()} == {
+        (0, 0): (3, 2),
+        (0, 1): (None, None),
+        (1, 0): (None, None),
+        (1, 1): (None, None),
     }

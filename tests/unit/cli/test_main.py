@@ -69,7 +69,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
 ) -> None:
     whole = vizpub("runs", "check", "monday", "--format", "json")
     assert data(whole) == []
-    assert "all 13 files of run 'monday' are what was written" in whole.stderr
+    assert "all 14 files of run 'monday' are what was written" in whole.stderr
     (links,) = (workspace / "runs/monday/links").rglob("*.parquet")
     content = links.read_bytes()
     links.write_bytes(content[:99] + bytes([content[99] ^ 4]) + content[100:])
