@@ -7,8 +7,10 @@ their arrivals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,7 @@ from analytics.message_measures import (
 from model.columns import Table
 from model.compiled import Int64s
 from model.metrics import METRICS_MESSAGES
+from model.run import HOPS, PREVIOUS_HOPS, TIMES
 from model.tables import MISSED, RECEPTIONS
 
 SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
@@ -60,6 +63,9 @@ ROWS = pa.schema(
 Every message has one publication. Times are time_us.
 """
 
+_TOLD_BY = {"previous_hop": PREVIOUS_HOPS, "hop": HOPS, "time_us": TIMES}
+"""By which column of `receptions` an arrival has what of model.run.CAPABILITIES."""
+
 
 @dataclass(frozen=True)
 class MessageFold:
@@ -71,6 +77,8 @@ class MessageFold:
     """All arrivals are told, not the first ones alone."""
     at_once: int = 1 << 18
     """Rows after which no further message is held."""
+    _told: set[str] = field(default_factory=set, init=False)
+    """Columns of `receptions` that have been known in some row."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `tables`, by their keys."""
@@ -80,7 +88,13 @@ class MessageFold:
             published = _publications(_of(rows, PUBLICATION))
             received = self._judged(published, _of(rows, ARRIVAL), *common)
             if received.at.size:
-                yield RECEPTIONS.name, _reception_rows(published, received)
+                arrived = _reception_rows(published, received)
+                self._told.update(
+                    _TOLD_BY.get(name, name)
+                    for name in arrived.schema.names
+                    if arrived[name].null_count < len(arrived)
+                )
+                yield RECEPTIONS.name, arrived
             if published.message.size:
                 refused = _ints(_of(rows, REJECTION), "message")
                 columns = self._measured(published, received, *common)
@@ -98,8 +112,9 @@ class MessageFold:
         audience = (MISSED,) if self.subscriptions_known else ()
         return (RECEPTIONS, *audience, METRICS_MESSAGES)
 
-    def told(self) -> None:
-        """Nothing: all is in the rows."""
+    def told(self) -> str:
+        """Which of model.run.CAPABILITIES some arrival has, as JSON; null where none came."""
+        return json.dumps(sorted(self._told & {*_TOLD_BY.values()}) if self._told else None)
 
     def _judged(
         self, published: Publications, rows: pa.Table, interest: Interest, silence: Silence
@@ -188,6 +203,12 @@ class MessageFold:
             **delays(published, received),
             "causality_violations": violations(published, received),
         }
+
+
+def together(told: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
+    """What several folds told."""
+    known = [one for one in told if one is not None]
+    return tuple(sorted({*chain.from_iterable(known)})) if known else None
 
 
 def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:

@@ -12,7 +12,9 @@ from cli.completion import complete_peers, complete_topics
 from cli.options import Moment, Output, RunName, command
 from cli.output import Rows, output_format, show
 from cli.query import answer, asked, show_answer
+from cli.service import asking
 from cli.settings import Settings
+from model.run import DUPLICATES
 
 
 def register(app: typer.Typer) -> None:
@@ -120,9 +122,7 @@ def tree(
         return
     from cli.tree import Reception, drawn
 
-    receptions = [Reception(*row) for row in found.rows]
-    show(
-        Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), drawn(receptions)),
-        output,
-        settings,
-    )
+    with asking(settings) as neo4j:
+        counts = neo4j.open_run(run).facts.knows(DUPLICATES)
+    rows = drawn([Reception(*row) for row in found.rows], counts=counts)
+    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), rows), output, settings)

@@ -18,8 +18,9 @@ class Reception(NamedTuple):
     interested: bool | None
 
 
-def drawn(receptions: Sequence[Reception]) -> Iterator[tuple[Any, ...]]:
+def drawn(receptions: Sequence[Reception], *, counts: bool) -> Iterator[tuple[Any, ...]]:
     """(peer under the one it had the message from, hop, time_us, duplicates, subscribed).
+    `counts` = all arrivals are told, not the first ones alone; else `duplicates` is null.
 
     Rows come from the root down. Peers whose chain does not lead to the publisher (an
     unknown or a circular previous hop) stand at the left.
@@ -35,7 +36,8 @@ def drawn(receptions: Sequence[Reception]) -> Iterator[tuple[Any, ...]]:
         for peer, branch in _walk(root, below, seen):
             at = first.get(peer)
             facts = (at.hop, at.time_us) if at else (0, None)
-            yield branch + peer, *facts, duplicates[peer], at.interested if at else None
+            copies = duplicates[peer] if counts else None
+            yield branch + peer, *facts, copies, at.interested if at else None
 
 
 def _walk(

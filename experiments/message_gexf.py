@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphstore.gexf import gexf_output
-from graphstore.gexf_message import EDGE_ATTRIBUTES, NODE_ATTRIBUTES, MessageGraph, MessageRows
-from graphstore.gexf_writer import Head, write_gexf
+from graphstore.gexf_message import MessageGraph, MessageRows
+from graphstore.gexf_writer import write_gexf
 from graphstore.read import ArrivalRow
 from ingest.run import Run
 from ingest.views import spread
+from model.run import DUPLICATES, HOPS
 
 
 def write_message(run: Run, message: str, path: Path) -> None:
@@ -17,11 +18,10 @@ def write_message(run: Run, message: str, path: Path) -> None:
 
     Raises: UnknownName for the message, UseError where the file cannot be written.
     """
-    graph = MessageGraph(_rows(run, message))
-    title = f"the dissemination of message '{message}' in run '{run.facts.name}'"
-    head = Head(f"{title}; time is the hop, 0 to {graph.last}", NODE_ATTRIBUTES, EDGE_ATTRIBUTES)
+    run.facts.check_known("receptions", HOPS)
+    graph = MessageGraph(_rows(run, message), counts=run.facts.knows(DUPLICATES))
     with gexf_output(path) as out:
-        write_gexf(out, head, graph.nodes(), graph.edges())
+        write_gexf(out, graph.head(message, run.facts.name), graph.nodes(), graph.edges())
 
 
 def _rows(run: Run, message: str) -> MessageRows:

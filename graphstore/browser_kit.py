@@ -216,8 +216,7 @@ class _Kit:
         ]
 
     def _saved(self, statement: cypher.Statement) -> SavedQuery | None:
-        known = self.run.facts.known
-        if known is not None and not set(statement.needs) <= set(known):
+        if not all(map(self.run.facts.knows, statement.needs)):
             return None
         try:
             values = self._values(statement)

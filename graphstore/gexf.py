@@ -18,7 +18,7 @@ from typing import TextIO
 
 import cypher
 from graphstore import parameters, read
-from graphstore.gexf_message import EDGE_ATTRIBUTES, NODE_ATTRIBUTES, MessageGraph, MessageRows
+from graphstore.gexf_message import MessageGraph, MessageRows
 from graphstore.gexf_overlay import OverlayGraph, OverlayRows
 from graphstore.gexf_spans import MetricRun
 from graphstore.gexf_writer import Head, Written, write_gexf
@@ -27,6 +27,7 @@ from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.metrics import METRICS_PEERS
 from model.progress import Progress, silent
+from model.run import DUPLICATES, HOPS
 
 METRIC_ATTRIBUTES = tuple(
     column.name
@@ -106,13 +107,12 @@ def export_topic(
 def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
     """Write one message's dissemination: time is the hop.
 
-    Raises: UnknownName for the message, UseError where the run does not know receptions,
+    Raises: UnknownName for the message, UseError where the run does not know receptions or hops,
     Neo4jUnavailable, Neo4jAnswer.
     """
-    run.facts.check_known("receptions")
-    graph = MessageGraph(_message_rows(run, message))
-    title = f"the dissemination of message '{message}' in run '{run.facts.name}'"
-    head = Head(f"{title}; time is the hop, 0 to {graph.last}", NODE_ATTRIBUTES, EDGE_ATTRIBUTES)
+    run.facts.check_known("receptions", HOPS)
+    graph = MessageGraph(_message_rows(run, message), counts=run.facts.knows(DUPLICATES))
+    head = graph.head(message, run.facts.name)
     return write_gexf(out, head, graph.nodes(), graph.edges())
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from graphstore.gexf_overlay import COLOURS, circle_position
-from graphstore.gexf_writer import Attribute, Edge, Node, Value
+from graphstore.gexf_writer import Attribute, Edge, Head, Node, Value
 from graphstore.read import ArrivalRow
 
 
@@ -29,20 +29,10 @@ class MessageRows:
     """Peers that subscribed at the publication and never received it."""
 
 
-NODE_ATTRIBUTES = (
-    Attribute("hop", "integer"),
-    Attribute("time_us", "long"),
-    Attribute("receptions", "integer"),
-    Attribute("duplicates", "integer"),
-    Attribute("role", "string"),
-)
+_AT = (Attribute("hop", "integer"), Attribute("time_us", "long"))
+_COUNTED = (Attribute("receptions", "integer"), Attribute("duplicates", "integer"))
+"""What is known where all arrivals are told, not the first ones alone."""
 FIRST_COLOUR, DUPLICATE_COLOUR = "#333333", "#BDC3C7"
-EDGE_ATTRIBUTES = (
-    Attribute("hop", "integer"),
-    Attribute("time_us", "long"),
-    Attribute("first", "boolean"),
-    Attribute("receptions", "integer"),
-)
 
 
 @dataclass(frozen=True)
@@ -50,6 +40,18 @@ class MessageGraph:
     """The nodes and edges of one message's dissemination."""
 
     rows: MessageRows
+    counts: bool = True
+    """All arrivals are told, not the first ones alone."""
+
+    def head(self, message: str, run: str) -> Head:
+        """What stands above the nodes and edges, for the names of the message and the run."""
+        title = f"the dissemination of message '{message}' in run '{run}'"
+        counted = _COUNTED if self.counts else ()
+        return Head(
+            f"{title}; time is the hop, 0 to {self.last}",
+            (*_AT, *counted, Attribute("role", "string")),
+            (*_AT, Attribute("first", "boolean"), *counted[:1]),
+        )
 
     @cached_property
     def last(self) -> int:
@@ -109,7 +111,7 @@ class MessageGraph:
                 values=[
                     *_measured(_earliest(arrivals)),
                     ("first", first),
-                    ("receptions", len(arrivals)),
+                    *([("receptions", len(arrivals))] if self.counts else []),
                 ],
                 label="?" if hop is None else str(hop),
                 colour=FIRST_COLOUR if first else DUPLICATE_COLOUR,
@@ -135,8 +137,9 @@ class MessageGraph:
                 yield "time_us", self.rows.time_us
         elif arrivals:
             yield from _measured(_earliest(arrivals))
-        yield "receptions", len(arrivals)
-        yield "duplicates", sum(not arrival.first for arrival in arrivals)
+        if self.counts:
+            yield "receptions", len(arrivals)
+            yield "duplicates", sum(not arrival.first for arrival in arrivals)
 
 
 def _by_peer(arrivals: Iterable[ArrivalRow]) -> dict[int, list[ArrivalRow]]:

@@ -204,11 +204,13 @@ class Job:
 
     def fold_rows(
         self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
-    ) -> dict[str, DataFrame]:
-        """Tables of the stage that is under way, as the tasks that fold the rows write them."""
-        entries, _ = self._write([(rows, fold)], tables)
+    ) -> tuple[dict[str, DataFrame], Sequence[str]]:
+        """Tables of the stage that is under way, as the tasks that fold the rows write them; and
+        what the folds told.
+        """
+        entries, told = self._write([(rows, fold)], tables)
         self._name(entries)
-        return {name: self._stored(name) for name in tables}
+        return {name: self._stored(name) for name in tables}, told
 
     def _write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
         schemas = {name: to_arrow_schema(frame.schema) for name, frame in tables.items()}

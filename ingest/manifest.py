@@ -23,7 +23,7 @@ import msgspec
 from ingest import durable
 from model.clock import Clock
 from model.errors import StoreBroken, UseError
-from model.run import RunFacts, check_run_name
+from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
 
 FORMAT = "vizpub.store/2"
 """Its number changes with what a reader must know of run.json or of the files."""
@@ -135,6 +135,8 @@ class Manifest:
     epoch: str | None = None
     ended: bool = False
     unknown: tuple[str, ...] = ()
+    arrivals_tell: tuple[str, ...] | None = None
+    """Those of model.run.CAPABILITIES that some arrival has; null = nothing has arrived."""
     notes: dict[str, int] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     engines: dict[str, str] = field(default_factory=dict)
@@ -183,8 +185,15 @@ class Manifest:
             self.unknown,
             tuple(layers) if layers else None,
             self.identity,
-            tuple(sorted(self._kept())),
+            tuple(sorted({*self._kept(), *self._capabilities})),
         )
+
+    @property
+    def _capabilities(self) -> set[str]:
+        if "receptions" not in self.tables:
+            return set()
+        told = CAPABILITIES if self.arrivals_tell is None else (DUPLICATES, *self.arrivals_tell)
+        return {*told} - {*self.unknown}
 
     @property
     def directories(self) -> set[str]:

@@ -5,12 +5,13 @@ Each takes what earlier ones made and gives its own tables; what is not known is
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import structure, summaries
+from analytics import message_fold, structure, summaries
 from analytics.engines import engine_for
 from analytics.message_fold import MessageFold
 from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
@@ -19,10 +20,11 @@ from ingest import dense, messages
 from ingest.files import check_unchanged
 from ingest.job import Job
 from ingest.plan import end_of
-from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
+from ingest.sources.base import Observed
 from ingest.stage import Stage, kept_as, with_tables
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import UnknownName
+from model.run import DUPLICATES
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
@@ -222,7 +224,8 @@ def _structure(job: Job, versions: Versions) -> Structure:
     if choice.engine != "kernels" or job.small:
         return Structure(structure.measure(overlay, clock, measures, choice.engine))
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
-    return Structure(job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})[fold.table])
+    made, _ = job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})
+    return Structure(made[fold.table])
 
 
 def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
@@ -257,12 +260,14 @@ def _messages(
     )
     rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
     fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
-    made = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
+    made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
+    before = job.base.arrivals_tell if job.base else None
+    job.tell(arrivals_tell=message_fold.together([before, *(json.loads(one) for one in each)]))
     return with_tables(OfMessages, made)
 
 
 def _duplicates_known(job: Job) -> bool:
-    return DUPLICATES_OF_MESSAGE not in job.manifest.unknown
+    return DUPLICATES not in job.manifest.unknown
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.errors import UnknownName
+from model.run import DUPLICATES, TIMES
 
 if TYPE_CHECKING:
     from ingest.run import Run
@@ -112,8 +113,9 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
         0        m0            0         0          18        0
         0        m0            1200      1          18        0.056
 
-    Raises: UnknownName.
+    Raises: UnknownName, UseError where the run's source does not tell of these.
     """
+    run.facts.check_known("subscriptions", "receptions", TIMES)
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
     published = _named(published, messages) if messages else _accepted(run, published)
     asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
@@ -173,7 +175,8 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     missed it. They have `peer`, `peer_name`, `role`: publisher, missed (eligible, but never
     reached), subscriber or relay (subscribed or not at the first reception), else peer; `hop`
     of the first reception (0 = publisher, null = unknown or missed), `duplicates`, the copies
-    after the first, and `rendezvous`: in this role for the topic at the publication.
+    after the first (null where the source lists first arrivals alone), and `rendezvous`: in this
+    role for the topic at the publication.
 
     Copies by hop and time have `hop`, `time_us`, `previous_hop` and `peer` with their names,
     `first` and `interested`, as model.tables says.
@@ -192,7 +195,8 @@ def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
     copies = run.stored.read("receptions", columns, of_it)
     copies = copies.sort_by([(column, "ascending") for column in order])
     missed = frozenset(run.stored.read("missed", ["peer"], of_it)["peer"].to_pylist())
-    rows = list(_reached(copies, published["publisher"][0].as_py(), missed))
+    counts = run.facts.knows(DUPLICATES)
+    rows = list(_reached(copies, published["publisher"][0].as_py(), missed, counts=counts))
     peers = pa.Table.from_pylist(rows, _REACHED)
     # A message of an unknown topic has no rendezvous.
     topic = published["topic"][0].as_py()
@@ -221,9 +225,9 @@ def _message(run: Run, name: str) -> pa.Table:
 
 
 def _reached(
-    copies: pa.Table, publisher: int | None, missed: frozenset[int]
+    copies: pa.Table, publisher: int | None, missed: frozenset[int], *, counts: bool
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the peers, by peer."""
+    """The rows of the peers, by peer; `counts` = all copies are told, not the first ones alone."""
     receivers = copies["peer"].to_pylist()
     copied = Counter(receivers)
     firsts = {row["peer"]: row for row in copies.to_pylist() if row["first"]}
@@ -232,7 +236,7 @@ def _reached(
         first = firsts.get(peer)
         hop = 0 if peer == publisher else first and first["hop"]
         role = "publisher" if peer == publisher else _role(first, peer in missed)
-        duplicates = copied[peer] - (first is not None)
+        duplicates = copied[peer] - (first is not None) if counts else None
         yield {"peer": peer, "role": role, "hop": hop, "duplicates": duplicates}
 
 

@@ -9,6 +9,17 @@ from typing import Any
 from model.clock import Clock
 from model.errors import UseError
 
+DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES = (
+    "duplicates of a message",
+    "previous hops",
+    "hops",
+    "times of receptions",
+)
+CAPABILITIES = (DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES)
+"""What a run may know of its messages beside the tables that it has: a closed set. Without the
+first it has the first arrivals alone, without the others no arrival tells of it. What an answer
+needs of them is asked of `RunFacts`.
+"""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -40,16 +51,17 @@ class RunFacts:
     tables: str = ""
     """Which tables it was made into: other ones, other text; empty = nobody told."""
     known: tuple[str, ...] | None = None
-    """The tables it has, be they empty; null = nobody told."""
+    """The tables it has, be they empty, and those of CAPABILITIES; null = nobody told."""
 
-    def check_known(self, *tables: str) -> None:
-        """Raises: UseError where the run's source does not tell of the tables.
+    def knows(self, name: str) -> bool:
+        """Whether its source tells of a table, or has one of CAPABILITIES."""
+        return self.known is None or name in self.known
 
-        Without them an answer would be empty, as if there were none.
+    def check_known(self, *names: str) -> None:
+        """Raises: UseError where the run's source does not tell of these: without them an answer
+        would be empty or 0, as if there were none.
         """
-        if missing := [
-            name for name in tables if self.known is not None and name not in self.known
-        ]:
+        if missing := [name for name in names if not self.knows(name)]:
             raise UseError(
                 f"run '{self.name}' does not know {' and '.join(missing)}: "
                 "its source does not tell of that"

@@ -1,7 +1,7 @@
 // The peers that bore most for topics that they did not subscribe to: relays, by copies sent.
 // Counted are the messages published in a stretch of time, wherever and whenever they went.
 //
-// needs: subscriptions, receptions
+// needs: subscriptions, receptions, previous hops, duplicates of a message
 //
 // $run run – the run
 // $from tick ticks – begin of the stretch, inclusive

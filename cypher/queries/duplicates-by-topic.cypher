@@ -1,6 +1,6 @@
 // What the dissemination of each topic cost: receptions and how many of them were duplicates.
 //
-// needs: receptions
+// needs: receptions, duplicates of a message
 //
 // $run run – the run
 //

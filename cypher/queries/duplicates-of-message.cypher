@@ -1,6 +1,6 @@
 // The duplicates of a message: the peers that it came to again.
 //
-// needs: receptions
+// needs: receptions, duplicates of a message
 //
 // $run run – the run
 // $message message – the message

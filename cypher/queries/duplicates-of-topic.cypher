@@ -1,6 +1,6 @@
 // The duplicates of a topic: the peers that messages of it came to again.
 //
-// needs: receptions
+// needs: receptions, duplicates of a message
 //
 // $run run – the run
 // $topic topic – the topic

@@ -7,7 +7,7 @@
 //
 // -> peer: the relay
 // -> messages: of the topic that came to it unsubscribed
-// -> receptions: how often they came
+// -> receptions: how often they came, null = the source tells of first arrivals alone
 MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)
@@ -21,5 +21,7 @@ CALL (m) {
   RETURN p
 }
 WITH p, count(DISTINCT m) AS messages, count(*) AS receptions
-RETURN p.name AS peer, messages, receptions
+MATCH (r:Run {key: $run})
+WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every
+RETURN p.name AS peer, messages, every * receptions AS receptions
 ORDER BY messages DESC, p.id

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 Tallies = Sequence[Counted]
 """What single tasks have counted."""
-DUPLICATES_OF_MESSAGE = "duplicates of a message"
-"""What a source cannot tell that lists first arrivals alone; see Description.unknown."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,9 @@ class Description:
     ended: bool = False
     """The source marks its end: what is alive in the last interval closes after it."""
     unknown: tuple[str, ...] = ()
-    """What the source cannot tell, in words for people."""
+    """What the source cannot tell, in words for people; model.run.DUPLICATES, where it lists
+    first arrivals alone.
+    """
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
     totals: Mapping[str, Any] = field(default_factory=dict, compare=False)

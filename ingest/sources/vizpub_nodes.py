@@ -10,7 +10,7 @@ from typing import Any
 from ingest.reader import INVALID_UTF8
 from ingest.report_fields import INT32, Array, Key, Kind, Object, Whole
 from ingest.report_records import Json, Report, RunHeader
-from ingest.sources.base import DUPLICATES_OF_MESSAGE
+from model.run import DUPLICATES
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ COUNTERS = {
 }
 """What a node counts from its start, and VizPub's name for it."""
 BYTES = "publication.bytes"
-NEVER_KNOWN = (BYTES, DUPLICATES_OF_MESSAGE)
+NEVER_KNOWN = (BYTES, DUPLICATES)
 """What none of VizPub's files tells. A node's later copies of a message are only counted."""
 _NUMBERS: dict[str, Kind] = {name: Whole() for name in COUNTERS.values()}
 NODE = Object(

@@ -8,6 +8,7 @@ from itertools import chain
 import pytest
 
 import cypher
+from model.run import CAPABILITIES, DUPLICATES
 
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
@@ -79,7 +80,18 @@ def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
         "links": ":LINK" in body(statement),
         "receptions": ":HOP" in body(statement),
     }
-    assert statement.needs == tuple(table for table, read in reads.items() if read)
+    tables = tuple(name for name in statement.needs if name not in CAPABILITIES)
+    assert tables == tuple(table for table, read in reads.items() if read)
+
+
+def test_query_with_duplicates_asks_whether_they_are_known() -> None:
+    """Where first arrivals alone are told, what counts others would say 0."""
+    counting = {"duplicates", "receptions", "copies", "sent"}
+    for name in {*cypher.names("queries")} - {"runs"}:
+        query = cypher.statement("queries", name)
+        if counting & {column.name for column in query.columns}:
+            asks = f"'{DUPLICATES}' IN r.known" in query.text
+            assert (DUPLICATES in query.needs) != asks, name
 
 
 def test_parameter_time_is_another_tick_of_the_query() -> None:

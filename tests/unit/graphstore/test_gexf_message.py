@@ -6,17 +6,17 @@ import networkx as nx
 import pytest
 
 from graphstore.gexf_check import check_gexf
-from graphstore.gexf_message import EDGE_ATTRIBUTES, NODE_ATTRIBUTES, MessageGraph, MessageRows
-from graphstore.gexf_writer import Head, write_gexf
+from graphstore.gexf_message import MessageGraph, MessageRows
+from graphstore.gexf_writer import write_gexf
 from graphstore.read import ArrivalRow
 
 NAMES = {peer: f"p{peer}" for peer in range(10)}
 
 
-def exported(rows: MessageRows, path) -> nx.DiGraph:
-    graph = MessageGraph(rows)
+def exported(rows: MessageRows, path, *, counts: bool = True) -> nx.DiGraph:
+    graph = MessageGraph(rows, counts)
     with path.open("w", encoding="utf-8") as out:
-        write_gexf(out, Head("m", NODE_ATTRIBUTES, EDGE_ATTRIBUTES), graph.nodes(), graph.edges())
+        write_gexf(out, graph.head("m", "r"), graph.nodes(), graph.edges())
     assert list(check_gexf(path)) == []
     return nx.read_gexf(path)
 
@@ -140,3 +140,11 @@ def test_message_without_receptions_has_publisher_and_missed_peers(path):
     graph = exported(MessageRows(NAMES, 5, 7, [], missed=[1, 2]), path)
     assert dict(graph.nodes(data="role")) == {"5": "publisher", "1": "missed", "2": "missed"}
     assert graph.number_of_edges() == 0
+
+
+def test_message_graph_of_first_arrivals_counts_no_copies(path):
+    arrivals = [ArrivalRow(0, 1, 1, 1_100, True, True)]
+    graph = exported(MessageRows(NAMES, 0, 1_000, arrivals), path, counts=False)
+    facts = [data for _, data in graph.nodes(data=True)] + [d for *_, d in graph.edges(data=True)]
+    assert not {"receptions", "duplicates"} & {name for data in facts for name in data}
+    assert graph.nodes["1"]["hop"] == 1
