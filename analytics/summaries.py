@@ -152,7 +152,7 @@ def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame
     repeated = count_if(~F.col("first"))
     relayed = if_known("interested", count_if(~F.col("interested")))
     counts = {"duplicates": repeated, "relay_receptions": relayed}
-    every = F.lit(True if seen.duplicates_known else None)
+    every = F.lit(seen.duplicates_known)
     return rows.groupBy("interval", "topic").agg(
         *(F.when(every, count).cast("long").alias(name) for name, count in counts.items())
     )

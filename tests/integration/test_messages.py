@@ -115,7 +115,7 @@ class TestTables:
         rows = rows_by_message(told, parts)
         assert rows.columns == ROWS.names
         placed = rows.withColumn("part", F.spark_partition_id()).toArrow()
-        found: dict[str, list[Row]] = {"receptions": [], "metrics/messages": []}
+        found: dict[str, list[Row]] = {"receptions": [], "missed": [], "metrics/messages": []}
         for part in range(parts):
             here = placed.filter(pc.equal(placed["part"], part)).drop_columns("part")
             kinds = [kind for kind in here["kind"].to_pylist() if kind in (SUBSCRIPTION, SILENCE)]
@@ -144,3 +144,4 @@ class TestTables:
             (named["heard"], None, None, None, 0),
             (named["refused"], None, None, None, 1),
         ]
+        assert found["missed"] == [{"message": named["twice"], "peer": a}]

@@ -176,7 +176,8 @@ class TestDemo:
         }
 
     def test_message_metrics_equal_the_known_values(self, demo: StoredRun) -> None:
-        names = ("eligible", "delivered", "delivered_in_interval", "receptions", "hops_max")
+        """Only first arrivals are listed."""
+        names = ("eligible", "delivered", "delivered_in_interval", "first_receptions", "hops_max")
         found = {row["message"]: tuple(row[n] for n in names) for row in messages(demo).values()}
         keys = {row["message"]: row["key"] for row in demo.read("publications").to_pylist()}
         assert {keys[message]: values for message, values in found.items()} == {
@@ -184,6 +185,20 @@ class TestDemo:
             "m1": (1, 1, 1, 1, 1),
             "m2": (None, None, None, 2, 1),
         }
+        assert {row["receptions"] for row in messages(demo).values()} == {None}
+
+    def test_receptions_are_the_listed_arrivals_and_the_counted_duplicates(
+        self, demo: StoredRun
+    ) -> None:
+        listed = Counter((row["peer"], row["interval"]) for row in table(demo, "receptions"))
+        counted = [row for row in table(demo, "metrics/peers") if row["receptions"] is not None]
+        assert sum(row["duplicates"] for row in counted) > 0
+        assert all(
+            row["receptions"] == listed[row["peer"], row["interval"]] + row["duplicates"]
+            for row in counted
+        )
+        overlay = table(demo, "metrics/overlay")
+        assert sum(row["receptions"] for row in overlay) == sum(r["receptions"] for r in counted)
 
 
 def messages(run: StoredRun) -> dict[str, Row]:

@@ -18,6 +18,7 @@ from graphstore.queries import Answer, Limits, ask, query_names, runs
 from graphstore.runs import open_run
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
+from model.run import CAPABILITIES, DUPLICATES
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 
 pytestmark = pytest.mark.neo4j
@@ -463,12 +464,22 @@ GIVEN: dict[str, object] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("unknown", ["presence", "links", "subscriptions", "receptions"])
-def test_query_of_unknown_data_is_refused(graph: Graph, loaded: Any, unknown: str) -> None:
+COPIES = {"duplicates", "receptions", "copies", "sent"}
+
+
+@pytest.mark.parametrize(
+    "unknown", ["presence", "links", "subscriptions", "receptions", *CAPABILITIES]
+)
+def test_query_of_unknown_data_is_refused_or_answers_null(
+    graph: Graph, loaded: Any, unknown: str
+) -> None:
     history = random_history(18, name="untold")
-    known = tuple(sorted(name for name in history.rows if name != unknown))
-    history.rows[unknown] = []
+    known = tuple(sorted({*history.rows, *CAPABILITIES} - {unknown}))
+    if unknown in history.rows:
+        history.rows[unknown] = []
     loaded(replace(history, facts=replace(history.facts, known=known)))
+    told = set[bool]()
+    """Whether counts of copies are known."""
     for name in query_names():
         query = cypher.statement("queries", name)
         values = {
@@ -480,7 +491,12 @@ def test_query_of_unknown_data_is_refused(graph: Graph, loaded: Any, unknown: st
             with pytest.raises(UseError, match=f"run 'untold' does not know {unknown}"):
                 ask(graph.driver, graph.database, name, values, run="untold")
         elif not any(p.type == "peer" and p.at for p in query.parameters):
-            ask(graph.driver, graph.database, name, values, run="untold")
+            found = ask(graph.driver, graph.database, name, values, run="untold")
+            counts = [i for i, column in enumerate(found.columns) if column in COPIES]
+            if name != "runs":
+                told.update(row[i] is not None for row in found.rows for i in counts)
+    if unknown != "receptions":  # else no query that counts copies was answered
+        assert told == {unknown != DUPLICATES}
 
 
 def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
