@@ -67,6 +67,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     vizpub verify monday
     ```
     """
+    from graphstore.verify import remedy
     from ingest.store import open_run
 
     stored = open_run(settings.workspace, run)
@@ -80,12 +81,10 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     if not found:
         settings.say(f"run '{run}' in Neo4j equals its tables")
         return
-    columns = ("table", "what", "in the table", "in Neo4j")
+    columns = ("table", "what", "should be", "in Neo4j")
     values = [(d.table, d.what, d.expected, d.found) for d in found]
     show(Rows(columns, values), output, settings)
-    raise CheckFailed(
-        f"run '{run}' in Neo4j differs from its tables; make it anew with: vizpub rebuild {run}"
-    )
+    raise CheckFailed(f"run '{run}' in Neo4j differs from its tables; {remedy(run, found)}")
 
 
 def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:

@@ -37,6 +37,8 @@ CLOCK = "clock"
 """Not a table: the intervals of the run, counted from its clock."""
 OPEN_LEVEL = 63
 LINK, SUBSCRIBES = COPIED
+LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
+"""The length of the longest names that fit into the circle of a node."""
 _POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
 
 LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
@@ -76,6 +78,15 @@ def numbers(label: int, ids: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
 
 
+def captions(names: pa.Array, longest: int) -> pa.Array:
+    """What nodes are captioned with: their names, or the ends of longer ones.
+
+    Names of one kind often begin alike, so it is the end that tells them apart.
+    """
+    ends = pc.binary_join_element_wise("…", pc.utf8_slice_codeunits(names, -4), "")
+    return pc.if_else(pc.less_equal(pc.utf8_length(names), longest), names, ends)
+
+
 @dataclass(frozen=True)
 class RunRows:
     """What a row of a run needs beyond itself."""
@@ -106,12 +117,12 @@ class RunRows:
         """The peers: with their first and last sampled interval."""
         lives = [self.lives.get(id, (None, None)) for id in rows["peer"].to_pylist()]
         first, last = (pa.array([life[i] for life in lives], pa.int64()) for i in (0, 1))
-        nodes = self._nodes(rows["peer"], rows["key"])
+        nodes = self._nodes("Peer", rows["peer"], rows["key"])
         return _batch(**nodes, reports=rows["reports"], first=first, last=last)
 
     def topic_nodes(self, rows: Batch) -> Batch:
         """The topics."""
-        return _batch(**self._nodes(rows["topic"], rows["key"]))
+        return _batch(**self._nodes("Topic", rows["topic"], rows["key"]))
 
     def intervals(self, rows: Batch) -> Batch:
         """The intervals, from a column `interval`; `t` is the sampling tick."""
@@ -122,7 +133,7 @@ class RunRows:
     def messages(self, rows: Batch) -> Batch:
         """The messages, without their metrics."""
         told = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
-        nodes = self._nodes(rows["message"], rows["key"])
+        nodes = self._nodes("Message", rows["message"], rows["key"])
         return _batch(**nodes, **{name: rows[name] for name in told})
 
     def message_metrics(self, rows: Batch) -> Batch:
@@ -189,8 +200,10 @@ class RunRows:
         unknown = rows.filter(pc.is_null(rows["previous_hop"]))
         return _reception(numbers(MESSAGE, unknown["message"]), unknown)
 
-    def _nodes(self, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
-        return {"key": self.keys(ids), "run": self._run(ids), "id": ids, "name": names}
+    def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
+        caption = captions(names, LONGEST_CAPTIONS[label])
+        own = {"key": self.keys(ids), "run": self._run(ids), "id": ids}
+        return {**own, "name": names, "caption": caption}
 
     def _run(self, rows: pa.Array | Batch) -> pa.Array:
         return pa.repeat(pa.scalar(self.run), len(rows))

@@ -12,11 +12,12 @@ from graphstore.batches import Batch, levels
 from graphstore.degrees import Ints
 from graphstore.epochs import Epochs, copies
 
-PRIME = 2**31 - 1
+PRIMES = (2**31 - 1, 2**31 - 19)
 """So that a square of a remainder, and a sum of 2^32 remainders, fit 63 bits."""
 
 Integers = Callable[[Batch], list[Ints]]
-"""The integers of the relationships that a table's rows become, column by column."""
+"""What the relationships that a table's rows become say, in integers, column by column: first how
+many properties each has; the ends, numbers, flags and numbered words; -1 where one is unknown."""
 
 CHECKED = {
     "links": "links",
@@ -31,11 +32,11 @@ CHECKED = {
     "subscription-copies": "subscriptions",
 }
 """The statements of cypher/verify that a checksum is for, and their tables."""
-_ARRIVAL = ("message", "hop", "time_us", "first", "interested")
+_ARRIVAL = ("message", "hop", "time_us")
 
 
 class Checksums:
-    """How many relationships the rows of a run become, and the checksums of their integers."""
+    """How many relationships the rows of a run become, and the checksums of what they say."""
 
     def __init__(self, epochs: Epochs) -> None:
         """Takes the epochs that copies are made for."""
@@ -44,16 +45,20 @@ class Checksums:
         """A number for each layer of links, which a checksum can hold."""
         self.roles: dict[str, int] = {}
         """Likewise for each role."""
-        self._sums = dict.fromkeys(CHECKED, (0, 0))
+        self.publishers: set[int] = set()
+        """The peers that published."""
+        self._sums: dict[str, list[int]] = {name: [0] * (1 + len(PRIMES)) for name in CHECKED}
         self._integers: dict[str, Integers] = {
             "links": self._links,
-            "presence": lambda rows: [*_integers(rows, "peer", "vf", "vt"), levels(rows)],
+            "presence": lambda rows: _spans(rows, "peer"),
             "subscriptions": _subscriptions,
             "plays": self._plays,
-            "published": lambda rows: _where(rows, "publisher", "message", "publisher"),
-            "on": lambda rows: _where(rows, "topic", "message", "topic"),
-            "hops": lambda rows: _where(rows, "previous_hop", "previous_hop", "peer", *_ARRIVAL),
-            "reached": _reached,
+            "published": self._published,
+            "on": lambda rows: _described(_known(rows, "topic"), 0, "message", "topic"),
+            "hops": lambda rows: _arrivals(_known(rows, "previous_hop"), "previous_hop"),
+            "reached": lambda rows: _arrivals(
+                rows.filter(pc.is_null(rows["previous_hop"])), "message"
+            ),
             "link-copies": lambda rows: self._copied(rows, self._links),
             "subscription-copies": lambda rows: self._copied(rows, _subscriptions),
         }
@@ -62,57 +67,89 @@ class Checksums:
         """Rows of a table; of one that is not among CHECKED nothing is summed."""
         for statement in (name for name, of in CHECKED.items() if of == table):
             columns = self._integers[statement](rows)
-            count, checksum = self._sums[statement]
-            self._sums[statement] = count + len(columns[0]), checksum + checksum_of(columns)
+            found = [len(columns[0]), *checksums_of(columns)]
+            sums = self._sums[statement]
+            self._sums[statement] = [a + b for a, b in zip(sums, found, strict=True)]
 
-    def of(self, statement: str) -> tuple[int, int]:
-        """Number of relationships and checksum."""
+    def of(self, statement: str) -> list[int]:
+        """Number of relationships, and the checksum by each of PRIMES."""
         return self._sums[statement]
 
     def _links(self, rows: Batch) -> list[Ints]:
-        spans = [*_integers(rows, "src", "dst", "topic", "vf", "vt"), levels(rows)]
-        return [*spans, _numbers(rows["layer"], self.layers)]
+        properties: Ints = 5 + 2 * _flags(pc.is_valid(rows["topic"]))
+        spans = _spans(rows, "src", "dst", "topic")[1:]
+        return [properties, *spans, _numbers(rows["layer"], self.layers)]
 
     def _plays(self, rows: Batch) -> list[Ints]:
-        spans = _integers(rows, "peer", "topic", "vf", "vt")
+        spans = _described(rows, 4, "peer", "topic", "vf", "vt")
         return [*spans, _numbers(rows["role"], self.roles)]
+
+    def _published(self, rows: Batch) -> list[Ints]:
+        known = _known(rows, "publisher")
+        self.publishers.update(known["publisher"].to_pylist())
+        return _described(known, 1, "publisher", "message")
 
     def _copied(self, rows: Batch, integers: Integers) -> list[Ints]:
         copied = copies(rows, self._epochs)
-        return [*_integers(copied, "epoch"), *integers(copied)]
+        properties, *others = integers(copied)
+        return [properties, *_integers(copied, "epoch"), *others]
 
 
 def _subscriptions(rows: Batch) -> list[Ints]:
-    return [*_integers(rows, "peer", "topic", "vf", "vt"), levels(rows)]
+    return _spans(rows, "peer", "topic")
 
 
-def _reached(rows: Batch) -> list[Ints]:
-    unknown = rows.filter(pc.is_null(rows["previous_hop"]))
-    return _integers(unknown, "message", "peer", *_ARRIVAL)
+def _spans(rows: Batch, *names: str) -> list[Ints]:
+    """Of relationships with a run, a span and its level."""
+    return [*_described(rows, 4, *names, "vf", "vt"), levels(rows)]
 
 
-def _where(rows: Batch, known: str, *names: str) -> list[Ints]:
-    return _integers(rows.filter(pc.is_valid(rows[known])), *names)
+def _arrivals(rows: Batch, start: str) -> list[Ints]:
+    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "interested")]
+    properties = sum(map(_flags, told), np.full(len(rows), 3))
+    first, interested = _integers(rows, "first", "interested")
+    return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + interested]
+
+
+def _known(rows: Batch, name: str) -> Batch:
+    return rows.filter(pc.is_valid(rows[name]))
+
+
+def _described(rows: Batch, properties: int, *names: str) -> list[Ints]:
+    """Of relationships that all have so many properties."""
+    return [np.full(len(rows), properties), *_integers(rows, *names)]
 
 
 def _integers(rows: Batch, *names: str) -> list[Ints]:
     return [pc.fill_null(rows[name].cast(pa.int64()), -1).to_numpy() for name in names]
 
 
+def _flags(flags: pa.Array) -> Ints:
+    ints: Ints = flags.cast(pa.int64()).to_numpy()
+    return ints
+
+
 def _numbers(words: pa.Array, numbers: dict[str, int]) -> Ints:
     """The numbers of words; one that is new is given the next."""
-    for word in pc.unique(words).to_pylist():
-        numbers.setdefault(word, len(numbers))
-    return np.array([numbers[word] for word in words.to_pylist()], np.int64)
+    told = words.dictionary_encode()
+    of = [numbers.setdefault(word, len(numbers)) for word in told.dictionary.to_pylist()]
+    numbered: Ints = np.array(of, np.int64)[told.indices.to_numpy()]
+    return numbered
 
 
-def checksum_of(columns: Sequence[Ints]) -> int:
-    """Sum over the rows of h, where h = 1 and, column by column, h = (h² + x mod P) mod P.
+def checksums_of(columns: Sequence[Ints]) -> list[int]:
+    """Of each of PRIMES P the sum over the rows of h² mod P, where h is the first column's, and,
+    column by column, h = (h² + x mod P) mod P.
 
-    Remainders have the sign of the dividend, as in Cypher; -1 stands for null. The square
-    makes a row's h depend on which values stand together, the sum on no order of rows.
+    Remainders have the sign of the dividend, as in Cypher. The squares make a row's h depend on
+    which values stand together, those of the last column too; the sum depends on no order of rows.
+    The first column's are counts: less than 2^31.
     """
-    h = np.ones(len(columns[0]), np.int64)
-    for column in columns:
-        h = np.fmod(h * h + np.fmod(column, PRIME), PRIME)
-    return int(h.sum(dtype=np.int64))
+    return [_checksum(columns, prime) for prime in PRIMES]
+
+
+def _checksum(columns: Sequence[Ints], prime: int) -> int:
+    h = columns[0]
+    for column in columns[1:]:
+        h = np.fmod(h * h + np.fmod(column, prime), prime)
+    return int(np.fmod(h * h, prime).sum(dtype=np.int64))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,10 @@ from graphstore.batches import Rows, RunRows, Tables
 from graphstore.epochs import EPOCH_INTERVALS, epochs_of
 from graphstore.reading import Census, Reading
 from graphstore.remove import remove_run
-from graphstore.runs import epochs_in, is_of_other_tables, properties_of, run_properties
+from graphstore.runs import epochs_in, is_of_other_tables, node_of, run_properties
 from graphstore.schema import create_constraints, create_indexes
 from graphstore.steps import Step, parts, passes
-from graphstore.verify import verify_run
+from graphstore.verify import remedy, verify_run
 from model.errors import CheckFailed
 from model.progress import Progress, silent
 from model.run import RunFacts
@@ -81,23 +81,22 @@ def load_run(
         # Its epochs stay what they were when the load began.
         epochs = epochs_of(facts.clock, there.get("epoch_intervals", epoch_intervals))
     census = reading.census(epochs)
-    if not complete:
-        with sessions.writing(driver, database) as session:
-            told = {**properties_of(facts), "epoch_intervals": epochs.intervals or None}
-            _run(session, "run", run=facts.name, facts=told)
-            _fill(
-                session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
-            )
-        progress("index", 0, 1)
-        create_indexes(driver, database)
-        progress("index", 1, 1)
-    progress("verify", 0, 1)
-    _check(driver, database, facts, reading)
-    progress("verify", 1, 1)
     summary = reading.summary(census)
     if not complete:
         with sessions.writing(driver, database) as session:
-            _run(session, "complete", run=facts.name, summary=summary)
+            _run(session, "run", run=facts.name, facts=node_of(facts, epochs, summary))
+            _fill(
+                session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
+            )
+    progress("index", 0, 1)
+    create_indexes(driver, database)
+    progress("index", 1, 1)
+    progress("verify", 0, 1)
+    _check(driver, database, facts, reading)
+    progress("verify", 1, 1)
+    if not complete:
+        with sessions.writing(driver, database) as session:
+            _run(session, "complete", run=facts.name)
     counts = {name: summary[name] for name in _COUNTED}
     return LoadSummary(facts.name, complete, **counts, replaced=replaced)
 
@@ -184,14 +183,12 @@ def _label(session: Session, rows: RunRows, census: Census) -> None:
         for start in range(0, len(peers), _PEERS_PER_BATCH):
             keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
             _run(session, "label-peers", label=label, keys=keys)
-    session.run(cypher.statement("load", "captions").text, run=rows.run).consume()
 
 
 def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:
-    differences: Iterable[object] = verify_run(driver, database, facts, tables)
-    if details := [str(difference) for difference in differences]:
+    if differences := verify_run(driver, database, facts, tables):
         what = f"Neo4j's copy of run '{facts.name}' is not what its tables are"
-        raise CheckFailed(what, [*details, f"make it anew with: vizpub rebuild {facts.name}"])
+        raise CheckFailed(what, [*map(str, differences), remedy(facts.name, differences)])
 
 
 def _run(session: Session, statement: str, **parameters: Any) -> None:

@@ -113,6 +113,12 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
     }
 
 
+def node_of(facts: RunFacts, epochs: Epochs, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a Run node but for its state; null = it has none of that name."""
+    length = epochs.intervals or None
+    return {"key": facts.name, **properties_of(facts), "epoch_intervals": length, **summary}
+
+
 def facts_of(properties: Mapping[str, Any]) -> RunFacts:
     """The facts read back from the Run node's properties."""
     layers, known = properties.get("layers"), properties.get("known")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from neo4j import Driver, Query
 
 import cypher
@@ -34,6 +37,44 @@ TYPES = (
 )
 
 _INDEX_WAIT_S = 600
+_OF = re.compile(r"[(\[]\w:(\w+)[)\]]")
+_PROPERTY = re.compile(r"\b\w\.(\w+)")
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index, which a constraint may have."""
+
+    of: str
+    """The label or type."""
+    properties: tuple[str, ...]
+    unique: bool = False
+    """A constraint has it: no two nodes have the same."""
+
+    def __str__(self) -> str:
+        kind = "constraint" if self.unique else "index"
+        return f"{kind} on {self.of} ({', '.join(self.properties)})"
+
+
+def wanted_indexes() -> list[Index]:
+    """Those that cypher/schema makes."""
+    return [_index(cypher.statement("schema", name).text) for name in cypher.names("schema")]
+
+
+def _index(statement: str) -> Index:
+    # What comes before FOR is for people.
+    what, _, of = statement.partition("\nFOR ")
+    (label,) = _OF.findall(of)
+    return Index(label, tuple(_PROPERTY.findall(of)), "CREATE CONSTRAINT" in what)
+
+
+def index_states(driver: Driver, database: str) -> dict[Index, str]:
+    """The indexes that there are, whoever made them, and their states: ONLINE = it answers."""
+    text = cypher.statement("verify", "indexes").text
+    return {
+        Index(of, tuple(properties), unique): state
+        for of, properties, unique, state in sessions.rows(driver, database, text, {})
+    }
 
 
 def create_constraints(driver: Driver, database: str) -> None:

@@ -1,9 +1,8 @@
 // Let a run be asked; how it came to be there does not matter any more.
 //
 // $run run – the run
-// $summary map – how many peers, links, … it has
 //
 // -> state: of the run
 MATCH (r:Run {key: $run})
-SET r += $summary, r.state = 'complete', r.imported = null
+SET r.state = 'complete', r.imported = null
 RETURN r.state AS state

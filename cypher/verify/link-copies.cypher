@@ -1,13 +1,21 @@
-// How many copies of links a run has, and the checksum of their integers.
+// How many copies of links a run has, and checksums of what they say.
 //
 // $run run – the run
 // $layers map – a number for each layer
+// $topics list<string> – the names of topics by dense index
 //
-// -> rows: how many there are
-// -> checksum: as graphstore.verify.checksum_of computes it
+// -> rows: how many there are, of those that name what they are between
+// -> first: as graphstore.checksums.checksums_of computes it
+// -> second: likewise, by the other prime
 MATCH (a:Peer)-[r]->(b:Peer)
+USING INDEX a:Peer(key)
 WHERE a.key STARTS WITH $run + '/' AND type(r) STARTS WITH 'LINK_E'
-WITH [toInteger(substring(type(r), 6)), a.id, b.id, r.topic, r.vf, r.vt, r.lv,
-      $layers[r.layer]] AS integers
-WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
-RETURN count(*) AS rows, sum(h) AS checksum
+WITH a, b, properties(r) AS p, toInteger(substring(type(r), 6)) AS epoch
+WHERE p.run = $run AND b.run = $run
+  AND (p.topic IS NULL OR p.topic_name = $topics[p.topic])
+WITH size(keys(p)) AS keys,
+     [epoch, a.id, b.id, coalesce(p.topic, -1), p.vf, p.vt, p.lv,
+      coalesce($layers[p.layer], -1)] AS integers
+WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
+     reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g
+RETURN count(*) AS rows, sum(h * h % 2147483647) AS first, sum(g * g % 2147483629) AS second

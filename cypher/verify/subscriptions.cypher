@@ -1,11 +1,17 @@
-// How many subscriptions a run has, and the checksum of their integers.
+// How many subscriptions a run has, and checksums of what they say.
 //
 // $run run – the run
 //
-// -> rows: how many there are
-// -> checksum: as graphstore.verify.checksum_of computes it
-MATCH (t:Topic)<-[r:SUBSCRIBES]-(p:Peer)
-WHERE t.key STARTS WITH $run + '/'
-WITH [p.id, t.id, r.vf, r.vt, r.lv] AS integers
-WITH reduce(h = 1, x IN integers | (h * h + coalesce(x, -1) % 2147483647) % 2147483647) AS h
-RETURN count(*) AS rows, sum(h) AS checksum
+// -> rows: how many there are, of those that name what they are between
+// -> first: as graphstore.checksums.checksums_of computes it
+// -> second: likewise, by the other prime
+MATCH (b:Topic)<-[r:SUBSCRIBES]-(a:Peer)
+USING INDEX b:Topic(key)
+WHERE b.key STARTS WITH $run + '/'
+WITH a, b, properties(r) AS p
+WHERE p.run = $run AND a.run = $run
+WITH size(keys(p)) AS keys,
+     [a.id, b.id, p.vf, p.vt, p.lv] AS integers
+WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
+     reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g
+RETURN count(*) AS rows, sum(h * h % 2147483647) AS first, sum(g * g % 2147483629) AS second

@@ -263,7 +263,7 @@ def test_difference_is_found_by_verify_and_mended_by_rebuild(vizpub: Shell) -> N
     assert found.code == 1
     (difference,) = json.loads(found.out)
     assert difference["table"] == "links"
-    assert difference["in the table"] == difference["in Neo4j"] + 1
+    assert difference["should be"] == difference["in Neo4j"] + 1
     assert f"vizpub rebuild {RUN}" in found.err
     assert vizpub("rebuild", RUN).code == 0
     assert vizpub("verify", RUN).code == 0

@@ -178,8 +178,8 @@ def of_another_life(graph: Graph) -> None:
     [
         (missing, "links: relationships link-copies"),
         (twice, "links: relationships link-copies"),
-        (in_another_epoch, "subscriptions: checksum of relationships subscription-copies"),
-        (of_another_life, "links: checksum of relationships link-copies"),
+        (in_another_epoch, "subscriptions: checksums of relationships subscription-copies"),
+        (of_another_life, "links: checksums of relationships link-copies"),
     ],
 )
 def test_corrupt_copy_is_found_by_verify(

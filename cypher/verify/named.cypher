@@ -1,0 +1,20 @@
+// How many relationships name a run, whatever they are between: questions find them by an index.
+//
+// $run run – the run
+//
+// -> statement: that checks those of this type
+// -> rows: how many there are
+MATCH ()-[r:LINK]->() WHERE r.run = $run AND r.vf IS NOT NULL
+RETURN 'links' AS statement, count(r) AS rows
+UNION ALL
+MATCH ()-[r:PRESENT]->() WHERE r.run = $run AND r.vf IS NOT NULL
+RETURN 'presence' AS statement, count(r) AS rows
+UNION ALL
+MATCH ()-[r:SUBSCRIBES]->() WHERE r.run = $run AND r.vf IS NOT NULL
+RETURN 'subscriptions' AS statement, count(r) AS rows
+UNION ALL
+MATCH ()-[r:HOP]->() WHERE r.run = $run AND r.msg IS NOT NULL
+RETURN 'hops' AS statement, count(r) AS rows
+UNION ALL
+MATCH ()-[r:REACHED]->() WHERE r.run = $run AND r.msg IS NOT NULL
+RETURN 'reached' AS statement, count(r) AS rows
