@@ -200,6 +200,10 @@ class RunRows:
         unknown = rows.filter(pc.is_null(rows["previous_hop"]))
         return _reception(numbers(MESSAGE, unknown["message"]), unknown)
 
+    def missed(self, rows: Batch) -> Batch:
+        """Message to the peers that it should have reached and never did."""
+        return _batch(start=numbers(MESSAGE, rows["message"]), end=numbers(PEER, rows["peer"]))
+
     def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
         caption = captions(names, LONGEST_CAPTIONS[label])
         own = {"key": self.keys(ids), "run": self._run(ids), "id": ids}

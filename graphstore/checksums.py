@@ -28,6 +28,7 @@ CHECKED = {
     "on": "publications",
     "hops": "receptions",
     "reached": "receptions",
+    "missed": "missed",
     "link-copies": "links",
     "subscription-copies": "subscriptions",
 }
@@ -59,6 +60,7 @@ class Checksums:
             "reached": lambda rows: _arrivals(
                 rows.filter(pc.is_null(rows["previous_hop"])), "message"
             ),
+            "missed": lambda rows: _described(rows, 1, "message", "peer"),
             "link-copies": lambda rows: self._copied(rows, self._links),
             "subscription-copies": lambda rows: self._copied(rows, _subscriptions),
         }

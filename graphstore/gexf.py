@@ -254,13 +254,11 @@ def _description(run: LoadedRun, title: str, clock: Clock) -> str:
 
 def _message_rows(run: LoadedRun, name: str) -> MessageRows:
     key = parameters.values(cypher.statement("read", "message"), {"message": name}, run)
-    ((message, topic, publisher, time_us, tick),) = run.rows("read", "message", **key)
-    arrivals = list(read.dissemination(run, message))
-    subscribed = {s.peer for s in read.subscriptions(run, tick, tick) if s.topic == topic}
+    ((message, _topic, publisher, time_us, _tick),) = run.rows("read", "message", **key)
     return MessageRows(
         {row.peer: row.name for row in read.peers(run)},
         publisher,
         time_us,
-        arrivals,
-        missed=subscribed - {arrival.peer for arrival in arrivals} - {publisher},
+        list(read.dissemination(run, message)),
+        missed=read.missed(run, message),
     )

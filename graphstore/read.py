@@ -126,6 +126,11 @@ def dissemination(run: LoadedRun, message: int) -> Iterator[ArrivalRow]:
     return (ArrivalRow(*row) for row in run.rows("read", "dissemination", message=message))
 
 
+def missed(run: LoadedRun, message: int) -> set[int]:
+    """The peers that a message (its dense index) should have reached and never did."""
+    return {peer for (peer,) in run.rows("read", "missed", message=message)}
+
+
 def _chunks(run: LoadedRun, statement: str, **parameters: Any) -> Iterator[list[Any]]:
     for low in range(0, run.peers, PEERS_PER_CHUNK):
         high = min(low + PEERS_PER_CHUNK, run.peers) - 1

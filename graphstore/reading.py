@@ -26,7 +26,7 @@ _COUNTED = {
     "links": "links",
     "receptions": "receptions",
 }
-_TAKEN = ("presence", "subscriptions", "roles", "links", "receptions")
+_TAKEN = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
 _SPANS = ("presence", "subscriptions", "links")
 
 

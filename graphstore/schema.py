@@ -33,6 +33,7 @@ TYPES = (
     "ON",
     "HOP",
     "REACHED",
+    "MISSED",
     *COPY_TYPES,
 )
 

@@ -105,6 +105,7 @@ def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
         step("links", "links", "LINK", rows.links),
         step("receptions", "hops", "HOP", rows.hops),
         step("receptions", "reached", "REACHED", rows.reached),
+        step("missed", "missed", "MISSED", rows.missed),
         *(_copy_steps(rows) if rows.epochs.count else ()),
     )
 

@@ -109,6 +109,14 @@ def random_history(
     rows["receptions"] = [
         r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
     ]
+    eligible = {p["message"]: _eligible(p, rows) for p in rows["publications"]}
+    reached = {(r["message"], r["peer"]) for r in rows["receptions"]}
+    rows["missed"] = [
+        {"message": message, "peer": peer}
+        for message, peers in eligible.items()
+        for peer in sorted(peers or ())
+        if (message, peer) not in reached
+    ]
     main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
     rows["roles"] = [
         {"peer": stay["peer"], "role": role, "topic": topic, "vf": stay["vf"], "vt": stay["vt"]}
@@ -118,8 +126,9 @@ def random_history(
     ]
     rows["metrics/messages"] = [
         {"message": m, "receptions": m, "first_receptions": 1, "duplicates": 0, "rejections": 0,
+         "eligible": None if peers is None else len(peers),
          "hit_ratio": m / 7 if m % 3 else None}
-        for m in range(20)
+        for m, peers in eligible.items()
     ]  # fmt: skip
     rows["metrics/overlay"] = [
         {"interval": i, "network_size": i, "density": i / 3} for i in range(intervals)
@@ -189,6 +198,15 @@ def _receptions(
             "interested": random_.choice([True, False, None]),
         }
         seen.add(peer)
+
+
+def _eligible(publication: Row, rows: dict[str, list[Row]]) -> set[int] | None:
+    """Who should get it; null where nobody told of the publication, or of its topic."""
+    topic, tick = publication["topic"], publication["tick"]
+    if topic is None or not publication["publication_known"]:
+        return None
+    taken = (r for r in rows["subscriptions"] if r["topic"] == topic and r["vf"] <= tick < r["vt"])
+    return {r["peer"] for r in taken} - {publication["publisher"]}
 
 
 @dataclass(frozen=True)

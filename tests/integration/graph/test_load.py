@@ -36,6 +36,7 @@ RELATIONSHIPS = {
     "on": "MATCH (m:Message {run: $run})-[r:ON]->() RETURN count(r)",
     "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",
     "reached": "MATCH ()-[r:REACHED {run: $run}]->() RETURN count(r)",
+    "missed": "MATCH ()-[r:MISSED {run: $run}]->() RETURN count(r)",
 }
 
 

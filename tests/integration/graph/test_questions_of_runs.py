@@ -71,14 +71,20 @@ def test_busiest_relays_equal_the_receptions(history: History, answer: Any) -> N
 def missed(history: History, topic: int | None) -> dict[str, list[Any]]:
     """{message: [topic, interval, eligible, missed, peers]}."""
     result = {}
-    for m in history.rows["publications"]:
-        if not m["publication_known"] or m["topic"] is None or topic not in (None, m["topic"]):
+    for m, measured in zip(
+        history.rows["publications"], history.rows["metrics/messages"], strict=True
+    ):
+        if m["topic"] is None or topic not in (None, m["topic"]):
             continue
-        eligible = subscribers(history, m["topic"], m["tick"]) - {m["publisher"]}
-        reached = {r["peer"] for r in history.rows["receptions"] if r["message"] == m["message"]}
-        peers = [history.peer(p) for p in sorted(eligible - reached)]
-        if peers:
-            told = [history.topic(m["topic"]), m["interval"], len(eligible), len(peers), peers]
+        missing = (r["peer"] for r in history.rows["missed"] if r["message"] == m["message"])
+        if peers := [history.peer(p) for p in sorted(missing)]:
+            told = [
+                history.topic(m["topic"]),
+                m["interval"],
+                measured["eligible"],
+                len(peers),
+                peers,
+            ]
             result[m["key"]] = told
     return result
 

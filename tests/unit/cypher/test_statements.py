@@ -79,6 +79,7 @@ def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
         "subscriptions": ":SUBSCRIBES" in body(statement) or "h.interested =" in body(statement),
         "links": ":LINK" in body(statement),
         "receptions": ":HOP" in body(statement),
+        "missed": ":MISSED" in body(statement),
     }
     tables = tuple(name for name in statement.needs if name not in CAPABILITIES)
     assert tables == tuple(table for table, read in reads.items() if read)

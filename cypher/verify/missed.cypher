@@ -1,0 +1,17 @@
+// How many peers missed a message of a run, and checksums of what is said of it.
+//
+// $run run – the run
+//
+// -> rows: how many there are, of those that name what they are between
+// -> first: as graphstore.checksums.checksums_of computes it
+// -> second: likewise, by the other prime
+MATCH (a:Message)-[r:MISSED]->(b:Peer)
+USING INDEX a:Message(key)
+WHERE a.key STARTS WITH $run + '/'
+WITH a, b, properties(r) AS p
+WHERE p.run = $run AND b.run = $run
+WITH size(keys(p)) AS keys,
+     [a.id, b.id] AS integers
+WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
+     reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g
+RETURN count(*) AS rows, sum(h * h % 2147483647) AS first, sum(g * g % 2147483629) AS second
