@@ -13,15 +13,17 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from neo4j import Driver, Query, Record, Result, Session
+from neo4j import Driver, Record, Result, Session
 
-from graphstore import sessions
+from graphstore.deadline import Asked, asking
 from graphstore.judge import ALLOWED, check_plan, check_words
 from graphstore.queries import Answer, Limits
 from graphstore.runs import open_run
+from graphstore.size import check_length, check_size
 from graphstore.tokens import plain, tokens
 from model.errors import Neo4jAnswer, UseError
 
@@ -30,6 +32,9 @@ LIMITS = Limits()
 
 _EXPLAIN = "EXPLAIN\n"
 """On a line of its own, so that the server quotes the user's lines as they are."""
+
+_BATCH = 1000
+"""Rows that are handed from the thread that asks at a time."""
 
 _PLACE = re.compile(r"\(line (\d+), column (\d+) \(offset: (\d+)\)\)")
 
@@ -75,32 +80,40 @@ def streaming(
     lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
     Neo4jAnswer.
     """
+    check_length(text)
     text = plain(text)
-    check_words(list(tokens(text)))
+    words = list(tokens(text))
+    check_words(words)
+    check_size(words)
     values = {name: _from_json(value) for name, value in given.items()}
     if isinstance(run := values.get("run"), str):
         open_run(driver, database, run)
-    with _in_words(), sessions.reading(driver, database) as session:
-        _check(session, text, values, limits)
-        result = session.run(Query(text, timeout=limits.timeout_s), values)
+    with _in_words(), asking(driver, database, limits.timeout_s) as asked:
+        explain = asked.query(_EXPLAIN + text)
+        summary = asked.do(lambda session: session.run(explain, values).consume())
+        check_plan(summary.plan, summary.query_type)
+        result = asked.do(lambda session: session.run(asked.query(text), values))
         found = Stream(tuple(result.keys()), iter(()))
-        found.rows = _rows(result, found, limits)
+        found.rows = _rows(asked, result, found, limits.rows)
         yield found
 
 
-def _rows(result: Result, found: Stream, limits: Limits) -> Iterator[list[Any]]:
-    yield from map(_plain, islice(result, limits.rows))
-    found.more = next(iter(result), None) is not None
+def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iterator[list[Any]]:
+    """As they come: first one by one, then more at a time."""
+    size = 1
+    while most is None or most > 0:
+        count = size if most is None else min(size, most)
+        batch = asked.do(partial(_next, result, count))
+        yield from (list(record.data().values()) for record in batch)
+        if len(batch) < count:
+            return
+        most = None if most is None else most - count
+        size = min(2 * size, _BATCH)
+    found.more = bool(asked.do(partial(_next, result, 1)))
 
 
-def _plain(record: Record) -> list[Any]:
-    return list(record.data().values())
-
-
-def _check(session: Session, text: str, values: dict[str, Any], limits: Limits) -> None:
-    """Raises: UseError where the server's plan does anything but read the graph."""
-    summary = session.run(Query(_EXPLAIN + text, timeout=limits.timeout_s), values).consume()
-    check_plan(summary.plan, summary.query_type)
+def _next(result: Result, count: int, _: Session) -> list[Record]:
+    return list(islice(result, count))
 
 
 @contextmanager

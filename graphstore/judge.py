@@ -122,6 +122,8 @@ def check_plan(plan: dict[str, Any] | None, kind: str | None) -> None:
 
 def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(operator, details) of a plan, from its end to its beginnings."""
-    yield plan["operatorType"].partition("@")[0], str(plan["args"].get("Details", ""))
-    for child in plan.get("children", ()):
-        yield from _operators(child)
+    left = [plan]
+    while left:
+        part = left.pop()
+        yield part["operatorType"].partition("@")[0], str(part["args"].get("Details", ""))
+        left.extend(part.get("children", ()))

@@ -339,11 +339,11 @@ def test_default_limits_are_30_seconds_and_1000_rows(
 ) -> None:
     seconds = []
 
-    def query(text: str, timeout: float | None = None) -> neo4j.Query:
+    def query(text: str, timeout: float, **more: Any) -> neo4j.Query:
         seconds.append(timeout)
-        return neo4j.Query(text, timeout=timeout)
+        return neo4j.Query(text, timeout=timeout, **more)
 
-    monkeypatch.setattr("graphstore.free_text.Query", query)
+    monkeypatch.setattr("graphstore.deadline.Query", query)
     words = ["UNWIND range(1, 5000) AS x RETURN x", "--format", "csv"]
     done = Calls(tmp_path, neo4j_server)("cypher", *words)
     assert done.exit_code == 0, done.stderr
