@@ -44,6 +44,7 @@ SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	questions.py::test_k_shortest_paths_equal_networkx_in_length \
 	questions_of_runs.py::test_peers_reachable_over_time_equal_networkx \
 	free_text.py::test_reading_statement_of_unusual_form_is_answered \
+	free_text.py::test_settings_block_load_csv \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
 

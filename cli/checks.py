@@ -15,7 +15,7 @@ from typing import Literal
 
 from model.artifacts import cache_path, jar_set, missing
 from model.class_data import find_archive
-from model.errors import VizpubError
+from model.errors import UseError, VizpubError
 from model.java import Java, find_java
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")
@@ -104,7 +104,10 @@ def _neo4j(workspace: Path) -> Check:
         total = len(jar_set("neo4j").artifacts)
         found = f"{len(absent)} of {total} jars are not cached ({size:.0f} MB)"
         return Check("Neo4j", "on first use", found, "vizpub neo4j start")
-    status = LocalServer(workspace / "neo4j").status()
+    try:
+        status = LocalServer(workspace / "neo4j").status()
+    except UseError as error:
+        return Check("Neo4j", "missing", str(error), "or give another --workspace DIR")
     return Check("Neo4j", "ok", f"{jar_set('neo4j').version}, the local server is {status.state}")
 
 

@@ -11,17 +11,25 @@ from pathlib import Path
 
 import psutil
 
+from graphstore import processes
 from graphstore.home import ServerHome
 from graphstore.offline import SCRATCH, Command, Tool
 from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
 from model.artifacts import Progress, cache_path, jars
 from model.class_data import ClassData, kind_of
 from model.java import Java, find_java
+from model.private import replace_text
 
 LOCAL = "the local server"
 
 _JVM = (*ADMIN_JVM, "-XX:TieredStopAtLevel=4", "-Xmx1g")
 """More than a second of work: of two arguments of a kind Java heeds the last."""
+
+_NEEDED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_", "TZ", "TMPDIR"),
+    *("JAVA_", "_JAVA_", "JDK_JAVA_", "LD_", "DYLD_", "MALLOC_"),
+)
+"""How variables begin that Java, or the system's own libraries in it, look at."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,7 @@ class LocalTool(Tool):
 
     def settle(self, database: str) -> None:
         """See graphstore.offline.Tool."""
-        new = self.home.remade_file.with_suffix(".new")
-        new.write_text(database, "utf-8")
-        new.replace(self.home.remade_file)  # from here on it is the new one
+        replace_text(self.home.remade_file, database)  # from here on it is the new one
         settle(self.home)
 
 
@@ -74,8 +80,12 @@ def local_tool(home: ServerHome, progress: Progress | None = None) -> LocalTool:
 
 
 def java_environment(class_path: str) -> dict[str, str]:
-    """The environment of a Java that runs Neo4j."""
-    return {**os.environ, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
+    """The environment of a Java that runs Neo4j.
+
+    It has no password, nor what else our own holds that a Java does not need.
+    """
+    needed = {name: value for name, value in os.environ.items() if name.startswith(_NEEDED)}
+    return {**needed, "CLASSPATH": class_path, "LC_ALL": "C.UTF-8"}  # Java reads paths by it
 
 
 def settle(home: ServerHome) -> None:
@@ -105,12 +115,7 @@ def end_tools(home: ServerHome) -> None:
 
 def tools(home: ServerHome) -> list[psutil.Process]:
     """The tools that work on a home."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if _mark(home) in process.cmdline():
-                found.append(process)
-    return found
+    return processes.running(home, ADMIN_CLASS, _mark(home))
 
 
 def _mark(home: ServerHome) -> str:

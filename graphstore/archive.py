@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphstore.offline import Place, last_transaction
 from model.errors import InputError, UseError
+from model.private import new_file
 
 _MAGICS = (b"DZV1", b"DGV1")
 """How dumps begin, by how they are compressed."""
@@ -21,11 +22,11 @@ def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) ->
 
     Raises: UseError where the file is there already or cannot be written, Neo4jUnavailable.
     """
-    if file.exists() and not overwrite:
+    if os.path.lexists(file) and not overwrite:
         raise UseError(f"{file} is there already; name another file, or give --force")
     new = file.with_name(f".{file.name}.new")
     try:
-        with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as stdout:
+        with os.fdopen(new_file(new), "wb") as stdout:
             with place.stopped() as tool:
                 tool.run("database", "dump", database, "--to-stdout", stdout=stdout)
             os.fsync(stdout.fileno())

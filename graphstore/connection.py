@@ -29,6 +29,8 @@ class Connection:
     username: str
     password: str = field(repr=False)
     database: str = "neo4j"
+    home: Path | None = field(default=None, compare=False)
+    """Of a local server, which alone is told the password."""
 
 
 def from_environment() -> Connection | None:
@@ -91,10 +93,16 @@ def from_home(home: Path) -> Connection | None:
     """The local server that was last started in `home`, null where none ever was.
 
     Whether it is running shows when it is connected to.
+
+    Raises: UseError where anybody else owns the home or can enter it.
     """
     files = ServerHome(home.resolve())
+    if not files.check():
+        return None
     state, password = files.read_state(), files.read_password()
-    return Connection(state.uri, "neo4j", password) if state and password else None
+    if not state or not password:
+        return None
+    return Connection(state.uri, "neo4j", password, home=files.path)
 
 
 def find_connection(home: Path) -> Connection:
@@ -108,14 +116,27 @@ def find_connection(home: Path) -> Connection:
     return found
 
 
+def check_server(connection: Connection) -> None:
+    """See that the password goes to the server of the home, where it is that of one.
+
+    Raises: Neo4jUnavailable, UseError.
+    """
+    if connection.home:
+        from graphstore import processes  # which imports what others need not wait for
+
+        processes.check_server(ServerHome(connection.home), connection.uri)
+
+
 def connect(connection: Connection, timeout_s: float = _TIMEOUT_S) -> Driver:
     """A driver for a server that has answered; close it after use.
 
     `timeout_s` is how long to wait for one that does not even refuse.
 
-    Raises: Neo4jUnavailable, UseError for an address of another scheme.
+    Raises: Neo4jUnavailable; UseError for an address of another scheme, and for a home that is
+    not ours alone.
     """
     check_uri(connection.uri)
+    check_server(connection)
     try:
         driver = GraphDatabase.driver(
             connection.uri,

@@ -13,9 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from getpass import getuser
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile, gettempdir
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +23,9 @@ from neo4j.exceptions import AuthError
 
 from graphstore.connection import Connection, connect
 from graphstore.offline import SCRATCH, Command, Tool
+from model.artifacts import cache_path
 from model.errors import Neo4jUnavailable, UseError
+from model.private import make_private
 
 _DATA = "/data"
 """Where the images keep databases; a volume, so that they outlive a container."""
@@ -72,7 +73,7 @@ class Container:
         found = self._inspect()
         tool = ContainerTool(self._name, found["Image"], found["Config"]["User"])
         self._check_volume(found)
-        with FileLock(Path(gettempdir()) / f"vizpub-{getuser()}-{found['Id'][:12]}.lock"):
+        with FileLock(_lock_file(found["Id"])):
             self._docker("stop", "--time", str(_STOP_S), self._name)
             try:
                 self._check_silence()
@@ -188,6 +189,13 @@ class ContainerTool(Tool):
             yield name
         finally:
             _docker(self._of, "rm", "--force", name)
+
+
+def _lock_file(container: str) -> Path:
+    """One at a time stops a container; in a folder that nobody else puts a link into."""
+    folder = cache_path() / "containers"
+    make_private(folder)
+    return folder / f"{container[:12]}.lock"
 
 
 def _docker(of: str, *words: str) -> str:

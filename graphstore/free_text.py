@@ -2,7 +2,8 @@
 
 A READ session keeps the server from writing. It does not keep it from fetching a page for
 LOAD CSV, from ending other people's transactions or from calling what an administrator calls,
-so the server's own plan of a statement is looked at before it is run.
+so a statement's words, and the server's own plan of it, are looked at before it is run
+(graphstore.judge). What is judged is what is sent: escapes are resolved first.
 """
 
 from __future__ import annotations
@@ -12,45 +13,19 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from neo4j import Driver, Query, Record, Result, Session
+from neo4j import Driver, Record, Result, Session
 
-from graphstore import sessions
+from graphstore.deadline import Asked, asking
+from graphstore.judge import ALLOWED, check_plan, check_words
 from graphstore.queries import Answer, Limits
 from graphstore.runs import open_run
+from graphstore.size import check_length, check_size
+from graphstore.tokens import plain, tokens
 from model.errors import Neo4jAnswer, UseError
-
-PROCEDURES = frozenset(
-    {
-        "db.index.fulltext.queryNodes",
-        "db.index.fulltext.queryRelationships",
-        "db.index.vector.queryNodes",
-        "db.index.vector.queryRelationships",
-        "db.info",
-        "db.labels",
-        "db.ping",
-        "db.propertyKeys",
-        "db.relationshipTypes",
-        "db.schema.nodeTypeProperties",
-        "db.schema.relTypeProperties",
-        "db.schema.visualization",
-        "dbms.components",
-    }
-)
-"""What may be called. All others are refused, as also a procedure that only reads may fetch
-pages, write files or keep the server busy: which ones there are is up to its plugins."""
-
-_REFUSED = {
-    "LoadCSV": "LOAD CSV makes the server fetch files and pages",
-    "ShowSettings": "SHOW SETTINGS tells how the server is set up",
-    "ShowTransactions": "SHOW TRANSACTIONS tells what others ask",
-    "TerminateTransactions": "TERMINATE TRANSACTIONS ends what others do",
-    "TransactionApply": "IN TRANSACTIONS has no limits",
-    "TransactionForeach": "IN TRANSACTIONS has no limits",
-}
-"""Operators of a plan that only reads, and what is wrong with them."""
 
 LIMITS = Limits()
 """What a statement may cost where nothing else is said."""
@@ -58,9 +33,10 @@ LIMITS = Limits()
 _EXPLAIN = "EXPLAIN\n"
 """On a line of its own, so that the server quotes the user's lines as they are."""
 
-_PLACE = re.compile(r"\(line (\d+), column (\d+) \(offset: (\d+)\)\)")
+_BATCH = 1000
+"""Rows that are handed from the thread that asks at a time."""
 
-_ALLOWED = "only statements that read the graph are allowed here"
+_PLACE = re.compile(r"\(line (\d+), column (\d+) \(offset: (\d+)\)\)")
 
 
 @dataclass
@@ -104,44 +80,40 @@ def streaming(
     lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
     Neo4jAnswer.
     """
+    check_length(text)
+    text = plain(text)
+    words = list(tokens(text))
+    check_words(words)
+    check_size(words)
     values = {name: _from_json(value) for name, value in given.items()}
     if isinstance(run := values.get("run"), str):
         open_run(driver, database, run)
-    with _in_words(), sessions.reading(driver, database) as session:
-        _check(session, text, values, limits)
-        result = session.run(Query(text, timeout=limits.timeout_s), values)
+    with _in_words(), asking(driver, database, limits.timeout_s) as asked:
+        explain = asked.query(_EXPLAIN + text)
+        summary = asked.do(lambda session: session.run(explain, values).consume())
+        check_plan(summary.plan, summary.query_type)
+        result = asked.do(lambda session: session.run(asked.query(text), values))
         found = Stream(tuple(result.keys()), iter(()))
-        found.rows = _rows(result, found, limits)
+        found.rows = _rows(asked, result, found, limits.rows)
         yield found
 
 
-def _rows(result: Result, found: Stream, limits: Limits) -> Iterator[list[Any]]:
-    yield from map(_plain, islice(result, limits.rows))
-    found.more = next(iter(result), None) is not None
+def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iterator[list[Any]]:
+    """As they come: first one by one, then more at a time."""
+    size = 1
+    while most is None or most > 0:
+        count = size if most is None else min(size, most)
+        batch = asked.do(partial(_next, result, count))
+        yield from (list(record.data().values()) for record in batch)
+        if len(batch) < count:
+            return
+        most = None if most is None else most - count
+        size = min(2 * size, _BATCH)
+    found.more = bool(asked.do(partial(_next, result, 1)))
 
 
-def _plain(record: Record) -> list[Any]:
-    return list(record.data().values())
-
-
-def _check(session: Session, text: str, values: dict[str, Any], limits: Limits) -> None:
-    """Raises: UseError where the server's plan does anything but read the graph."""
-    summary = session.run(Query(_EXPLAIN + text, timeout=limits.timeout_s), values).consume()
-    if summary.query_type != "r" or not summary.plan:
-        raise UseError(_ALLOWED)
-    for operator, details in _operators(summary.plan):
-        if operator in _REFUSED:
-            raise UseError(f"{_ALLOWED}: {_REFUSED[operator]}")
-        name = details.partition("(")[0]
-        if operator == "ProcedureCall" and name not in PROCEDURES:
-            raise UseError(f"{_ALLOWED}: {name} is none of the procedures that may be called")
-
-
-def _operators(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(operator, details) of a plan, from its end to its beginnings."""
-    yield plan["operatorType"].partition("@")[0], str(plan["args"].get("Details", ""))
-    for child in plan.get("children", ()):
-        yield from _operators(child)
+def _next(result: Result, count: int, _: Session) -> list[Record]:
+    return list(islice(result, count))
 
 
 @contextmanager
@@ -150,7 +122,7 @@ def _in_words() -> Iterator[None]:
         yield
     except Neo4jAnswer as error:
         if "AccessMode" in error.code:
-            raise UseError(_ALLOWED) from error
+            raise UseError(ALLOWED) from error
         if "execution mode" in error.message:
             raise UseError("a plan cannot be asked for here; leave out PROFILE") from error
         if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):

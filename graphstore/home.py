@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+from model.private import check_private, read_private, replace_text
 
 HOST = "127.0.0.1"
 """Only this machine reaches a local server."""
@@ -21,8 +22,9 @@ class ServerState:
     version: str
     pid: int | None = None
     """Null between the choice of ports and the birth of the process."""
-    created: float = 0.0
-    """When the process was created (seconds of Unix time): pids are used again."""
+    boot: str = ""
+    ticks: int = 0
+    """With `boot`, the process's birth (model.process.Birth): pids are used again."""
 
     @property
     def uri(self) -> str:
@@ -81,23 +83,31 @@ class ServerHome:
         """Whether a server has ever made its databases here."""
         return (self.path / "data" / "databases" / "system").exists()
 
+    def check(self) -> bool:
+        """Whether it is there. Raises: UseError where anybody else owns it or can enter it."""
+        try:
+            check_private(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
     def read_state(self) -> ServerState | None:
         """What the last start wrote; null where there is none, or none that can be read."""
         try:
-            return ServerState(**json.loads(self.state_file.read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            told = json.loads(self.state_file.read_text("utf-8"))
+            known = {field.name for field in fields(ServerState)}
+            return ServerState(**{name: told[name] for name in known & told.keys()})
+        except (OSError, ValueError, TypeError, AttributeError):
             return None
 
     def write_state(self, state: ServerState) -> None:
         """Replace the state file in one step."""
-        new = self.state_file.with_suffix(".new")
-        new.write_text(json.dumps(asdict(state), indent=1), "utf-8")
-        new.replace(self.state_file)
+        replace_text(self.state_file, json.dumps(asdict(state), indent=1))
 
     def read_password(self) -> str | None:
-        """The password, null before the first start."""
+        """The password, null before the first start. Raises: UseError if others may read it."""
         try:
-            return self.password_file.read_text("utf-8").strip()
+            return read_private(self.password_file).strip()
         except FileNotFoundError:
             return None
 
@@ -106,9 +116,5 @@ class ServerHome:
         if known := self.read_password():
             return known
         password = secrets.token_hex(16)
-        new = self.password_file.with_suffix(".new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(password)
-        new.replace(self.password_file)
+        replace_text(self.password_file, password)
         return password

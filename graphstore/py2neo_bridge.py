@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from neo4j import Driver
 
 import cypher
-from graphstore.connection import Connection, connect
+from graphstore.connection import Connection, check_server, connect
 from graphstore.queries import prepared, shipped
 from graphstore.runs import LoadedRun
 from graphstore.runs import open_run as open_loaded
@@ -61,6 +61,7 @@ def graph(connection: Connection) -> Any:
 
     Raises: UseError where py2neo is not installed, Neo4jUnavailable.
     """
+    check_server(connection)
     login = (connection.username, connection.password)
     with _errors(connection):
         return _py2neo().Graph(connection.uri, auth=login, name=connection.database)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from neo4j import Driver, Query
+from neo4j import Driver, Session
 
 import cypher
-from graphstore import parameters, sessions
+from graphstore import parameters
+from graphstore.deadline import asking
 from graphstore.epochs import narrowed
 from graphstore.runs import LoadedRun, open_run
 from model.errors import UnknownName, UseError
@@ -108,9 +109,12 @@ def runs(driver: Driver, database: str) -> Answer:
 def _answer(
     driver: Driver, database: str, text: str, values: dict[str, Any], limits: Limits
 ) -> Answer:
-    with sessions.reading(driver, database) as session:
-        result = session.run(Query(text, timeout=limits.timeout_s), values)
+    def answer(session: Session) -> Answer:
+        result = session.run(asked.query(text), values)
         columns = tuple(result.keys())
         last = None if limits.rows is None else limits.rows + 1
         rows = [list(record.data().values()) for record in islice(result, last)]
-    return Answer(columns, rows[: limits.rows], last is not None and len(rows) == last)
+        return Answer(columns, rows[: limits.rows], last is not None and len(rows) == last)
+
+    with asking(driver, database, limits.timeout_s) as asked:
+        return asked.do(answer)

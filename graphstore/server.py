@@ -6,6 +6,7 @@ parent was killed is found again, by any process, from its home alone.
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -31,18 +32,19 @@ from graphstore.admin import (
 from graphstore.connection import Connection, connect, from_home
 from graphstore.home import HOST, ServerHome, ServerState
 from graphstore.offline import ROOM, gist
+from graphstore.processes import alive, answers, ends, recorded_process, running
 from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
 from model.artifacts import Progress, jar_set
 from model.class_data import is_listed
 from model.errors import Neo4jUnavailable, ServiceError, UseError
+from model.private import make_private, new_file, replace_text
+from model.process import birth
 
 _START_S = 180
 _SETTLE_S = 10
 """How long a database may be unavailable in a server that answers."""
 _STOP_S = 30
 _POLL_S = 0.05
-_SAME_S = 2.0
-"""Two readings of one process's creation differ by less, two processes of a pid by more."""
 
 _ROOM_BYTES = 20_000_000
 """What a start needs of the disk; with less it hangs instead of ending."""
@@ -88,7 +90,7 @@ class LocalServer:
 
     def stop(self) -> bool:
         """Stop the server; false where none was running."""
-        if not self._home.path.exists():
+        if not self._home.check():
             return False
         with self._locked():
             return self._stop()
@@ -98,7 +100,7 @@ class LocalServer:
 
         Raises: UseError for a directory that no server was ever started in.
         """
-        if not self._home.path.exists():
+        if not os.path.lexists(self._home.path):
             return
         if not self._home.state_file.exists():
             raise UseError(f"{self._home.path} is not the home of a local Neo4j; left as it is")
@@ -130,14 +132,17 @@ class LocalServer:
             shutil.rmtree(folder, ignore_errors=True)
 
     def status(self) -> ServerStatus:
-        """What there is, without waiting for anything."""
-        home, state = self._home.path, self._home.read_state()
+        """What there is, without waiting for anything.
+
+        Raises: UseError where anybody else owns the home or can enter it.
+        """
+        home, state = self._home.path, self._home.check() and self._home.read_state()
         if not state:
             return ServerStatus("absent", home)
         with suppress(psutil.NoSuchProcess):
-            if process := _recorded_process(state):
+            if process := recorded_process(state):
                 memory = process.memory_info().rss
-                word: State = "running" if _answers(state.bolt_port) else "starting"
+                word: State = "running" if answers(process, state.bolt_port) else "starting"
                 return ServerStatus(
                     word, home, state.uri, state.browser, process.pid, state.version, memory
                 )
@@ -147,7 +152,7 @@ class LocalServer:
     def _locked(self) -> Iterator[None]:
         """One start, stop or removal at a time, across processes."""
         try:
-            self._home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._home.path)
             with FileLock(self._home.lock_file):
                 yield
         except OSError as error:
@@ -156,23 +161,22 @@ class LocalServer:
             ) from error
 
     def _find_process(self) -> psutil.Process | None:
-        """The running server of this home: as written down, else by its command line.
+        """The running server of this home: as written down, else the Java that runs it there.
 
         The second finds one whose parent was killed before it could write, and writes.
         """
         state = self._home.read_state()
-        if state and (process := _recorded_process(state)):
+        if state and (process := recorded_process(state)):
             return process
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if self._home_argument in process.cmdline() and _alive(process):
-                    self._record(state, process)
-                    return process
+        for process in running(self._home, SERVER_CLASS, self._home_argument):
+            self._record(state, process)
+            return process
         return None
 
     def _record(self, state: ServerState | None, process: psutil.Process) -> None:
-        if state:
-            self._home.write_state(replace(state, pid=process.pid, created=process.create_time()))
+        if state and (born := birth(process.pid)):
+            state = replace(state, pid=process.pid, boot=born.boot, ticks=born.ticks)
+            self._home.write_state(state)
 
     @property
     def _home_argument(self) -> str:
@@ -208,7 +212,7 @@ class LocalServer:
         for folder in (self._home.conf, self._home.log.parent):
             folder.mkdir(exist_ok=True)
         conf = conf_text(state.bolt_port, state.http_port, self._profile)
-        (self._home.conf / "neo4j.conf").write_text(conf, "utf-8")
+        replace_text(self._home.conf / "neo4j.conf", conf)
         self._home.make_password()
         self._home.write_state(state)
 
@@ -220,7 +224,7 @@ class LocalServer:
     def _spawn(self, tool: LocalTool) -> psutil.Process:
         with suppress(FileNotFoundError):
             self._home.log.replace(self._home.log.with_suffix(".1.log"))
-        with self._home.log.open("wb") as log:
+        with os.fdopen(new_file(self._home.log), "wb") as log:
             child = subprocess.Popen(
                 [tool.java.executable, *self._profile.jvm, *tool.class_data.flags(), SERVER_CLASS,
                  self._home_argument, f"--config-dir={self._home.conf}", "--console-mode"],
@@ -241,7 +245,7 @@ class LocalServer:
             )
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
-            if not _alive(process):
+            if not alive(process):
                 raise self._failed(connection, "it ended while starting", log)
             try:
                 connect(connection).close()
@@ -279,48 +283,16 @@ class LocalServer:
         with suppress(psutil.NoSuchProcess):
             words = process.cmdline()
             process.terminate()
-            if not _ends(process, _STOP_S):
+            if not ends(process, _STOP_S):
                 process.kill()
-                _ends(process, _STOP_S)
+                ends(process, _STOP_S)
             if is_listed(words):
                 with suppress(ServiceError):  # of a Java or jars that are gone since
                     local_tool(self._home).class_data.make_after(process.pid, words)
         return True
 
 
-def _recorded_process(state: ServerState) -> psutil.Process | None:
-    """The process that was written down, if it is that one still and no later one of its pid."""
-    if state.pid is None:
-        return None
-    with suppress(psutil.Error):
-        process = psutil.Process(state.pid)
-        if abs(process.create_time() - state.created) < _SAME_S and _alive(process):
-            return process
-    return None
-
-
-def _alive(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):
-        if process.status() != psutil.STATUS_ZOMBIE:
-            return True
-        with suppress(psutil.TimeoutExpired):
-            process.wait(0)  # a child of ours: let the system forget it
-    return False
-
-
-def _ends(process: psutil.Process, seconds: float) -> bool:
-    with suppress(psutil.TimeoutExpired):
-        process.wait(seconds)
-    return not _alive(process)
-
-
 def _is_free(port: int) -> bool:
     with suppress(OSError), socket.create_server((HOST, port)):
-        return True
-    return False
-
-
-def _answers(port: int) -> bool:
-    with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
         return True
     return False

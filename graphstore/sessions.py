@@ -25,6 +25,8 @@ from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 """Where the server of a driver is: the driver itself does not tell."""
 
+LATE = "it did not end in time and was stopped; ask for less, or allow more time"
+
 _AGAIN = {
     WRITE_ACCESS: "run the same command again: what is done stays done",
     READ_ACCESS: "see that it runs, then run the same command again",
@@ -93,6 +95,8 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         raise (has_stopped(uri, error.code or "") or in_our_words(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
+    except RecursionError as error:
+        raise UseError("its plan is too deep to be read; ask in parts") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise UseError(f"Neo4j can hold no such value: {error}") from error
 
@@ -101,7 +105,7 @@ def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
     """The server's error as one of ours."""
     code, message = error.code or "", error.message or ""
     if "TransactionTimedOut" in code:
-        return UseError("it did not end in time and was stopped; ask for less, or allow more time")
+        return UseError(LATE)
     if "OutOfMemory" in code:
         return UseError("it needs more memory than the server allows one query; ask for less")
     return Neo4jAnswer(code, message)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from model.errors import UseError
+from model.private import check_private
 
 Message = Mapping[str, Any]
 
@@ -38,26 +38,6 @@ class NoAnswer(Exception):
     def __init__(self, pid: int | None) -> None:
         super().__init__("it does not answer")
         self.pid = pid
-
-
-def make_private(folder: Path) -> None:
-    """Make the folder, for its owner alone. Raises: UseError where it is there and is not so."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        check_private(folder)
-
-
-def check_private(folder: Path) -> None:
-    """Raises: UseError where others could have put something there; FileNotFoundError."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise UseError(f"{folder} is not a folder; remove it")
-    if found.st_uid != os.geteuid():
-        raise UseError(f"{folder} belongs to another user, who alone may use what runs there")
-    if found.st_mode & 0o077:
-        raise UseError(f"{folder} is open to other users; close it: chmod 700 {folder}")
 
 
 def listen(folder: Path) -> socket.socket:

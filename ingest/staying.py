@@ -24,9 +24,10 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from ingest.doorway import NoAnswer, ask, connect, make_private, peer_pid
+from ingest.doorway import NoAnswer, ask, connect, peer_pid
 from ingest.shipping import digest
 from model.errors import SparkFailed, UseError
+from model.private import make_private, new_file
 
 IDLE_MINUTES = 15.0
 FOLDER = "session"
@@ -227,7 +228,7 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
     """Begin the holder, which outlives us, and wait for its word. Raises: SparkFailed."""
     ours, its = socket.socketpair()
     log = folder / LOG
-    with ours, its, os.fdopen(_new_file(log), "wb") as out:
+    with ours, its, os.fdopen(new_file(log), "wb") as out:
         child = subprocess.Popen(
             [sys.executable, "-m", "ingest.holder", str(scratch.absolute()),
              str(idle_minutes * 60), str(its.fileno())],
@@ -246,12 +247,6 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
         raise SparkFailed(f"the session did not start: {why} (its whole log: {log})")
     # It outlives us on purpose: Popen must neither warn about that nor wait for it.
     child.returncode = 0
-
-
-def _new_file(path: Path) -> int:
-    """A file for its owner alone, in place of what lay there."""
-    path.unlink(missing_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from graphstore.home import ServerHome, ServerState
 from graphstore.server import LocalServer
 from model.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
+from model.process import birth
 
 pytestmark = pytest.mark.neo4j
 
@@ -83,6 +84,12 @@ def _has_ended(process: psutil.Process | None) -> bool:
 def _rewrite_state(home: Path, **changes: object) -> None:
     file = home / "server.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def _serving(pid: int) -> ServerState:
+    born = birth(pid)
+    assert born
+    return ServerState(1, 2, "5", pid, born.boot, born.ticks)
 
 
 def test_server_answers_with_the_version_of_its_status(server: LocalServer) -> None:
@@ -190,10 +197,9 @@ def test_remove_refuses_a_directory_that_is_no_home(tmp_path: Path) -> None:
 
 def test_remove_ends_what_runs_in_the_home(tmp_path: Path) -> None:
     home = ServerHome(tmp_path / "home")
-    home.path.mkdir()
+    home.path.mkdir(mode=0o700)
     with subprocess.Popen(["sleep", "60"]) as serving:
-        created = psutil.Process(serving.pid).create_time()
-        home.write_state(ServerState(1, 2, "5", serving.pid, created))
+        home.write_state(_serving(serving.pid))
         LocalServer(home.path).remove()
         assert serving.wait(10) is not None
     assert not home.path.exists()
@@ -203,12 +209,11 @@ def test_remove_ends_what_runs_in_the_home(tmp_path: Path) -> None:
 def test_stop_needs_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what a server listed an archive is made, where its Java is still there."""
     home = ServerHome(tmp_path / "home")
-    home.path.mkdir()
+    home.path.mkdir(mode=0o700)
     listing = f"-XX:DumpLoadedClassList={tmp_path}/list"
     waiting = [sys.executable, "-c", "import time; time.sleep(60)", listing]
     with subprocess.Popen(waiting) as serving:
-        created = psutil.Process(serving.pid).create_time()
-        home.write_state(ServerState(1, 2, "5", serving.pid, created))
+        home.write_state(_serving(serving.pid))
         monkeypatch.setenv("VIZPUB_JAVA", "system")
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -218,7 +223,7 @@ def test_stop_needs_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_server_missing_from_the_state_file_is_found(server: LocalServer, home: Path) -> None:
     pid = _pid(server)
-    _rewrite_state(home, pid=None, created=0.0)
+    _rewrite_state(home, pid=None, boot="", ticks=0)
     assert server.status().state == "stopped"
     server.start()
     assert _pid(server) == pid
@@ -240,7 +245,9 @@ def test_concurrent_starts_after_a_kill_give_one_server(server: LocalServer, hom
     assert "durable" in _ask(server.start(), "MATCH (k:Kept) RETURN k.word")
 
 
-def test_server_of_a_killed_parent_is_found_unchanged(server: LocalServer, home: Path) -> None:
+def test_server_of_a_killed_parent_is_found_unchanged(
+    server: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a stop: who starts it again is killed as soon as there is a process."""
     before = server.start()
     _ask(before, "CREATE (:Kept {word: $word})", word="überlebt")
@@ -249,6 +256,7 @@ def test_server_of_a_killed_parent_is_found_unchanged(server: LocalServer, home:
     assert not server.stop()
     with pytest.raises(Neo4jUnavailable, match="does not answer"):
         connect(before)
+    monkeypatch.setenv("NEO4J_PASSWORD", "of another server")
     parent = _start_elsewhere(home)
     while server.status().state == "stopped":
         assert parent.poll() is None
@@ -259,6 +267,8 @@ def test_server_of_a_killed_parent_is_found_unchanged(server: LocalServer, home:
     after = server.start()
     assert _pid(server) == pid
     assert after == before
+    told = psutil.Process(pid).environ()
+    assert {"of another server", after.password}.isdisjoint(told.values())
     assert "überlebt" in _ask(after, "MATCH (k:Kept) RETURN k.word")
 
 
@@ -276,7 +286,8 @@ def test_server_that_ignores_stop_is_killed(
 def test_pid_of_another_process_is_not_trusted(stopped: LocalServer, home: Path) -> None:
     stranger = subprocess.Popen(["sleep", "60"])
     try:
-        _rewrite_state(home, pid=stranger.pid)
+        # Of that number, and born when the server was: the clock was set meanwhile.
+        _rewrite_state(home, pid=stranger.pid, created=psutil.Process(stranger.pid).create_time())
         assert stopped.status().state == "stopped"
         assert not stopped.stop()
         assert stranger.poll() is None

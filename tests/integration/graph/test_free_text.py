@@ -153,13 +153,117 @@ def test_load_csv_statement_is_refused_before_any_fetch(
     assert asked == []
 
 
-def test_local_server_blocks_load_csv(graph: Graph, page: tuple[str, list[str]]) -> None:
-    if os.environ.get("NEO4J_URI") or os.environ.get("VIZPUB_TEST_NEO4J") == "container":
+SPELT = {
+    "LoadCSV": [
+        "LOAD CSV FROM $url AS row",
+        "load\tCsv WITH HEADERS FROM $url AS row",
+        "LOAD/* ' */CSV FROM $url AS row",
+        "LOAD // `\rCSV FROM $url AS row",
+        "WITH 'a\\\\' AS q LOAD\u00a0CSV FROM $url AS row",
+        "WITH 1 AS `/*` LOAD CSV FROM $url AS row",
+        r"L\u004fAD CSV FROM $url AS row",
+        r"LOAD\u0020CSV FROM $url AS row",
+        r"WITH '\u0027 AS q LOAD CSV FROM $url AS row",
+        "WITH '\\\\\\u0027 AS q LOAD CSV FROM $url AS row",
+        r"WITH 1 AS q //\u000aLOAD CSV FROM $url AS row",
+        r"WITH 1 AS q /* *\u002f LOAD CSV FROM $url AS row /* ' */",
+    ],
+    "TransactionApply": [
+        "UNWIND [1] AS row CALL (row) { RETURN 1 AS z } IN TRANSACTIONS",
+        "UNWIND [1] AS row CALL (*) { RETURN {a: {b: 1}} AS z } IN 2 CONCURRENT TRANSACTIONS",
+        "UNWIND [1] AS row CALL { RETURN '}' AS z } in/**/transactions OF 3 ROWS",
+        r"UNWIND [1] AS row C\u0041LL (row) \u007b RETURN 1 AS z \u007d IN TRANSACTIONS",
+        "UNWIND [1] AS row OPTIONAL CALL (row) { RETURN 1 AS z } IN TRANSACTIONS",
+    ],
+    "ProcedureCall": [
+        "CALL db.awaitIndexes(1)",
+        "CALL `db`./**/awaitIndexes(1)",
+        r"CALL db\u002eawaitIndexes(1)",
+        "OPTIONAL CALL db.awaitIndexes(1)",
+    ],
+}
+"""Spellings of clauses that are refused, by the operator that Neo4j makes of them."""
+
+EXPRESSIONS = [
+    "CASE WHEN true THEN COUNT { %s RETURN 1 AS one } END",
+    "coalesce(COLLECT { %s RETURN 1 AS one }, [])",
+    "[x IN [1] WHERE EXISTS { %s RETURN 1 AS one } | x]",
+    "reduce(a = 0, x IN [1] | a + COUNT { %s RETURN 1 AS one })",
+    "all(x IN [1] WHERE COUNT { %s RETURN 1 AS one } > 0)",
+    "{a: COUNT { %s RETURN 1 AS one }}",
+    "EXISTS { MATCH (n) WHERE COUNT { %s RETURN 1 AS one } > 0 }",
+    "size([(a)-->(b) WHERE EXISTS { %s RETURN 1 AS one } | 1])",
+]
+
+
+def operators(plan: Any) -> set[str]:
+    below = (operators(child) for child in plan.get("children", ()))
+    return {plan["operatorType"].partition("@")[0]}.union(*below)
+
+
+def explained(graph: Graph, text: str) -> set[str]:
+    """What Neo4j would do; it raises where it would do nothing."""
+    with graph.driver.session(database=graph.database) as session:
+        summary = session.run("EXPLAIN\n" + text, url="http://127.0.0.1:1/x").consume()  # type: ignore[arg-type]
+    return operators(summary.plan)
+
+
+@pytest.mark.parametrize(
+    ("operator", "spelt"), [(name, spelt) for name, texts in SPELT.items() for spelt in texts]
+)
+def test_clause_is_refused_in_every_spelling_and_expression_that_neo4j_runs(
+    graph: Graph, operator: str, spelt: str
+) -> None:
+    assert operator in explained(graph, f"{spelt} RETURN 1 AS one")
+    for text in [f"{spelt} RETURN 1 AS one", *(f"RETURN {e % spelt} AS y" for e in EXPRESSIONS)]:
+        explained(graph, text)
+        with pytest.raises(UseError, match="only statements that read"):
+            ask(graph, text, url="http://127.0.0.1:1/x")
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_write_in_an_expression_is_refused(graph: Graph, expression: str) -> None:
+    """By Neo4j itself, as nowhere else."""
+    for write in ("CREATE (:Peer)", "CALL () { CREATE (:Peer) }", "MATCH (n) SET n.x = 1"):
+        with pytest.raises(UseError):
+            ask(graph, f"RETURN {expression % write} AS y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RETURN 'LOAD CSV' AS a, \"CALL x.y()\" AS b, '} IN TRANSACTIONS' AS c // LOAD CSV",
+        "RETURN 1 AS `LOAD CSV` /* CALL { } IN TRANSACTIONS */",
+        "WITH {load: 1, csv: 2, call: 3, transactions: [3]} AS m "
+        "RETURN m.load + m.csv AS load, m.call IN m.transactions AS csv",
+        "WITH [1] AS transactions RETURN {a: 1} IN transactions AS x",
+        "CALL (*) { RETURN [1] AS transactions } RETURN COUNT { RETURN 1 } IN transactions AS x",
+        r"RETURN 'C:\\users\\load' AS a, '\u004cOAD CSV\u000a' AS b, '\"' AS \u0061bc",
+        "OPTIONAL MATCH (n:Call WHERE n.load = $call) RETURN n.call AS call",
+        "RETURN 1 AS reload, 2 AS csv_1, 3 AS LOADCSV",
+        "CALL db.labels() YIELD label RETURN count(label) >= 0 AS there",
+        "RETURN COUNT { CALL db.labels() YIELD label RETURN label } >= 0 AS there",
+    ],
+)
+def test_statement_that_only_holds_such_words_is_answered(graph: Graph, text: str) -> None:
+    answer = ask(graph, text, call=1)
+    with graph.driver.session(database=graph.database) as session:
+        found = session.run(text, call=1)  # type: ignore[arg-type]
+        assert answer.columns == tuple(found.keys())
+        assert answer.rows == [list(record.values()) for record in found]
+
+
+def test_settings_block_load_csv(graph: Graph, page: tuple[str, list[str]]) -> None:
+    """Also in an expression, which no plan shows; of a local server and of our own image."""
+    if os.environ.get("NEO4J_URI"):
         pytest.skip("only the local server's settings are ours")
     url, asked = page
+    load = "LOAD CSV FROM $url AS row"
+    nested = f"RETURN CASE WHEN true THEN COUNT {{ {load} RETURN 1 AS one }} END AS y"
     for place in (url, url.replace("127.0.0.1", "localhost"), "file:///etc/passwd"):
-        with pytest.raises(neo4j.exceptions.ClientError, match=r"blocked|is false"):
-            graph.ask("LOAD CSV FROM $url AS row RETURN row", url=place)
+        for text in (f"{load} RETURN row", nested):
+            with pytest.raises(neo4j.exceptions.ClientError, match=r"blocked|is false"):
+                graph.ask(text, url=place)
     assert asked == []
 
 
@@ -193,7 +297,7 @@ def test_reading_statement_of_unusual_form_is_answered(
         ("PROFILE MATCH (n) RETURN n", "leave out PROFILE"),
         ("PROFILE CREATE (:Peer)", "leave out PROFILE"),
         ("CREATE DATABASE other", "Unsupported administration command"),
-        ("CALL apoc.load.json('http://db')", "no procedure"),
+        ("CALL apoc.load.json('http://db')", "none of the procedures"),
         ("RETURN 1 / 0", "by zero"),
     ],
 )
@@ -239,11 +343,11 @@ def test_default_limits_are_30_seconds_and_1000_rows(
 ) -> None:
     seconds = []
 
-    def query(text: str, timeout: float | None = None) -> neo4j.Query:
+    def query(text: str, timeout: float, **more: Any) -> neo4j.Query:
         seconds.append(timeout)
-        return neo4j.Query(text, timeout=timeout)
+        return neo4j.Query(text, timeout=timeout, **more)
 
-    monkeypatch.setattr("graphstore.free_text.Query", query)
+    monkeypatch.setattr("graphstore.deadline.Query", query)
     words = ["UNWIND range(1, 5000) AS x RETURN x", "--format", "csv"]
     done = Calls(tmp_path, neo4j_server)("cypher", *words)
     assert done.exit_code == 0, done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from graphstore.archive import dump, restore
 from graphstore.connection import Connection
-from graphstore.offline import Tool
+from graphstore.offline import Command, Tool
 from model.errors import InputError, UseError
 
 
@@ -48,6 +50,53 @@ def test_failed_dump_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         dump(Busy(), "neo4j", tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
+
+
+class Dumping(Tool):
+    """A tool that prints a dump."""
+
+    @contextmanager
+    def command(self, *words: str) -> Iterator[Command]:
+        yield Command([sys.executable, "-c", "print('DZV1 secret')"], "it")
+
+    def place(self, folder: Path) -> str:
+        raise AssertionError
+
+    def settle(self, database: str) -> None:
+        raise AssertionError
+
+
+class Idle(Busy):
+    """A place that may be stopped."""
+
+    @contextmanager
+    def stopped(self) -> Iterator[Tool]:
+        yield Dumping()
+
+
+@pytest.mark.parametrize("name", ["monday", ".monday.new"])
+@pytest.mark.parametrize("how", ["link", "file"])
+def test_dump_is_written_into_nothing_that_others_made(tmp_path: Path, name: str, how: str) -> None:
+    elsewhere, file = tmp_path / "elsewhere", tmp_path / "monday"
+    elsewhere.write_text("dear")
+    elsewhere.chmod(0o666)
+    # One who made the file may hold it open, as another name of it does.
+    (tmp_path / name).symlink_to(elsewhere) if how == "link" else os.link(
+        elsewhere, tmp_path / name
+    )
+    dump(Idle(), "neo4j", file, overwrite=True)
+    assert elsewhere.read_text() == "dear"
+    assert file.read_text() == "DZV1 secret\n"
+    assert not file.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_dump_onto_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "monday"
+    file.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UseError, match="there already"):
+        dump(Idle(), "neo4j", file)
+    assert file.is_symlink()
 
 
 @pytest.mark.parametrize("content", [b"", b"DZ", b"hello, this is no dump"])

@@ -14,6 +14,7 @@ import pytest
 
 from ingest import doorway
 from model.errors import UseError
+from model.private import make_private
 
 LISTENER = """
 import sys, time
@@ -42,7 +43,7 @@ def listener(folder: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace" / "session"
-    doorway.make_private(folder)
+    make_private(folder)
     return folder
 
 
@@ -78,7 +79,7 @@ def test_question_is_answered(folder: Path) -> None:
 
 def test_folder_path_too_long_for_a_socket_address_works(tmp_path: Path) -> None:
     folder = tmp_path / ("a" * 150) / "session"
-    doorway.make_private(folder)
+    make_private(folder)
     thread = answering(folder, echo)
     assert asked(folder) == {"heard": {"ask": "this"}}
     thread.join()
@@ -138,7 +139,7 @@ class TestOnlyItsOwners:
     @pytest.mark.parametrize("mode", [0o755, 0o710, 0o701, 0o770])
     def test_open_folder_is_refused(self, folder: Path, mode: int) -> None:
         folder.chmod(mode)
-        for use in (doorway.make_private, doorway.connect):
+        for use in (make_private, doorway.connect):
             with pytest.raises(UseError, match=r"open to other users; close it: chmod 700"):
                 use(folder)
 
@@ -146,7 +147,7 @@ class TestOnlyItsOwners:
         link = folder.with_name("link")
         link.symlink_to(folder)
         with pytest.raises(UseError, match="is not a folder"):
-            doorway.make_private(link)
+            make_private(link)
         with pytest.raises(UseError, match="is not a folder"):
             doorway.connect(link)
 

@@ -12,13 +12,14 @@ import pytest
 from ingest import doorway, staying
 from ingest.staying import NotUsed, folder_of, lease, start, status, stop, unlike
 from model.errors import UseError
+from model.private import make_private
 from tests.unit.ingest.test_doorway import answering, listener
 
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     scratch = tmp_path / "workspace" / ".spark"
-    doorway.make_private(folder_of(scratch))
+    make_private(folder_of(scratch))
     return scratch
 
 

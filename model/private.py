@@ -1,0 +1,90 @@
+"""Files and folders for their owner alone, looked at as ssh looks at its keys.
+
+Who can write into a folder that a service lives in owns its passwords, its settings and whatever
+it runs. So such a folder is looked at each time it is used, and what is written into it is a new
+file: nothing that lay there before is written into, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from model.errors import UseError
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder, for its owner alone. Raises: UseError where it is there and is not so."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    check_private(folder)
+
+
+def check_private(folder: Path) -> None:
+    """Raises: UseError where others could have put something there; FileNotFoundError."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise UseError(f"{folder} is not a folder; remove it")
+    if found.st_uid != os.geteuid():
+        raise UseError(f"{folder} belongs to another user, who alone may use what runs there")
+    if found.st_mode & 0o077:
+        raise UseError(f"{folder} is open to other users; close it: chmod 700 {folder}")
+    for above in folder.absolute().parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise UseError(
+                f"{above} lets everybody put another folder in the place of {folder}; "
+                f"close it: chmod o-w {above}"
+            )
+    _check_entries(folder)
+
+
+def _check_entries(folder: Path) -> None:
+    """What was put there before the folder was closed is still there."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), 0):
+                    raise UseError(
+                        f"{entry.path} belongs to another user; look at it and remove it"
+                    )
+
+
+def read_private(path: Path) -> str:
+    """The text of a file that its owner alone reads.
+
+    Raises: FileNotFoundError; UseError where it is a link, or another user's or readable by one.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UseError(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise UseError(f"{path} is no file of yours; look at it and remove it")
+        if found.st_mode & 0o077:
+            raise UseError(f"{path} is open to other users; close it: chmod 600 {path}")
+        return file.read()
+
+
+def new_file(path: Path) -> int:
+    """A file for its owner alone, open for writing, in place of what lay there. Raises: OSError."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file for its owner alone, which takes the place of an older one in one step.
+
+    Raises: OSError.
+    """
+    new = path.with_name(f"{path.name}.new")
+    with os.fdopen(new_file(new), "w", encoding="utf-8") as file:
+        file.write(text)
+    new.replace(path)

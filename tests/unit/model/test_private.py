@@ -1,0 +1,106 @@
+"""What others made, may change or lead elsewhere is refused or left alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from model.errors import UseError
+from model.private import check_private, make_private, new_file, read_private, replace_text
+
+NOBODY = 65534
+
+by_root = pytest.mark.skipif(os.geteuid() != 0, reason="to give files to others takes root")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "above" / "private"
+    make_private(folder)
+    return folder
+
+
+def test_parents_are_made_too(folder: Path) -> None:
+    check_private(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@by_root
+def test_folder_that_another_user_made_is_refused(folder: Path) -> None:
+    os.chown(folder, NOBODY, NOBODY)
+    with pytest.raises(UseError, match="belongs to another user"):
+        make_private(folder)
+
+
+@by_root
+@pytest.mark.parametrize("is_link", [False, True])
+def test_entry_that_another_user_left_is_refused(folder: Path, is_link: bool) -> None:
+    left = folder / "conf"
+    left.symlink_to("elsewhere") if is_link else left.mkdir()
+    check_private(folder)
+    os.chown(left, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(UseError, match="conf belongs to another user; look at it"):
+        check_private(folder)
+
+
+def test_folder_in_an_open_one_is_refused_but_in_a_sticky_one(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+    with pytest.raises(UseError, match=f"chmod o-w {folder.parent}"):
+        check_private(folder)
+    folder.parent.chmod(0o1777)
+    check_private(folder)
+
+
+def test_file_takes_the_place_of_a_link_and_of_what_others_hold(tmp_path: Path) -> None:
+    for there in ("link", "open"):
+        elsewhere, path = tmp_path / f"elsewhere-{there}", tmp_path / there
+        elsewhere.write_text("dear")
+        path.symlink_to(elsewhere) if there == "link" else os.link(elsewhere, path)
+        with os.fdopen(new_file(path), "w") as file:
+            file.write("secret")
+        assert elsewhere.read_text() == "dear"
+        assert not path.is_symlink()
+        assert read_private(path) == "secret"
+
+
+def test_replacement_follows_no_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("dear")
+    for name in ("file", "file.new"):
+        (tmp_path / name).symlink_to(elsewhere)
+    replace_text(tmp_path / "file", "secret")
+    assert elsewhere.read_text() == "dear"
+    assert read_private(tmp_path / "file") == "secret"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "file"]
+
+
+def test_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    replace_text(path, "secret")
+    path.chmod(0o640)
+    with pytest.raises(UseError, match="close it: chmod 600"):
+        read_private(path)
+
+
+def test_link_and_pipe_are_not_read(tmp_path: Path) -> None:
+    replace_text(tmp_path / "file", "secret")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(UseError, match="link cannot be read"):
+        read_private(tmp_path / "link")
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(UseError, match="no file of yours"):
+        read_private(tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        read_private(tmp_path / "absent")
+
+
+@by_root
+def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    replace_text(path, "chosen by another")
+    os.chown(path, NOBODY, NOBODY)
+    with pytest.raises(UseError, match="no file of yours"):
+        read_private(path)
