@@ -37,7 +37,6 @@ _GONE = (
     "its Java process has ended, as where it is killed for want of memory; "
     "run the same command again"
 )
-_LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -59,6 +58,7 @@ def spark_session(
     `quick` trades peak speed for a quick start. Raises: JavaMissing, UseError where executors on
     other machines do not see the scratch, and so the workspace it lies in, as it is seen here.
     """
+    scratch = scratch.absolute()  # executors work in other directories
     master = master or os.environ.get("SPARK_MASTER")
     _start(master, _of_the_jvm(quick))
     from pyspark import SparkConf
@@ -160,8 +160,11 @@ def _choose_python(conf: SparkConf) -> None:
 
 
 def _of_the_jvm(quick: bool) -> dict[str, str]:
+    # Not as the module is imported: executors have it at a relative path.
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    told = f"-Dlog4j2.configurationFile={logging}"
     return {
-        "spark.driver.extraJavaOptions": " ".join([_LOGGING, *(_QUICK_JVM if quick else ())]),
+        "spark.driver.extraJavaOptions": " ".join([told, *(_QUICK_JVM if quick else ())]),
         "spark.driver.memory": os.environ.get("VIZPUB_SPARK_MEMORY", "2g"),
         # Spark takes a Python program for a shell, and would draw a bar of its own.
         "spark.ui.showConsoleProgress": "false",

@@ -26,6 +26,8 @@ import pytest
 from ingest.shipping import PACKAGES
 from ingest.store import StoredRun, open_run
 from model.java import find_java, spark_java_home
+from tests.integration.test_experiments import TEXT
+from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -33,6 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent / "bin"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+FIND = "import importlib.util as i, sys; print(*filter(i.find_spec, sys.argv[1:]))"
 EVENTS, LINKS = "gossipsub-4", "cluster-links"
 """Runs, by name."""
 
@@ -203,15 +206,16 @@ def bits(run: StoredRun, name: str) -> pa.Table:
 
 
 def test_workers_have_no_package_of_vizpub(cluster: Cluster) -> None:
-    for package in PACKAGES:
-        tried = subprocess.run(
-            [cluster.python, "-c", f"import pyspark, {package}"],
-            cwd=cluster.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert f"No module named '{package}'" in tried.stderr
+    """And find pyspark and all else."""
+    tried = subprocess.run(
+        [cluster.python, "-c", FIND, "pyspark", *PACKAGES],
+        cwd=cluster.folder,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert tried.stdout.split() == ["pyspark"]
 
 
 def check_same(one: StoredRun, other: StoredRun) -> None:
@@ -245,6 +249,39 @@ def test_scratch_files_are_removed_after_the_run(by_master: Made, workspace: Pat
     left = [path for path in (workspace / ".spark").rglob("*") if path.is_file()]
     assert left == []
     assert list(workspace.rglob(".probe*")) == []
+
+
+def vizpub(cluster: Cluster, folder: Path, *words: str) -> str:
+    """What a command told of what it did on the cluster."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *words, "--master", cluster.url],
+        cwd=folder,
+        env={**cluster.environment(), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.long
+def test_simulations_spread_over_the_cluster_are_those_of_their_seeds(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    world = ("--peers", "20", "--intervals", "8", "--publications", "every:4", "--seed", "3")
+    words = ("simulate", "poldercast", *world, "--runs", "2", "--out", "both")
+    vizpub(cluster, tmp_path, *words)
+    check_seeds("poldercast", tmp_path)
+
+
+@pytest.mark.long
+def test_experiment_on_the_cluster_meets_the_claims_met_here(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "rings.toml").write_text(TEXT, "utf-8")
+    told = vizpub(cluster, tmp_path, "experiment", "run", "rings.toml", "--out", "out")
+    assert "2 of 3 claims met" in told
 
 
 @pytest.mark.long

@@ -151,6 +151,20 @@ def test_experiment_runs_are_kept_in_their_own_workspace(
 
 
 @pytest.mark.long
+def test_shipped_experiment_on_dissemination_meets_its_claims(
+    vizpub_here: Vizpub, tmp_path: Path
+) -> None:
+    """By a seed of each group; what is claimed of the full scale is only shown."""
+    out = tmp_path / "out"
+    done = vizpub_here("experiment", "run", "dissemination", "--runs", "1", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    outcomes = {row["what"]: row["outcome"] for row in rows(out / "published.csv")}
+    shown = ("Mean hops, F = 2", "Mean hops, F = 3")
+    assert len(outcomes) > 10
+    assert outcomes == dict.fromkeys(outcomes, "met") | dict.fromkeys(shown, "shown")
+
+
+@pytest.mark.long
 def test_experiment_starts_a_spark_of_its_own(vizpub_process: Vizpub, tmp_path: Path) -> None:
     alone = running(vizpub_process, tmp_path)()
     assert alone.returncode == 0, alone.stderr

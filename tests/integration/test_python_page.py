@@ -17,6 +17,7 @@ from graphstore.runs import run_properties
 from ingest.frames import Frame
 from ingest.run import Run
 from ingest.store import StoredRun
+from model.tables import table
 from tests.support.ingested import workspace_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]
@@ -67,6 +68,17 @@ def test_code_of_the_page_runs_with_right_answers(
     assert names["hubs"]["degree"].tolist() == sorted(degrees.values(), reverse=True)[:5]
     assert isinstance(names["named"], pd.DataFrame)
     assert {*names["named"]["p.name"]} <= {*run.peers}
+
+
+def test_files_of_a_run_are_taken_by_pandas_as_they_are(gossipsub: StoredRun) -> None:
+    """As README says; a table is a folder."""
+    for name in ("peers", "presence", "links", "receptions", "metrics/overlay", "metrics/peers"):
+        wanted = gossipsub.read(name).to_pandas()
+        found = pd.read_parquet(gossipsub.directory / name)
+        assert len(found) == gossipsub.manifest.tables[name].rows > 0
+        by = [*table(name).key]
+        assert not found.duplicated(by).any()
+        pd.testing.assert_frame_equal(found.sort_values(by, ignore_index=True), wanted)
 
 
 def a_message(run: Run) -> str:

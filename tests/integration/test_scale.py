@@ -20,7 +20,7 @@ from ingest.store import StoredRun
 from ingest.writer import RunWriter
 from model.errors import InputError
 from tests.support.faults import LARGE, Stopped
-from tests.support.ingested import copied, ingest
+from tests.support.ingested import Store, copied, ingest
 
 pytestmark = pytest.mark.spark
 
@@ -159,19 +159,25 @@ def check_same(small: StoredRun, large: StoredRun) -> None:
     assert not small.has("staged/structure")
 
 
+def test_append_in_memory_equals_one_ingest_of_all(
+    inputs: dict[str, Path], small: dict[str, Small], stored: Store
+) -> None:
+    """As one that is made stage by stage does: tests/integration/test_append.py."""
+    whole = stored("scale-whole", inputs["reports"], inputs["later"])
+    assert tables(small["grown"].run) == tables(whole)
+
+
+@pytest.mark.long
 def test_append_in_memory_equals_one_made_stage_by_stage(
     runs: Runs,
     inputs: dict[str, Path],
     small: dict[str, Small],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    grown, both = small["grown"].run, (inputs["reports"], inputs["later"])
-    whole = runs.ingest("whole", *both)
     copied(small["reports"].run, runs.folder, "large")
     monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
-    large = runs.ingest("large", *both, append=True)
-    check_same(grown, large)
-    assert tables(large) == tables(whole)
+    large = runs.ingest("large", inputs["reports"], inputs["later"], append=True)
+    check_same(small["grown"].run, large)
 
 
 def test_large_run_of_small_input_is_committed_by_stage(

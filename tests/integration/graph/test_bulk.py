@@ -14,20 +14,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from neo4j import Driver
 from typer.testing import CliRunner
 
 from cli.main import app
+from graphstore import bulk
 from graphstore.admin import tools
 from graphstore.archive import restore
-from graphstore.batches import Tables
-from graphstore.bulk import Emptiness, find_empty, import_run
+from graphstore.bulk import Emptiness, Target, find_empty, import_run
 from graphstore.connection import Connection, connect
 from graphstore.home import ServerHome
-from graphstore.load import load_run
+from graphstore.load import LoadSummary, load_run
 from graphstore.offline import Tool, last_transaction
 from graphstore.reading import Reading
 from graphstore.runs import run_properties
@@ -117,17 +118,22 @@ class ToolsKiller:
 
 @pytest.fixture(scope="module")
 def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
-    """Imported, made complete and dumped; only the one who dumps may read the file."""
+    """Imported as it pays, made complete and dumped; only the one who dumps may read the file."""
     server, file = emptied(home), tmp_path_factory.mktemp("dump") / "it.dump"
     counted = Counted(HISTORY.rows, HISTORY.batch)
     tables = Reading(counted, HISTORY.facts.clock)
-    import_into(server, tables=tables)
-    with connect(server.start()) as driver:
+
+    def look_and_load(driver: Driver, *given: Any) -> LoadSummary:
         there = run_properties(driver, "neo4j", "bulk")
         assert there
         assert there["state"] == "loading"
         assert find_empty(driver, "neo4j") is None
-        load_run(driver, "neo4j", HISTORY.facts, tables)
+        return load_run(driver, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "load_run", look_and_load)
+        patch.setattr(bulk, "PAYING_ROWS", 1)
+        bulk.load(Target(server.start(), server), HISTORY.facts, tables)
     readings = counted.readings.copy()
     graph = content(server)
     told = vizpub(home, "neo4j", "dump", str(file))
@@ -137,14 +143,12 @@ def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     return Imported(graph, file, readings)
 
 
-def import_into(
-    place: LocalServer, progress: Progress | None = None, tables: Tables = HISTORY.tables
-) -> None:
+def import_into(place: LocalServer, progress: Progress | None = None) -> None:
     """Import into a database that must be empty."""
     with connect(place.start()) as driver:
         empty = find_empty(driver, "neo4j")
     assert empty
-    assert import_run(place, empty, HISTORY.facts, tables, progress)
+    assert import_run(place, empty, HISTORY.facts, HISTORY.tables, progress)
 
 
 def content(server: LocalServer) -> Counter[str]:

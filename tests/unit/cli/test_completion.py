@@ -8,24 +8,43 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from analytics import measures
 from cli.completion import ENGINES, SOURCES
+from cli.main import app
 from ingest.sources import SOURCES as INGESTED
 
 ROOT = Path(__file__).parents[3]
 
 
+ASK = "_VIZPUB_COMPLETE"
+
+
+def asked(line: str, workspace: Path) -> dict[str, str]:
+    """What a shell tells by the environment."""
+    return {
+        ASK: "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "VIZPUB_WORKSPACE": str(workspace),
+    }
+
+
 def offered(line: str, workspace: Path) -> list[str]:
-    words = line.split(" ")
-    result = subprocess.run(
+    done = CliRunner().invoke(app, [], prog_name="vizpub", env=asked(line, workspace))
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_completion_answers_a_shell_by_a_process(workspace: Path) -> None:
+    line = "vizpub metrics m"
+    done = subprocess.run(
         [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')"],
         cwd=ROOT, capture_output=True, text=True, check=True,
-        env={**os.environ, "_VIZPUB_COMPLETE": "complete_bash", "COMP_WORDS": line,
-             "COMP_CWORD": str(len(words) - 1), "VIZPUB_WORKSPACE": str(workspace)},
+        env=os.environ | asked(line, workspace),
     )  # fmt: skip
-    assert result.stderr == ""
-    return result.stdout.split()
+    assert (done.stdout.split(), done.stderr) == (offered(line, workspace), "")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from model.tables import QUARANTINE
+from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
 
 ROOT = Path(__file__).parents[3]
@@ -327,43 +329,30 @@ def test_neo4j_command_names_the_local_server_despite_neo4j_uri(
 
 
 def python(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    import os
-
-    script = """
-import sys
-from cli.main import app
-try:
-    app(sys.argv[1:], prog_name="vizpub")
-finally:
-    heavy = {"pyspark", "pandas", "numba", "matplotlib", "jgo"} & set(sys.modules)
-    print("imported:", sorted(heavy), file=sys.stderr)
-"""
     return subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, **environment}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", "from cli.main import app; app(prog_name='vizpub')", *words],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "runs list", "runs show monday", "metrics monday topics --topic news", "tables",
-        "metrics monday messages --format json", "query", "neo4j status", "export csv monday -o {}",
-        "--help", "doctor",
-    ],
-)  # fmt: skip
-def test_reading_command_imports_no_heavy_package(
-    workspace: Path, tmp_path: Path, words: str
-) -> None:
-    result = python("--workspace", str(workspace), *words.format(tmp_path / "out").split())
-    assert result.returncode == 0, result.stderr
-    assert result.stderr.splitlines()[-1] == "imported: []"
+READING = (
+    *("runs list", "runs show monday", "metrics monday topics --topic news", "tables"),
+    *("metrics monday messages --format json", "query", "neo4j status"),
+    *("export csv monday -o {}", "--help", "doctor"),
+)
 
 
-def test_plot_imports_matplotlib_and_no_spark(workspace: Path, tmp_path: Path) -> None:
-    words = ["plot", "monday", "links", "-o", str(tmp_path / "x.png")]
-    result = python("--workspace", str(workspace), *words)
-    assert result.stderr.splitlines()[-1] == "imported: ['matplotlib']"
+def test_reading_commands_import_no_heavy_package(workspace: Path, tmp_path: Path) -> None:
+    where = ["--workspace", str(workspace)]
+    commands = [[*where, *words.format(tmp_path / "out").split()] for words in READING]
+    plot = [*where, "plot", "monday", "links", "-o", str(tmp_path / "x.png")]
+    *told, of_plot = codes_and_imports([*commands, plot], {})
+    assert dict(zip(READING, told, strict=True)) == dict.fromkeys(READING, (0, []))
+    assert of_plot == (0, ["matplotlib"]), "and no Spark"
 
 
 def test_output_without_a_terminal_has_no_colour(workspace: Path) -> None:

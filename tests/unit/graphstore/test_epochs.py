@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,17 @@ def test_epochs_of_a_very_long_run_are_longer() -> None:
     longer = epochs_of(Clock(1, None, 0, 4 * MOST_EPOCHS), 4)
     assert longer.intervals == 8
     assert longer.count == MOST_EPOCHS // 2 + 1
+
+
+def test_history_page_states_the_sizes_of_epochs() -> None:
+    page = " ".join(PAGE.read_text("utf-8").split())
+    (long,) = re.findall(r"in a run of (\d+) intervals or more", page)
+    (most,) = re.findall(r"at most (\d+) epochs; in longer runs they are longer", page)
+    (read,) = re.findall(r"in more than (\d+) the links themselves", page)
+    clocks = [Clock(1, None, 0, last) for last in (int(long) - 2, int(long) - 1, 10**6)]
+    assert [epochs_of(clock).count for clock in clocks[:2]] == [0, 2]
+    assert int(most) / 2 < epochs_of(clocks[2]).count <= int(most)
+    assert int(read) == MOST_READ
 
 
 def test_copy_types_are_of_the_closed_list() -> None:

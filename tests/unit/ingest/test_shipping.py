@@ -66,3 +66,17 @@ def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> 
         check=True,
     ).stdout
     assert told.strip() == str(packed / "ingest" / "reports.py")
+
+
+def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
+    """Executors of a cluster may have it so."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import ingest.sweep, simulators.run"
+    found = f"{code}; print(ingest.sweep.__file__, ingest.session.__file__)"
+    told = subprocess.run(
+        [sys.executable, "-c", found, packed.name],
+        cwd=packed.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told.split() == [f"{packed.name}/ingest/{name}.py" for name in ("sweep", "session")]

@@ -102,7 +102,8 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
     served = {_path(at, Artifact(at, 0, "").file_name): data for at, data in CONTENTS.items()}
     monkeypatch.setattr(Repository, "files", served)
     with ThreadingHTTPServer(("127.0.0.1", 0), Repository) as server:
-        threading.Thread(target=server.serve_forever).start()
+        # It looks that often whether it shall end.
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         config = tmp_path / "jgo.conf"
         config.write_text(f"[repositories]\ncentral = http://127.0.0.1:{server.server_port}\n")
         monkeypatch.setenv("JGO_CONFIG_FILE", str(config))
