@@ -24,7 +24,7 @@ Those of an append read little of what is there, and write only what is not (ing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -120,7 +120,7 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     size, account = request.size, Account()
-    with _leaving_nothing(request), writing(request.workspace, request.run) as writer:
+    with writing(request.workspace, request.run) as writer:
         # What is small is looked at before Spark starts: it may be refused, or be there already.
         start = _look(request, writer, None, account) if is_small(size) else None
         if start and start.made:
@@ -135,16 +135,6 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
             with account.part(END):
                 stack.close()
         return outcome
-
-
-@contextmanager
-def _leaving_nothing(request: IngestRequest) -> Iterator[None]:
-    """If the run does not begin in the block, it leaves no directory behind."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # it is not empty
-            (request.workspace / "runs" / request.run).rmdir()
 
 
 def ingest_in(

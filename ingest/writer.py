@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
-import psutil
 import pyarrow.dataset as ds
-from filelock import SoftFileLock, Timeout
 
 from ingest import durable
 from ingest.intact import PAGES_CHECKED, described, files_of
+from ingest.locks import Held, holding
 from ingest.manifest import (
     FILE,
     Cut,
@@ -38,9 +37,6 @@ from model.tables import TABLES
 
 PENDING = "pending.json"
 """The manifest of what is to take the place of a run once it is complete."""
-_LOCK = ".lock"
-_LINES_OF_HOLDER = 2
-"""Of a lock, at least: its process and its host."""
 
 
 @dataclass
@@ -76,6 +72,7 @@ class RunWriter:
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
+        durable.make_directory(self.directory)
         self._write(self.manifest)
         self.sweep()
 
@@ -207,11 +204,13 @@ class RunWriter:
 def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     """The run's writer, for the length of the block. Raises: RunLocked.
 
-    The lock names its holder's process and host; that of a dead process of this host is
-    taken over. Raises UseError too where the workspace cannot be written. A run.json that cannot
-    be read is for the writer to tell of, or to make anew.
+    Nothing of the run is there before its writer begins it. Raises UseError too where the
+    workspace cannot be written. A run.json that cannot be read is for the writer to tell of, or
+    to make anew.
     """
     directory = workspace / "runs" / check_run_name(name)
+    with _errors_told(directory):
+        durable.make_directory(directory.parent)
     with _locked(directory):
         stored = broken = None
         try:
@@ -225,48 +224,46 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
         yield writer
 
 
+def lock_of(directory: Path) -> Path:
+    """The lock of a run: beside its directory, as a removal ends with what is in that."""
+    return directory.with_name(f".{directory.name}.lock")
+
+
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    lock = SoftFileLock(directory / _LOCK, timeout=0)
+    with ExitStack() as stack:
+        with _errors_told(directory):
+            try:
+                stack.enter_context(holding(lock_of(directory)))
+            except Held as error:
+                raise RunLocked(directory.name, error.owner) from error
+        yield
+
+
+@contextmanager
+def _errors_told(directory: Path) -> Iterator[None]:
+    """That a run cannot be begun, in words. Raises: DiskFull, UseError."""
     try:
-        durable.make_directory(directory)
-        if _torn_by_cut(directory / _LOCK):
-            (directory / _LOCK).unlink(missing_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        raise RunLocked(directory.name, _holder(directory / _LOCK)) from error
+        yield
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(directory)) from error
         raise UseError(f"cannot write {directory}: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _torn_by_cut(lock: Path) -> bool:
-    """Whether a lock names nobody, and was left before this machine started: nobody holds it."""
-    with suppress(OSError):
-        old, text = lock.stat().st_mtime < psutil.boot_time(), lock.read_bytes()
-        return old and (text.count(b"\n") < _LINES_OF_HOLDER or not text.endswith(b"\n"))
-    return False
-
-
-def _holder(lock: Path) -> str:
-    """Who holds the lock, in words; the file has its process and host."""
-    told = lock.read_text(errors="replace").split() if lock.is_file() else []
-    process, host = (*told, "?", "?")[:2]
-    return f"process {process} on {host} (if that is gone, remove {lock})"
 
 
 def remove_run(workspace: Path, name: str) -> None:
     """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
     directory = workspace / "runs" / check_run_name(name)
-    if not directory.is_dir():
-        raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
+    _check_there(directory)
     with _locked(directory):
+        _check_there(directory)  # yet
         # First the manifest: from here on the run is gone for every reader, and after a cut.
         durable.remove(directory / FILE)
         durable.remove_tree(directory)
     durable.sync_directory(directory.parent)
+
+
+def _check_there(directory: Path) -> None:
+    if not directory.is_dir():
+        there = run_names(directory.parents[1])
+        raise UnknownName("run", directory.name, there, "vizpub runs list")

@@ -29,7 +29,7 @@ from ingest import scale, writer
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from ingest.writer import lock_of, writing
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
@@ -40,7 +40,6 @@ ROOT = Path(__file__).parents[2]
 RUN = "stopped"
 INPUT = "gossipsub-4"
 PATHS = tuple(map(str, TRACES[INPUT]))
-LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Point:
 
 def point(directory: Path) -> Point:
     manifest = read_manifest(directory)
-    return Point(manifest, unnamed(directory, manifest), (directory / LOCK).exists())
+    return Point(manifest, unnamed(directory, manifest), lock_of(directory).exists())
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ser
     request = IngestRequest(PATHS, RUN, folder)
     for stage in STAGES:
         copy = folder / "half" / stage / "runs" / RUN
-        keep = partial(shutil.copytree, dst=copy, ignore=shutil.ignore_patterns(LOCK))
+        keep = partial(shutil.copytree, dst=copy)
         with as_of_small(spark), stopping(stage, committed=True, look=keep):
             ingested(spark, request)
         before[stage] = point(copy)
