@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.text import printable_lines
+from ingest.leavings import SCRATCH
 from model.progress import Progress, silent
 
 
@@ -24,7 +25,7 @@ class Settings:
     @property
     def scratch(self) -> Path:
         """Where Spark's temporary files are, and the session that stays."""
-        return self.workspace / ".spark"
+        return self.workspace / SCRATCH
 
     def as_arguments(self) -> list[str]:
         """The same options as words of a command line."""

@@ -39,6 +39,7 @@ from ingest.cluster import is_local
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
+from ingest.leavings import SCRATCH
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
@@ -127,7 +128,7 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
             return IngestOutcome(start.made, already_complete=True, account=account)
         with ExitStack() as stack:
             with account.part(START):
-                scratch, quick = request.workspace / ".spark", size < QUICK_START
+                scratch, quick = request.workspace / SCRATCH, size < QUICK_START
                 session = warm_session(scratch, master=request.master, quick=quick)
                 spark = stack.enter_context(session)
             start = start or _look(request, writer, spark, account, progress)

@@ -19,7 +19,6 @@ import pyarrow.dataset as ds
 
 from ingest import durable
 from ingest.intact import PAGES_CHECKED, described, files_of
-from ingest.locks import Held, holding
 from ingest.manifest import (
     FILE,
     Cut,
@@ -32,6 +31,7 @@ from ingest.manifest import (
 )
 from ingest.store import below, run_names
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.locks import Held, holding, lock_of
 from model.run import check_run_name
 from model.tables import TABLES
 
@@ -222,11 +222,6 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
         writer = RunWriter(directory, stored, broken)
         writer.sweep()
         yield writer
-
-
-def lock_of(directory: Path) -> Path:
-    """The lock of a run: beside its directory, as a removal ends with what is in that."""
-    return directory.with_name(f".{directory.name}.lock")
 
 
 @contextmanager

@@ -26,10 +26,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import scale, writer
+from ingest.leavings import SCRATCH, sweep
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.store import StoredRun, open_run
-from ingest.writer import lock_of, writing
+from ingest.writer import writing
+from model.locks import lock_of
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
@@ -337,6 +339,12 @@ def test_killed_process_leaves_the_committed_stages(killed: After) -> None:
 def test_uncommitted_files_of_a_killed_process_stay_unnamed(killed: After) -> None:
     assert any(name.startswith("links/") for name in killed.point.unnamed)
     assert "links" not in killed.point.manifest.tables
+
+
+def test_temporary_files_of_a_killed_process_are_swept(killed: After, killed_in: Path) -> None:
+    assert [*(killed_in / SCRATCH).rglob("blockmgr-*")], killed.text
+    sweep(killed_in)
+    assert [*(killed_in / SCRATCH).iterdir()] == []
 
 
 def test_killed_ingest_resumes_to_the_undisturbed_run(

@@ -12,8 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import gethostname
+from shutil import rmtree
 
+OF_SPARK = "work"
+"""The kind of folders of Spark's temporary files."""
+OF_IMPORTS = "staging"
+"""The kind of folders of files to import into Neo4j."""
 _HINT = 200
 """Bytes of a lock file that are looked at."""
 
@@ -24,6 +28,11 @@ class Held(Exception):
 
     owner: str
     """In words, as far as the file says."""
+
+
+def lock_of(path: Path) -> Path:
+    """The lock of a file or folder: beside it, as it may be removed by who holds the lock."""
+    return path.with_name(f".{path.name}.lock")
 
 
 @contextmanager
@@ -37,12 +46,42 @@ def holding(path: Path) -> Iterator[None]:
     try:
         with suppress(OSError):  # a full disk has room for no hint
             os.truncate(handle, 0)
-            os.write(handle, f"{os.getpid()} {gethostname()}\n".encode())
+            os.write(handle, f"{os.getpid()} {os.uname().nodename}\n".encode())
         yield
     finally:
         with suppress(OSError):
             path.unlink()  # while it is ours: see _locked
         os.close(handle)
+
+
+@contextmanager
+def own_folder(parent: Path, kind: str) -> Iterator[Path]:
+    """A new folder in `parent` for the length of the block, for this user alone; its name begins
+    with the kind. What ended processes left of that kind is removed first.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    sweep_folders(parent, kind)
+    folder = parent / f"{kind}-{os.urandom(6).hex()}"
+    with holding(lock_of(folder)):
+        try:
+            folder.mkdir(mode=0o700)
+            yield folder
+        finally:
+            rmtree(folder, ignore_errors=True)
+
+
+def sweep_folders(parent: Path, kind: str) -> None:
+    """Remove folders made by `own_folder` whose process has ended."""
+    for folder in with_locks(parent, f"{kind}-*"):
+        with suppress(Held, OSError), holding(lock_of(folder)):
+            rmtree(folder, ignore_errors=True)
+
+
+def with_locks(parent: Path, pattern: str) -> list[Path]:
+    """What is in `parent` by a pattern of names, and what has left nothing but its lock there."""
+    locks = (path.name[1:].removesuffix(".lock") for path in parent.glob(f".{pattern}.lock"))
+    there = (path.name for path in parent.glob(pattern) if not path.name.startswith("."))
+    return [parent / name for name in sorted({*locks, *there})]
 
 
 def _locked(path: Path) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.locks import Held, holding
+from model.locks import Held, holding
 
 
 def test_lock_file_is_there_as_long_as_it_is_held(tmp_path: Path) -> None:
