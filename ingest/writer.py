@@ -8,6 +8,7 @@ cut leaves the old run or the new one, whole; see ingest.durable.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -205,8 +206,8 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     """The run's writer, for the length of the block. Raises: RunLocked.
 
     Nothing of the run is there before its writer begins it. Raises UseError too where the
-    workspace cannot be written. A run.json that cannot be read is for the writer to tell of, or
-    to make anew.
+    workspace cannot be written, and where the run's directory, or something in it, is a link.
+    A run.json that cannot be read is for the writer to tell of, or to make anew.
     """
     directory = workspace / "runs" / check_run_name(name)
     with _errors_told(directory):
@@ -232,7 +233,26 @@ def _locked(directory: Path) -> Iterator[None]:
                 stack.enter_context(holding(lock_of(directory)))
             except Held as error:
                 raise RunLocked(directory.name, error.owner) from error
+        _check_own(directory)
         yield
+
+
+def _check_own(directory: Path) -> None:
+    """Raises: UseError where something of the run leads out of its directory: what is written and
+    removed there would be somebody else's.
+    """
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise UseError(
+            f"{directory} is a link or a file, and a run is written in a directory of its own: "
+            "move that here, or remove what is here"
+        )
+    for folder, folders, files in os.walk(directory):
+        for path in (Path(folder, name) for name in (*folders, *files)):
+            if path.is_symlink():
+                raise UseError(
+                    f"{path} is a symbolic link, and a run is written in a directory of its own: "
+                    "put what it leads to in its place, or remove it"
+                )
 
 
 @contextmanager
@@ -247,7 +267,7 @@ def _errors_told(directory: Path) -> Iterator[None]:
 
 
 def remove_run(workspace: Path, name: str) -> None:
-    """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
+    """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
     directory = workspace / "runs" / check_run_name(name)
     _check_there(directory)
     with _locked(directory):

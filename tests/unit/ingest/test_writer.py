@@ -337,6 +337,48 @@ class TestLock:
             pass
 
 
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder of somebody else, with what looks like a run's."""
+    folder = tmp_path / "precious"
+    (folder / "0123456789ab").mkdir(parents=True)
+    (folder / "0123456789ab/part.parquet").write_text("of somebody else")
+    (folder / FILE).write_text("{}")
+    return folder
+
+
+class TestLinks:
+    @pytest.mark.parametrize("name", ["", "links", "metrics", "staged", "links/old", "links/a/b"])
+    @pytest.mark.parametrize("dangling", [False, True])
+    def test_link_is_refused_and_not_followed(
+        self, tmp_path: Path, precious: Path, name: str, dangling: bool
+    ) -> None:
+        before, place = everything(precious), tmp_path / "runs/monday" / name
+        place.parent.mkdir(parents=True)
+        place.symlink_to(tmp_path / "nowhere" if dangling else precious)
+        with pytest.raises(UseError, match=f"{place} is a"), writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        assert everything(precious) == before
+        assert not (tmp_path / "nowhere").exists()
+
+    def test_removal_of_a_link_is_refused(self, tmp_path: Path, precious: Path) -> None:
+        before, place = everything(precious), tmp_path / "runs/monday"
+        place.parent.mkdir()
+        place.symlink_to(precious)
+        with pytest.raises(UseError, match=f"{place} is a link or a file"):
+            remove_run(tmp_path, "monday")
+        assert everything(precious) == before
+
+    def test_file_in_the_place_of_a_run_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "runs").mkdir()
+        (tmp_path / "runs/monday").write_text("notes")
+        with (
+            pytest.raises(UseError, match="is a link or a file"),
+            writing(tmp_path, "monday") as writer,
+        ):
+            writer.begin(EMPTY)
+
+
 class TestRemoving:
     def test_removed_run_leaves_no_lock(self, run: StoredRun, tmp_path: Path) -> None:
         remove_run(tmp_path, "monday")
