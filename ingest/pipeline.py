@@ -37,7 +37,7 @@ from analytics.interval_graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import Found, find
-from ingest.inventory import STEP, Inventory, check_options, check_source, inventory
+from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
 from ingest.leavings import SCRATCH
 from ingest.manifest import Manifest
@@ -158,7 +158,10 @@ def _look(
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         found = inventory(many, request.found, SOURCES, request.source, progress)
-        check_options(source_named(found.source), request.options)
+        source = source_named(found.source)
+        check_options(source, request.options)
+        if (layers := source.layers(found.files)) is not None:
+            check_layers(request.measuring.layers, layers)
         fresh = _new_manifest(request, found)
         return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
 

@@ -17,12 +17,12 @@ from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
+from ingest.inventory import check_layers
 from ingest.job import Job
 from ingest.plan import end_of
 from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
 from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
-from model.errors import UnknownName
 from model.metrics import METRICS_MESSAGES
 from model.tables import RECEPTIONS
 
@@ -65,7 +65,15 @@ def _read(job: Job) -> Nothing:
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
     job.tell(**vars(told) | {"notes": dict(told.notes), "totals": dict(told.totals)})
+    if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
+        check_layers(job.measuring.layers, _layers(job))
     return Nothing()
+
+
+def _layers(job: Job) -> set[str]:
+    """Those of the links that were read."""
+    links = job.source.observe(job.folded(), job.described, job.options).links
+    return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
 
 
 def _check_inputs(job: Job) -> None:
@@ -208,8 +216,6 @@ def _structure(job: Job, versions: Versions) -> Structure:
         return Structure()
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
     layers = job.measuring.layers
-    if links is not None and layers and job.base is None:
-        _check_layers(links, layers)
     overlay = structure.Versions(
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, layers),
@@ -224,13 +230,6 @@ def _structure(job: Job, versions: Versions) -> Structure:
         return Structure(structure.measure(overlay, clock, measures, choice.engine))
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
     return Structure(job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})[fold.table])
-
-
-def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
-    known = sorted(row.layer for row in links.select("layer").distinct().collect())
-    for layer in layers:
-        if layer not in known:
-            raise UnknownName("layer", layer, known, "--layers")
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,16 @@ class RunWriter:
         return None
 
     def restore(self) -> None:
-        """The input is not good: what was to take the place of a run is let go."""
+        """What was begun cannot be made and is let go; a run that was there stays."""
         if self.beside:
             durable.remove(self.directory / PENDING)
             self.handed_out.clear()
             self.manifest, self.beside = self.stored, False
             self.sweep()
+        elif self.stored and not self.stored.complete:
+            self.handed_out.clear()
+            self.manifest = self.stored = None
+            _remove(self.directory)
 
     def fresh_directory(self, name: str) -> Path:
         """A directory for a new generation of a table; unseen until it is committed."""
@@ -272,9 +276,13 @@ def remove_run(workspace: Path, name: str) -> None:
     _check_there(directory)
     with _locked(directory):
         _check_there(directory)  # yet
-        # First the manifest: from here on the run is gone for every reader, and after a cut.
-        durable.remove(directory / FILE)
-        durable.remove_tree(directory)
+        _remove(directory)
+
+
+def _remove(directory: Path) -> None:
+    # First the manifest: from here on the run is gone for every reader, and after a cut.
+    durable.remove(directory / FILE)
+    durable.remove_tree(directory)
     durable.sync_directory(directory.parent)
 
 

@@ -152,6 +152,11 @@ class Source(ABC):
         anything is read.
         """
 
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
+        """The layers that links of the files may have; null where only their records say."""
+        del files
+        return None
+
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """What is read by one task each."""

@@ -502,6 +502,10 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         (folder / place).mkdir()
         (folder / place / TINY.name).write_text(text)
 
+    neighbors = [{"peer": "b", "layer": "rings"}]
+    report = {"format": "vizpub.report/1", "peer": "a", "interval": 0, "neighbors": neighbors}
+    (folder / "reports.ndjson").write_text(json.dumps(report) + "\n")
+
     def request(place: str, **choices: Any) -> IngestRequest:
         return IngestRequest((str(folder / place / TINY.name),), "tiny", folder / "ws", **choices)
 
@@ -514,11 +518,14 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     asked = {
         "again": request("elsewhere"),
         "other options": request(
-            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("mesh",))
+            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("overlay",))
         ),
         "other content": request("other"),
         "replaced": request("other", replace=True),
         "nothing good": request("bad", replace=True),
+        "no such layer": IngestRequest(
+            (str(folder / "reports.ndjson"),), "new", folder / "ws", measuring=Measuring(("rng",))
+        ),
     }
     return Again(folder / "ws", {name: told(request) for name, request in asked.items()})
 
@@ -534,7 +541,10 @@ class TestAgain:
     @pytest.mark.parametrize(
         ("case", "words"),
         [
-            ("other options", ["interval_us: None then, 5 now", "layers: None then, ['mesh'] now"]),
+            (
+                "other options",
+                ["interval_us: None then, 5 now", "layers: None then, ['overlay'] now"],
+            ),
             ("other content", ["1 files new or changed, 1 gone"]),
         ],
     )
@@ -550,6 +560,10 @@ class TestAgain:
         assert not outcome.already_complete
         assert outcome.run.manifest.complete
         assert open_run(again.workspace, "tiny").facts.clock.last == 3
+
+    def test_run_with_a_layer_of_no_link_gives_way(self, again: Again) -> None:
+        assert "no layer 'rng'; did you mean rings?" in str(again.error("no such layer"))
+        assert not (again.workspace / "runs/new").exists()
 
     def test_run_stays_if_its_replacement_has_no_good_record(self, again: Again) -> None:
         assert isinstance(again.error("nothing good"), InputError)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
+from ingest.report_records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
@@ -24,7 +25,7 @@ from ingest.sources.base import (
 )
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
-from ingest.sources.libp2p.fold import TABLES, EventFold
+from ingest.sources.libp2p.fold import MESH, TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
 
@@ -55,6 +56,11 @@ class Libp2p(Source):
             if any(map(protobuf.is_event, islice(protobuf.records([head]), _LOOK_AT))):
                 return _BINARY
         return None
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
+        """Streams and the mesh."""
+        del files
+        return frozenset({OVERLAY, MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines; files of protobuf as a whole, as a stream of records that tell their

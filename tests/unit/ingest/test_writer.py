@@ -140,14 +140,19 @@ class TestWriting:
             content = (directory / file.name).read_bytes()
             assert (file.size, file.crc) == (len(content), zlib.crc32(content))
 
-    def test_incomplete_run_is_not_kept_for_restore(self, tmp_path: Path, rows: pa.Table) -> None:
+    def test_new_run_that_cannot_be_made_gives_way(self, tmp_path: Path, rows: pa.Table) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
             add(writer, "versions", "links", rows)
             writer.begin(EMPTY)
             writer.restore()
-            assert writer.manifest == EMPTY
-        assert everything(writer.directory) == {FILE}
+            writer.restore()
+            assert writer.manifest is None
+        assert everything(tmp_path) == set()
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", rows)
+        assert open_run(tmp_path, "monday", complete=False).rows("links") == 100
 
     def test_generations_have_different_directories(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
