@@ -99,6 +99,9 @@ class Handling(Filling):
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
     ] = False
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Take the rest if most of the input is refused.")
+    ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load it into Neo4j.")] = False
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
@@ -118,7 +121,8 @@ def ingest(
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
-    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested.
+    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested,
+    unless most was refused.
     A run that was stopped goes on where it was with the same command. With --append the run
     grows by those of the files that it does not have yet.
 
@@ -179,6 +183,7 @@ def _request(
         ),
         replace=handling.replace,
         append=handling.append,
+        keep_going=handling.keep_going,
         master=handling.master,
     )
 

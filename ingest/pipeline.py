@@ -74,6 +74,8 @@ class IngestRequest:
     """Make the run anew if it exists, whatever it was made from."""
     append: bool = False
     """Add to the run, if it exists, what the files have that it was not made from."""
+    keep_going: bool = False
+    """Take the rest where most records are refused."""
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
 
@@ -189,9 +191,9 @@ def _make(
     steps = _Steps(spark, account, progress)
     asked = spark, writer, files, request.options, request.measuring
     with account.watched(spark):
-        if not _made(Job(*asked, small, account, steps)):
+        if not _made(Job(*asked, small, account, steps, request.keep_going)):
             writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, account, steps))
+            _made(Job(*asked, False, account, steps, request.keep_going))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)

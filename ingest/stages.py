@@ -17,12 +17,14 @@ from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
+from ingest.fold import reasons
 from ingest.inventory import check_layers
 from ingest.job import Job
 from ingest.plan import end_of
 from ingest.sources.base import DUPLICATES_OF_MESSAGE, Observed
 from ingest.stage import Stage, kept_as
 from ingest.versions import clip, close_at, coalesce, outside
+from model.errors import InputError
 from model.metrics import METRICS_MESSAGES
 from model.tables import RECEPTIONS
 
@@ -61,6 +63,8 @@ def _read(job: Job) -> Nothing:
     job.fold()
     before = job.base.totals if job.base else None
     told = job.source.describe(job.manifest.totals, before, job.options)
+    if not job.keep_going:
+        _check_refused(job)
     job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
@@ -68,6 +72,17 @@ def _read(job: Job) -> Nothing:
     if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
         check_layers(job.measuring.layers, _layers(job))
     return Nothing()
+
+
+def _check_refused(job: Job) -> None:
+    """Raises: InputError where most records were refused: then the input is hardly what it was
+    taken for, or what writes it has a fault.
+    """
+    if 2 * (refused := job.refused.total()) > job.seen:
+        raise InputError(
+            f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}",
+            f"is it of source '{job.manifest.source}'? --keep-going ingests the rest",
+        )
 
 
 def _layers(job: Job) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -497,6 +497,7 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         "elsewhere": TINY.read_text(),
         "other": TINY.read_text() + "3,a,b\n",
         "bad": "interval,src,dst\nnever,a,b\n",
+        "mostly bad": "interval,src,dst\nnever,a,b\n0,a,b\n0,,b\nnever,b,c\n",
     }
     for place, text in texts.items():
         (folder / place).mkdir()
@@ -523,6 +524,8 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         "other content": request("other"),
         "replaced": request("other", replace=True),
         "nothing good": request("bad", replace=True),
+        "mostly refused": request("mostly bad", replace=True),
+        "going on": replace(request("mostly bad", keep_going=True), run="going-on"),
         "no such layer": IngestRequest(
             (str(folder / "reports.ndjson"),), "new", folder / "ws", measuring=Measuring(("rng",))
         ),
@@ -560,6 +563,16 @@ class TestAgain:
         assert not outcome.already_complete
         assert outcome.run.manifest.complete
         assert open_run(again.workspace, "tiny").facts.clock.last == 3
+
+    def test_run_of_mostly_refused_records_fails_with_the_reasons(self, again: Again) -> None:
+        told = str(again.error("mostly refused"))
+        assert "3 of 4 records were refused: 'interval' is not an integer (2); no 'src' (1)" in told
+        assert "--keep-going" in told
+        assert open_run(again.workspace, "tiny").rows("quarantine") == 0
+
+    def test_rest_of_mostly_refused_records_is_taken_where_asked_for(self, again: Again) -> None:
+        run = again.outcome("going on").run
+        assert (run.rows("links"), run.rows("quarantine")) == (1, 3)
 
     def test_run_with_a_layer_of_no_link_gives_way(self, again: Again) -> None:
         assert "no layer 'rng'; did you mean rings?" in str(again.error("no such layer"))
