@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +14,11 @@ from analytics.measures import ENGINES, Measures
 from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
+from cli.output import to_stdout
 from cli.places import Filling
 from cli.service import remove_stale
 from cli.settings import Settings
+from cli.streams import is_closed
 from cli.summary import show_summary
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
@@ -141,7 +145,7 @@ def ingest(
         outcome = run_ingest(_request(settings, paths, run, reading, handling), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
-    show_summary(outcome.run, output, settings)
+    _show(outcome.run, output, settings)
     for line in _account(outcome.account) if handling.profile else ():
         settings.say(line)
     if not outcome.already_complete:
@@ -154,6 +158,14 @@ def ingest(
         remove_stale(settings, outcome.run)
     if handling.strict:
         _check_nothing_refused(outcome.run)
+
+
+def _show(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The summary, if anybody wants it: that nobody does is no reason not to go on."""
+    if to_stdout(output.file) and is_closed(sys.stdout):
+        return
+    with suppress(typer.Exit):
+        show_summary(run, output, settings)
 
 
 def _request(

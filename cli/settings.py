@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.text import printable_lines
+from cli.streams import tell
 from ingest.leavings import SCRATCH
 from model.progress import Progress, silent
 
@@ -36,7 +36,7 @@ class Settings:
     def say(self, text: str) -> None:
         """A message for the person at the terminal, on stderr; data never goes here."""
         if not self.quiet:
-            print(printable_lines(text), file=sys.stderr)
+            tell(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

@@ -129,7 +129,7 @@ def failures_told(workspace: Path) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
-    unreachable = (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)
+    unreachable = (ConnectionError, Py4JNetworkError)
     try:
         yield
     except (*unreachable, Py4JError, PySparkException) as error:
