@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,8 @@ class Grouping:
 def grouped(
     runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
 ) -> Grouping:
-    """Group runs by the traits named, else by protocol and what parameters differ inside it.
+    """Group runs by the traits named, else by protocol and what parameters differ inside it; then
+    a run that does not differ from the others of its group in the seed is a group of its own.
 
     `over` is a trait that does not set groups apart: they are compared at each of its values.
 
@@ -48,18 +49,35 @@ def grouped(
             raise UnknownName("property of these runs", name, known)
     chosen = ("protocol", *_differing(traits)) if by is None else tuple(by)
     chosen = tuple(name for name in chosen if name != over)
-    groups = tuple(_label(of, chosen) for of in traits)
     settings = tuple(_setting(of, over, known) for of in traits)
+    alike = [(_label(of, chosen), setting) for of, setting in zip(traits, settings, strict=True)]
+    alone = _no_replicates(traits, alike) if by is None else set[str]()
+    groups = tuple(
+        _label(of, (*chosen, "run")) if of["run"] in alone else label
+        for of, (label, _) in zip(traits, alike, strict=True)
+    )
     members: dict[str, list[Traits]] = defaultdict(list)
     for label, setting, of in zip(groups, settings, traits, strict=True):
         members[f"{label} {over}={setting}" if over else label].append(of)
     notes = (
+        *_alone_notes(alone),
         *_single_notes(members),
         *_seed_notes(members),
         *_mixed_notes(members),
         *_confounded_notes(members, (*chosen, over)),
     )
     return Grouping(groups, settings, notes)
+
+
+def _no_replicates(traits: Sequence[Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
+    """Runs that others are like in all but the name: nothing says that they are independent."""
+    cells = [(cell, of.get("seed")) for of, cell in zip(traits, alike, strict=True)]
+    sizes, same = Counter(alike), Counter(cells)
+    return {
+        of["run"]
+        for of, (cell, seed) in zip(traits, cells, strict=True)
+        if sizes[cell] > 1 and (seed is None or same[cell, seed] > 1)
+    }
 
 
 def _setting(of: Traits, over: str | None, known: Sequence[str]) -> str:
@@ -75,7 +93,8 @@ def _setting(of: Traits, over: str | None, known: Sequence[str]) -> str:
 def _traits(facts: RunFacts) -> Traits:
     own = {name: value for name, value in _flat(facts.parameters) if name not in _FACTS}
     own |= {"protocol": facts.protocol or facts.source, "source": facts.source, "run": facts.name}
-    return own if facts.seed is None else own | {"seed": str(facts.seed)}
+    seed = facts.parameters.get("seed") if facts.seed is None else facts.seed
+    return own if seed is None else own | {"seed": str(seed)}
 
 
 def _flat(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
@@ -109,6 +128,14 @@ def _label(of: Traits, chosen: Sequence[str]) -> str:
     return " ".join(parts) or "others"
 
 
+def _alone_notes(alone: Collection[str]) -> Iterator[str]:
+    if alone:
+        yield (
+            f"{', '.join(sorted(alone))}: a group each, as they do not differ in the seed and "
+            "nothing says that they are replicates; --by protocol takes them together"
+        )
+
+
 def _single_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
     if single := [label for label, runs in members.items() if len(runs) == 1]:
         yield f"one run has no confidence interval: {', '.join(single)}"
@@ -121,6 +148,11 @@ def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
             yield (
                 f"{label}: several runs have seed {', '.join(again)}; runs that are not "
                 "independent make the interval too narrow"
+            )
+        if len(runs) > 1 and (without := [of["run"] for of in runs if "seed" not in of]):
+            yield (
+                f"{label}: {', '.join(without)} have no seed; if they are not independent, the "
+                "interval is too narrow"
             )
 
 

@@ -1,46 +1,82 @@
 """Errors become a line on stderr and an exit code, here and nowhere else.
 
-0 done · 1 failed · 2 wrong use · 3 a service cannot be reached · 130 interrupted
+0 done · 1 failed · 2 wrong use · 3 a service cannot be reached · 130 interrupted · 131 quit ·
+143 terminated
 """
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from types import FrameType
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from cli.text import printable_lines
+from cli.streams import is_closed, prepare, standard_output, tell
 from model.errors import VizpubError
 
 INTERRUPTED = 130
+_ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
+
+
+class Ended(BaseException):
+    """A signal tells the process to end; as KeyboardInterrupt, so that all is left in order."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.word, self.exit_code = _ENDS[signal.Signals(number)], 128 + number
 
 
 class CommandGroup(TyperGroup):
     """The group of all commands; what a command raises ends here."""
 
+    def main(self, *words: Any, **more: Any) -> Any:
+        """Run the program, as of typer."""
+        prepare()
+        try:
+            with _signals_raised():
+                return self._ran(*words, **more)
+        except Ended as ended:  # before a command began, or behind its end
+            sys.exit(ended.exit_code)
+
+    def _ran(self, *words: Any, **more: Any) -> Any:
+        """What typer prints itself (help, versions) may find no place, too."""
+        try:
+            try:
+                return super().main(*words, **more)
+            except SystemExit:
+                _flush()
+                raise
+            except OSError as error:
+                with standard_output():
+                    raise error from None
+        except typer.Exit as done:
+            sys.exit(done.exit_code)
+        except VizpubError as error:
+            sys.exit(report(error))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises: typer.Exit with the code of what went wrong."""
         try:
             result = super().invoke(ctx)
-            with standard_output() as out:
-                out.flush()
+            _flush()
         except (typer.Exit, typer.Abort):
             raise
         except typer.TyperException as error:
             error.message += _misplaced(error, ctx)
             raise
         except KeyboardInterrupt:
-            _tell("interrupted")
+            tell("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            _forget_stdout()
-            raise typer.Exit(0) from None  # the reader took what it wanted
+        except Ended as ended:
+            tell(ended.word)
+            raise typer.Exit(ended.exit_code) from None
         except Exception as error:
             raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
         return result
@@ -56,19 +92,33 @@ def _misplaced(error: typer.TyperException, ctx: Any) -> str:
     return ""
 
 
-@contextmanager
-def standard_output() -> Iterator[TextIO]:
-    """Where data goes that no file was named for.
+def _flush() -> None:
+    """See that all data is written. Raises: as standard_output."""
+    if not is_closed(sys.stdout):
+        with standard_output():
+            pass
 
-    Raises: VizpubError where it cannot be written.
+
+@contextmanager
+def _signals_raised() -> Iterator[None]:
+    """In the block, signals that tell the process to end raise Ended; a second one ends it at once.
+    One that whoever started us ignores, or that has its handler, stays what it is.
     """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        signal.signal(number, signal.SIG_DFL)
+        raise Ended(number)
+
+    here = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _ENDS if here and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
     try:
-        yield sys.stdout
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        _forget_stdout()
-        raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def report(error: Exception, *, debug: bool = False) -> int:
@@ -76,21 +126,12 @@ def report(error: Exception, *, debug: bool = False) -> int:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, VizpubError):
-        _tell(f"error: {error}")
+        tell(f"error: {error}")
         return error.exit_code
     hint = "" if debug else " (vizpub --debug shows more)"
-    _tell(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
+    tell(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
     return 1
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), "no message")
-
-
-def _tell(text: str) -> None:
-    print(printable_lines(text), file=sys.stderr)
-
-
-def _forget_stdout() -> None:
-    # Python flushes stdout once more at exit and would complain about the closed pipe.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,7 @@ import typer
 from cli.options import Output, command
 from cli.output import Rows, opened, show
 from cli.settings import Settings
+from ingest.leavings import SCRATCH
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: Ru
 
     with settings.progress() as progress:
         making = Making(
-            scratch=place.workspace / ".spark",
+            scratch=place.workspace / SCRATCH,
             abreast=os.cpu_count() or 2,
             keep_reports=running.keep_reports,
             master=running.master,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -75,18 +76,28 @@ def gexf(
     vizpub export gexf monday --message m17 -o m17.gexf
     ```
     """
-    from graphstore.gexf import gexf_output
-
     if part.topic and part.message:
         raise UseError("give --topic or --message, not both")
     with asking(settings) as neo4j, settings.progress() as progress:
         loaded = neo4j.open_run(run)
         options = _overlay_export(part, window, loaded, progress)
         values = None if part.message else _metric_values(settings, run, options)
-        # A file through `opened`, which leaves pipes and devices what they are.
-        with gexf_output(None) if to_stdout(file) else opened(file) as out:
+        with _gexf_output(file) as out:
             written = _written(loaded, part, options, values, out)
     settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+
+
+@contextmanager
+def _gexf_output(file: Path | None) -> Iterator[TextIO]:
+    """A file through `opened`, which leaves pipes and devices what they are."""
+    from graphstore.gexf import gexf_output
+
+    with opened(file) as out:
+        if not to_stdout(file):
+            yield out
+            return
+        with gexf_output(None) as in_utf8:
+            yield in_utf8
 
 
 def _overlay_export(

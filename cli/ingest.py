@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +14,11 @@ from analytics.measures import ENGINES, Measures
 from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.load import load_stored
 from cli.options import Output, comma_list, command
+from cli.output import to_stdout
 from cli.places import Filling
 from cli.service import remove_stale
 from cli.settings import Settings
+from cli.streams import is_closed
 from cli.summary import show_summary
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
@@ -99,6 +103,9 @@ class Handling(Filling):
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
     ] = False
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Take the rest if most of the input is refused.")
+    ] = False
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load it into Neo4j.")] = False
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
@@ -118,7 +125,8 @@ def ingest(
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
-    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested.
+    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested,
+    unless most was refused.
     A run that was stopped goes on where it was with the same command. With --append the run
     grows by those of the files that it does not have yet.
 
@@ -137,7 +145,7 @@ def ingest(
         outcome = run_ingest(_request(settings, paths, run, reading, handling), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
-    show_summary(outcome.run, output, settings)
+    _show(outcome.run, output, settings)
     for line in _account(outcome.account) if handling.profile else ():
         settings.say(line)
     if not outcome.already_complete:
@@ -150,6 +158,14 @@ def ingest(
         remove_stale(settings, outcome.run)
     if handling.strict:
         _check_nothing_refused(outcome.run)
+
+
+def _show(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The summary, if anybody wants it: that nobody does is no reason not to go on."""
+    if to_stdout(output.file) and is_closed(sys.stdout):
+        return
+    with suppress(typer.Exit):
+        show_summary(run, output, settings)
 
 
 def _request(
@@ -179,6 +195,7 @@ def _request(
         ),
         replace=handling.replace,
         append=handling.append,
+        keep_going=handling.keep_going,
         master=handling.master,
     )
 

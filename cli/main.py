@@ -32,6 +32,7 @@ from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, without_pandas
 from cli.notes import show_notes
 from cli.settings import Settings
+from ingest.leavings import sweep
 
 app = typer.Typer(
     name="vizpub",
@@ -97,6 +98,7 @@ def vizpub(
         ctx.with_resource(without_pandas())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
     show_notes(ctx.obj)
+    sweep(workspace)
 
 
 for module in (

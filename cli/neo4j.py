@@ -16,6 +16,7 @@ from cli.output import Rows, show
 from cli.places import Container, stopping
 from cli.service import local_server, start_local
 from cli.settings import Settings
+from cli.streams import confirm
 
 
 def register(app: typer.Typer) -> None:
@@ -131,7 +132,7 @@ def restore(
 
     place, connection = stopping(settings, container)
     if not yes:
-        typer.confirm(f"Replace everything in {connection.uri} by {file}?", abort=True)
+        confirm(f"Replace everything in {connection.uri} by {file}?")
     with settings.progress() as progress:
         progress(f"Restore {file}", 0, 0)
         restore(place, connection.database, file)
@@ -154,6 +155,6 @@ def remove(
     server = local_server(settings)
     home = server.status().home
     if not yes:
-        typer.confirm(f"Delete the Neo4j in {home}?", abort=True)
+        confirm(f"Delete the Neo4j in {home}?")
     server.remove()
     settings.say(f"removed {home}; vizpub load RUN makes it anew")

@@ -16,11 +16,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import typer
+
 from cli.cells import cell_text, json_value, plain_text
 from cli.completion import FORMATS
-from cli.errors import standard_output
 from cli.options import Output
 from cli.settings import Settings
+from cli.streams import standard_output
 from cli.text import json_safe, printable
 from model.errors import UnknownName, UseError
 
@@ -141,7 +143,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 part.unlink()
     except BrokenPipeError:
-        raise
+        raise typer.Exit(0) from None  # whoever reads the pipe took what it wanted
     except OSError as error:
         raise UseError(f"cannot write {path}: {error.strerror or error}") from error
 

@@ -20,7 +20,8 @@ _HEAD = """\
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done,
 1 failed (a check did not hold; `--strict` and some of the input was refused), 2 wrong use,
-3 a service cannot be reached or answers wrongly (Neo4j, Java), 130 interrupted.
+3 a service cannot be reached or answers wrongly (Neo4j, Java), 130 interrupted, 131 quit
+(SIGQUIT), 143 terminated (SIGTERM).
 
 Every command that prints data takes `--format` and `-o FILE`. A table on a terminal is fitted
 to its width; the other formats have every column and value in full. In tables `-` is

@@ -13,6 +13,7 @@ from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.output import Rows, show
 from cli.settings import Settings
+from cli.streams import confirm
 from cli.summary import show_summary
 from model.errors import CheckFailed
 
@@ -172,7 +173,7 @@ def remove(
 
     stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:
-        typer.confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?", abort=True)
+        confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
     # First the copy: what is left of an interrupted removal can be removed again.
     removed = remove_from_neo4j(settings, run)
     if stored or not removed:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.text import printable_lines
+from cli.streams import tell
+from ingest.leavings import SCRATCH
 from model.progress import Progress, silent
 
 
@@ -24,7 +25,7 @@ class Settings:
     @property
     def scratch(self) -> Path:
         """Where Spark's temporary files are, and the session that stays."""
-        return self.workspace / ".spark"
+        return self.workspace / SCRATCH
 
     def as_arguments(self) -> list[str]:
         """The same options as words of a command line."""
@@ -35,7 +36,7 @@ class Settings:
     def say(self, text: str) -> None:
         """A message for the person at the terminal, on stderr; data never goes here."""
         if not self.quiet:
-            print(printable_lines(text), file=sys.stderr)
+            tell(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

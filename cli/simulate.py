@@ -284,7 +284,7 @@ def _side_by_side(
                 simulate_quietly,
                 given,
                 step="simulating",
-                scratch=settings.workspace / ".spark",
+                scratch=settings.scratch,
                 master=running.master,
                 progress=progress,
             )

@@ -12,6 +12,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from experiments.definition import Experiment, Group
 from experiments.measures import Replica
 from ingest.run import Run
 from ingest.store import run_names
-from model.errors import RunNotComplete, UseError
+from ingest.writer import remove_run
+from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
 from simulators.folder import Folder, Result
@@ -126,9 +128,10 @@ class Planned:
 
     def forget(self) -> None:
         """Remove all that there is of it."""
-        for path in (self.folder.path, self.place.workspace / "runs" / self.name):
-            if path.exists():
-                shutil.rmtree(path)
+        if self.folder.path.exists():
+            shutil.rmtree(self.folder.path)
+        with suppress(UnknownName):
+            remove_run(self.place.workspace, self.name)
 
     def let_reports_go(self) -> None:
         """Remove the reports; what the simulation came to stays."""

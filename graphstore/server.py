@@ -37,6 +37,7 @@ from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf
 from model.artifacts import Progress, jar_set
 from model.class_data import is_listed
 from model.errors import Neo4jUnavailable, ServiceError, UseError
+from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
 from model.process import birth
 
@@ -123,13 +124,8 @@ class LocalServer:
     @contextmanager
     def staging(self) -> Iterator[Path]:
         """See graphstore.offline.Place. It is beside the data, on the same disk."""
-        folder = self._home.path / "staging"
-        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-        try:
-            folder.mkdir(mode=0o700)
+        with own_folder(self._home.path, OF_IMPORTS) as folder:
             yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def status(self) -> ServerStatus:
         """What there is, without waiting for anything.

@@ -33,7 +33,6 @@ def is_local(master: str | None) -> bool:
 @contextmanager
 def shipped(context: SparkContext, scratch: Path) -> Iterator[None]:
     """For the length of the block, executors of any machine find our packages."""
-    scratch.mkdir(parents=True, exist_ok=True)
     # The driver hands the file itself to executors that come later: it stays until the end.
     with TemporaryDirectory(prefix="packages-", dir=scratch) as folder:
         before = list(sys.path)

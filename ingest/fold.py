@@ -138,11 +138,15 @@ class KeyFold(ABC):
         """What is said of all rows together."""
 
     def told(self) -> str:
-        """`counted`, and why what files are `damaged`, as JSON."""
-        return json.dumps({"counted": self.counted(), "damaged": self._damaged})
+        """`counted`; why what files are `damaged`; how many records were `seen`, and `refused` by
+        reason; as JSON.
+        """
+        judged = {"seen": self._seen, "refused": self._refused}
+        return json.dumps({"counted": self.counted(), "damaged": self._damaged, **judged})
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
         """A record, which need not be UTF-8, goes to the quarantine."""
+        count(self._refused, reason)
         told = text.decode("utf-8", "replace")[:TEXT_LIMIT]
         self.rows["quarantine"].append((self._files[row.file], row.line, reason, told))
 
@@ -150,9 +154,11 @@ class KeyFold(ABC):
         """The tables' rows."""
         tables, key = Tables(self._schemas), None
         self.rows, self._damaged = tables.rows, dict[str, str | None]()
+        self._seen, self._refused = 0, Counter[str]()
         self.start()
         for batch in batches:
             for row in map(Row._make, rows_of(batch)):
+                self._seen += row.kind in (Kind.REFUSED, Kind.RECORD)
                 if row.kind >= Kind.BEFORE:
                     if row.peer != key:
                         if key is not None:
@@ -179,9 +185,13 @@ def count(counter: Counter[str], name: str) -> None:
 
 
 def every_refused(refused: Counter[str]) -> str:
-    """That every record was refused, and the reasons that most were refused for, in words."""
-    told = [f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN)]
-    return ": ".join(["every record was refused", *(["; ".join(told)] if told else [])])
+    """That every record was refused, and why, in words."""
+    return ": ".join(filter(None, ["every record was refused", reasons(refused)]))
+
+
+def reasons(refused: Counter[str]) -> str:
+    """What most records were refused for, in words."""
+    return "; ".join(f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN))
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

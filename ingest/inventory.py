@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -108,6 +108,13 @@ def check_options(source: Source, options: SourceOptions) -> None:
         if name not in source.options:
             option = "--" + name.removesuffix("_us").replace("_", "-")
             raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
+
+
+def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
+    """Raises: UnknownName for a layer of which there is no link."""
+    for layer in asked or ():
+        if layer not in known:
+            raise UnknownName("layer", layer, sorted(known), "--layers")
 
 
 def _look_here(

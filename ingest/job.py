@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -104,6 +105,12 @@ class Job:
     """See ingest.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: Watch = _unwatched
+    keep_going: bool = False
+    """Take the rest where most records are refused."""
+    seen: int = field(init=False, default=0)
+    """Records that this ingest has read."""
+    refused: Counter[str] = field(init=False, default_factory=Counter)
+    """How many of them were refused, by reason."""
     _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
     """What is being written of a small run, by table."""
     _pool: ThreadPoolExecutor = field(
@@ -270,6 +277,8 @@ class Job:
             for file in self.manifest.inputs
         ]
         self.tell(inputs=tuple(inputs))
+        self.seen = sum(one["seen"] for one in told)
+        self.refused = sum((Counter(one["refused"]) for one in told), Counter[str]())
         return self.source.tallied([one["counted"] for one in told])
 
     def folded(self) -> dict[str, DataFrame]:

@@ -24,7 +24,7 @@ Those of an append read little of what is there, and write only what is not (ing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -37,8 +37,9 @@ from analytics.interval_graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import Found, find
-from ingest.inventory import STEP, Inventory, check_options, check_source, inventory
+from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
+from ingest.leavings import SCRATCH
 from ingest.manifest import Manifest
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
@@ -73,6 +74,8 @@ class IngestRequest:
     """Make the run anew if it exists, whatever it was made from."""
     append: bool = False
     """Add to the run, if it exists, what the files have that it was not made from."""
+    keep_going: bool = False
+    """Take the rest where most records are refused."""
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
 
@@ -120,14 +123,14 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     size, account = request.size, Account()
-    with _leaving_nothing(request), writing(request.workspace, request.run) as writer:
+    with writing(request.workspace, request.run) as writer:
         # What is small is looked at before Spark starts: it may be refused, or be there already.
         start = _look(request, writer, None, account) if is_small(size) else None
         if start and start.made:
             return IngestOutcome(start.made, already_complete=True, account=account)
         with ExitStack() as stack:
             with account.part(START):
-                scratch, quick = request.workspace / ".spark", size < QUICK_START
+                scratch, quick = request.workspace / SCRATCH, size < QUICK_START
                 session = warm_session(scratch, master=request.master, quick=quick)
                 spark = stack.enter_context(session)
             start = start or _look(request, writer, spark, account, progress)
@@ -135,16 +138,6 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
             with account.part(END):
                 stack.close()
         return outcome
-
-
-@contextmanager
-def _leaving_nothing(request: IngestRequest) -> Iterator[None]:
-    """If the run does not begin in the block, it leaves no directory behind."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # it is not empty
-            (request.workspace / "runs" / request.run).rmdir()
 
 
 def ingest_in(
@@ -167,7 +160,10 @@ def _look(
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         found = inventory(many, request.found, SOURCES, request.source, progress)
-        check_options(source_named(found.source), request.options)
+        source = source_named(found.source)
+        check_options(source, request.options)
+        if (layers := source.layers(found.files)) is not None:
+            check_layers(request.measuring.layers, layers)
         fresh = _new_manifest(request, found)
         return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
 
@@ -195,9 +191,9 @@ def _make(
     steps = _Steps(spark, account, progress)
     asked = spark, writer, files, request.options, request.measuring
     with account.watched(spark):
-        if not _made(Job(*asked, small, account, steps)):
+        if not _made(Job(*asked, small, account, steps, request.keep_going)):
             writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, account, steps))
+            _made(Job(*asked, False, account, steps, request.keep_going))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)

@@ -9,12 +9,14 @@ packages, and are told nothing of this one's Java, Python and addresses.
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from errno import ENOSPC
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from ingest.cluster import check_shared, cores, is_local, shipped
 from ingest.jvm import is_running, start_jvm
 from model.errors import DiskFull, SparkFailed, StoreBroken
 from model.java import find_java, spark_java_home
+from model.locks import OF_SPARK, own_folder
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -53,7 +56,8 @@ _LOCATORS = (
 def spark_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for the length of the block; `scratch` holds its temporary files.
+    """A session for the length of the block; `scratch` holds its temporary files, in a folder
+    that is removed with this process, or by a later session.
 
     `quick` trades peak speed for a quick start. Raises: JavaMissing, UseError where executors on
     other machines do not see the scratch, and so the workspace it lies in, as it is seen here.
@@ -67,15 +71,24 @@ def spark_session(
     conf = SparkConf()  # from here on it knows what the user configured
     if master:
         conf.setMaster(master)
-    for key, value in _defaults(conf, scratch).items():
+    own = _own(scratch.absolute())
+    for key, value in _defaults(conf, own).items():
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
-        with _fitted(spark, conf, scratch):
+        with _fitted(spark, conf, scratch, own):
             yield spark
     finally:
         spark.stop()
+
+
+@cache
+def _own(scratch: Path) -> Path:
+    """The folder of this process's temporary files: Java remembers the first that it was told."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    return until_the_end.enter_context(own_folder(scratch, OF_SPARK))
 
 
 def _start(master: str | None, settings: dict[str, str]) -> None:
@@ -94,12 +107,12 @@ def _start(master: str | None, settings: dict[str, str]) -> None:
 
 
 @contextmanager
-def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path) -> Iterator[None]:
+def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path, own: Path) -> Iterator[None]:
     """The session as its executors need it, wherever they are."""
     if is_local(spark.sparkContext.master):
         yield
         return
-    with shipped(spark.sparkContext, scratch):
+    with shipped(spark.sparkContext, own):
         tasks = cores(spark.sparkContext)
         check_shared(spark.sparkContext, scratch, tasks)
         if not conf.contains(_PARTITIONS):
@@ -116,7 +129,7 @@ def failures_told(workspace: Path) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
-    unreachable = (ConnectionRefusedError, ConnectionResetError, Py4JNetworkError)
+    unreachable = (ConnectionError, Py4JNetworkError)
     try:
         yield
     except (*unreachable, Py4JError, PySparkException) as error:
@@ -171,7 +184,7 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
     }
 
 
-def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
+def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
     """What holds where the user said nothing."""
     here = os.cpu_count() or 2
     master = conf.get("spark.master", None) or f"local[{here}]"
@@ -191,11 +204,10 @@ def _defaults(conf: SparkConf, scratch: Path) -> dict[str, str]:
     }
     if not is_local(master):
         return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(_LOCATORS)}
-    scratch.mkdir(parents=True, exist_ok=True)
     return defaults | {
         _PARTITIONS: str(_PER_CORE * here),
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(own),
+        "spark.sql.warehouse.dir": str(own / "warehouse"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }

@@ -18,12 +18,14 @@ from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
 from ingest import dense, messages
 from ingest.files import check_unchanged
+from ingest.fold import reasons
+from ingest.inventory import check_layers
 from ingest.job import Job
 from ingest.plan import end_of
 from ingest.sources.base import Observed
 from ingest.stage import Stage, kept_as, with_tables
 from ingest.versions import clip, close_at, coalesce, outside
-from model.errors import UnknownName
+from model.errors import InputError
 from model.run import DUPLICATES
 
 _OF_LINK = ("src", "dst", "layer", "topic")
@@ -61,11 +63,32 @@ def _read(job: Job) -> Nothing:
     job.fold()
     before = job.base.totals if job.base else None
     told = job.source.describe(job.manifest.totals, before, job.options)
+    if not job.keep_going:
+        _check_refused(job)
     job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
     job.tell(**vars(told) | {"notes": dict(told.notes), "totals": dict(told.totals)})
+    if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
+        check_layers(job.measuring.layers, _layers(job))
     return Nothing()
+
+
+def _check_refused(job: Job) -> None:
+    """Raises: InputError where most records were refused: then the input is hardly what it was
+    taken for, or what writes it has a fault.
+    """
+    if 2 * (refused := job.refused.total()) > job.seen:
+        raise InputError(
+            f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}",
+            f"is it of source '{job.manifest.source}'? --keep-going ingests the rest",
+        )
+
+
+def _layers(job: Job) -> set[str]:
+    """Those of the links that were read."""
+    links = job.source.observe(job.folded(), job.described, job.options).links
+    return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
 
 
 def _check_inputs(job: Job) -> None:
@@ -209,8 +232,6 @@ def _structure(job: Job, versions: Versions) -> Structure:
         return Structure()
     nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
     layers = job.measuring.layers
-    if links is not None and layers and job.base is None:
-        _check_layers(links, layers)
     overlay = structure.Versions(
         presence,
         nothing.limit(0) if links is None else chosen_layers(links, layers),
@@ -226,13 +247,6 @@ def _structure(job: Job, versions: Versions) -> Structure:
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
     made, _ = job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})
     return Structure(made[fold.table])
-
-
-def _check_layers(links: DataFrame, layers: tuple[str, ...]) -> None:
-    known = sorted(row.layer for row in links.select("layer").distinct().collect())
-    for layer in layers:
-        if layer not in known:
-            raise UnknownName("layer", layer, known, "--layers")
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,15 @@ cut leaves the old run or the new one, whole; see ingest.durable.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
-import psutil
 import pyarrow.dataset as ds
-from filelock import SoftFileLock, Timeout
 
 from ingest import durable
 from ingest.intact import PAGES_CHECKED, described, files_of
@@ -33,14 +32,12 @@ from ingest.manifest import (
 )
 from ingest.store import below, run_names
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.locks import Held, holding, lock_of
 from model.run import check_run_name
 from model.tables import TABLES
 
 PENDING = "pending.json"
 """The manifest of what is to take the place of a run once it is complete."""
-_LOCK = ".lock"
-_LINES_OF_HOLDER = 2
-"""Of a lock, at least: its process and its host."""
 
 
 @dataclass
@@ -76,6 +73,7 @@ class RunWriter:
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
         self.handed_out.clear()
+        durable.make_directory(self.directory)
         self._write(self.manifest)
         self.sweep()
 
@@ -87,12 +85,16 @@ class RunWriter:
         return None
 
     def restore(self) -> None:
-        """The input is not good: what was to take the place of a run is let go."""
+        """What was begun cannot be made and is let go; a run that was there stays."""
         if self.beside:
             durable.remove(self.directory / PENDING)
             self.handed_out.clear()
             self.manifest, self.beside = self.stored, False
             self.sweep()
+        elif self.stored and not self.stored.complete:
+            self.handed_out.clear()
+            self.manifest = self.stored = None
+            _remove(self.directory)
 
     def fresh_directory(self, name: str) -> Path:
         """A directory for a new generation of a table; unseen until it is committed."""
@@ -207,11 +209,13 @@ class RunWriter:
 def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
     """The run's writer, for the length of the block. Raises: RunLocked.
 
-    The lock names its holder's process and host; that of a dead process of this host is
-    taken over. Raises UseError too where the workspace cannot be written. A run.json that cannot
-    be read is for the writer to tell of, or to make anew.
+    Nothing of the run is there before its writer begins it. Raises UseError too where the
+    workspace cannot be written, and where the run's directory, or something in it, is a link.
+    A run.json that cannot be read is for the writer to tell of, or to make anew.
     """
     directory = workspace / "runs" / check_run_name(name)
+    with _errors_told(directory):
+        durable.make_directory(directory.parent)
     with _locked(directory):
         stored = broken = None
         try:
@@ -227,46 +231,62 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    lock = SoftFileLock(directory / _LOCK, timeout=0)
+    with ExitStack() as stack:
+        with _errors_told(directory):
+            try:
+                stack.enter_context(holding(lock_of(directory)))
+            except Held as error:
+                raise RunLocked(directory.name, error.owner) from error
+        _check_own(directory)
+        yield
+
+
+def _check_own(directory: Path) -> None:
+    """Raises: UseError where something of the run leads out of its directory: what is written and
+    removed there would be somebody else's.
+    """
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise UseError(
+            f"{directory} is a link or a file, and a run is written in a directory of its own: "
+            "move that here, or remove what is here"
+        )
+    for folder, folders, files in os.walk(directory):
+        for path in (Path(folder, name) for name in (*folders, *files)):
+            if path.is_symlink():
+                raise UseError(
+                    f"{path} is a symbolic link, and a run is written in a directory of its own: "
+                    "put what it leads to in its place, or remove it"
+                )
+
+
+@contextmanager
+def _errors_told(directory: Path) -> Iterator[None]:
+    """That a run cannot be begun, in words. Raises: DiskFull, UseError."""
     try:
-        durable.make_directory(directory)
-        if _torn_by_cut(directory / _LOCK):
-            (directory / _LOCK).unlink(missing_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        raise RunLocked(directory.name, _holder(directory / _LOCK)) from error
+        yield
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(directory)) from error
         raise UseError(f"cannot write {directory}: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _torn_by_cut(lock: Path) -> bool:
-    """Whether a lock names nobody, and was left before this machine started: nobody holds it."""
-    with suppress(OSError):
-        old, text = lock.stat().st_mtime < psutil.boot_time(), lock.read_bytes()
-        return old and (text.count(b"\n") < _LINES_OF_HOLDER or not text.endswith(b"\n"))
-    return False
-
-
-def _holder(lock: Path) -> str:
-    """Who holds the lock, in words; the file has its process and host."""
-    told = lock.read_text(errors="replace").split() if lock.is_file() else []
-    process, host = (*told, "?", "?")[:2]
-    return f"process {process} on {host} (if that is gone, remove {lock})"
 
 
 def remove_run(workspace: Path, name: str) -> None:
-    """Delete a run from the workspace. Raises: UnknownName, RunLocked."""
+    """Delete a run from the workspace. Raises: UnknownName, RunLocked, UseError for a link."""
     directory = workspace / "runs" / check_run_name(name)
-    if not directory.is_dir():
-        raise UnknownName("run", name, run_names(workspace), "vizpub runs list")
+    _check_there(directory)
     with _locked(directory):
-        # First the manifest: from here on the run is gone for every reader, and after a cut.
-        durable.remove(directory / FILE)
-        durable.remove_tree(directory)
+        _check_there(directory)  # yet
+        _remove(directory)
+
+
+def _remove(directory: Path) -> None:
+    # First the manifest: from here on the run is gone for every reader, and after a cut.
+    durable.remove(directory / FILE)
+    durable.remove_tree(directory)
     durable.sync_directory(directory.parent)
+
+
+def _check_there(directory: Path) -> None:
+    if not directory.is_dir():
+        there = run_names(directory.parents[1])
+        raise UnknownName("run", directory.name, there, "vizpub runs list")

@@ -15,8 +15,9 @@ that may touch or overlap; the pipeline makes them dense, maximal and clipped.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ingest.files import Stamp
@@ -33,6 +34,24 @@ if TYPE_CHECKING:
 
 Tallies = Sequence[Counted]
 """What single tasks have counted."""
+_LOOK_AT = 50
+"""Records at the beginning of a file that are looked at to recognise it."""
+
+
+def most_are(records: Iterable[bytes], is_ours: Callable[[bytes], bool]) -> bool:
+    """Whether most of the first records of a file are a source's. One is not enough: a text may
+    quote it. Not all need to be: a log that was rotated may begin in the middle of one.
+    """
+    answers = [is_ours(record) for record in islice(records, _LOOK_AT)]
+    return 2 * sum(answers) > len(answers)
+
+
+def first_lines(head: bytes) -> list[bytes]:
+    """Those of a file that begins so, but for blank ones. The last may be cut off by the end of
+    the head, and is left out unless it is the only one.
+    """
+    *whole, last = head.split(b"\n")
+    return [line for line in whole if line.strip()] or [last]
 
 
 @dataclass(frozen=True)
@@ -148,11 +167,17 @@ class Source(ABC):
 
     @abstractmethod
     def recognises(self, path: str, head: bytes) -> str | None:
-        """The encoding, if a file of that name whose content begins with `head` is ours.
+        """The encoding, if a file of that name whose content begins with `head` is ours: of one
+        that is a sequence of records, if most of the first ones are.
 
         `head` is the first 64 KiB after decompression. Called once per file, before
         anything is read.
         """
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
+        """The layers that links of the files may have; null where only their records say."""
+        del files
+        return None
 
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[Split]:

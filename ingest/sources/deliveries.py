@@ -50,6 +50,11 @@ class Deliveries(TableSource):
     rules: Mapping[str, Rule] = dict(zip(_HEADER, (key, key, key, whole), strict=True))
     together: Mapping[str, Together] = {"latest": max, "repeated": sum}
 
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
+        """No link is told of."""
+        del files
+        return frozenset()
+
     @staticmethod
     def place(row: Fields) -> Placed:
         """By message, and in time; its publications ahead, and in time."""

@@ -88,6 +88,11 @@ class Edges(TableSource):
         link = row["dst"], row["layer"] or OVERLAY, row["topic"]
         return Placed(row["src"] or "", begin, 0, (*link, end))
 
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
+        """Without a column of layers there is one."""
+        told = any("layer" in columns_of(file.encoding) for file in files)
+        return None if told else frozenset({OVERLAY})
+
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """As of all tables. Raises: InputError for both kinds at once."""
         if len({_is_listed(file) for file in files}) > 1:

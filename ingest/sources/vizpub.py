@@ -13,6 +13,7 @@ import msgspec
 
 from ingest.fold import Counted
 from ingest.reader import Damage, Read, Row, Split, refused
+from ingest.report_records import OVERLAY
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions, Tallies
 from ingest.sources.reports import facts
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
@@ -79,6 +80,11 @@ class Vizpub(Reports):
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' by content or place; 'merged json' for what VizPub merged from several hosts."""
         return recognised(path, head)
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
+        """Neighbours are of one kind."""
+        del files
+        return frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """A file each. Raises: InputError for files that VizPub merged."""

@@ -26,10 +26,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import scale, writer
+from ingest.leavings import SCRATCH, sweep
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.store import StoredRun, open_run
 from ingest.writer import writing
+from model.locks import lock_of
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small
@@ -40,7 +42,6 @@ ROOT = Path(__file__).parents[2]
 RUN = "stopped"
 INPUT = "gossipsub-4"
 PATHS = tuple(map(str, TRACES[INPUT]))
-LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Point:
 
 def point(directory: Path) -> Point:
     manifest = read_manifest(directory)
-    return Point(manifest, unnamed(directory, manifest), (directory / LOCK).exists())
+    return Point(manifest, unnamed(directory, manifest), lock_of(directory).exists())
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ser
     request = IngestRequest(PATHS, RUN, folder)
     for stage in STAGES:
         copy = folder / "half" / stage / "runs" / RUN
-        keep = partial(shutil.copytree, dst=copy, ignore=shutil.ignore_patterns(LOCK))
+        keep = partial(shutil.copytree, dst=copy)
         with as_of_small(spark), stopping(stage, committed=True, look=keep):
             ingested(spark, request)
         before[stage] = point(copy)
@@ -338,6 +339,12 @@ def test_killed_process_leaves_the_committed_stages(killed: After) -> None:
 def test_uncommitted_files_of_a_killed_process_stay_unnamed(killed: After) -> None:
     assert any(name.startswith("links/") for name in killed.point.unnamed)
     assert "links" not in killed.point.manifest.tables
+
+
+def test_temporary_files_of_a_killed_process_are_swept(killed: After, killed_in: Path) -> None:
+    assert [*(killed_in / SCRATCH).rglob("blockmgr-*")], killed.text
+    sweep(killed_in)
+    assert [*(killed_in / SCRATCH).iterdir()] == []
 
 
 def test_killed_ingest_resumes_to_the_undisturbed_run(

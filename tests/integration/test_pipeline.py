@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -497,10 +497,15 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
         "elsewhere": TINY.read_text(),
         "other": TINY.read_text() + "3,a,b\n",
         "bad": "interval,src,dst\nnever,a,b\n",
+        "mostly bad": "interval,src,dst\nnever,a,b\n0,a,b\n0,,b\nnever,b,c\n",
     }
     for place, text in texts.items():
         (folder / place).mkdir()
         (folder / place / TINY.name).write_text(text)
+
+    neighbors = [{"peer": "b", "layer": "rings"}]
+    report = {"format": "vizpub.report/1", "peer": "a", "interval": 0, "neighbors": neighbors}
+    (folder / "reports.ndjson").write_text(json.dumps(report) + "\n")
 
     def request(place: str, **choices: Any) -> IngestRequest:
         return IngestRequest((str(folder / place / TINY.name),), "tiny", folder / "ws", **choices)
@@ -514,11 +519,16 @@ def again(stored: Store, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     asked = {
         "again": request("elsewhere"),
         "other options": request(
-            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("mesh",))
+            "elsewhere", options=SourceOptions(interval_us=5), measuring=Measuring(("overlay",))
         ),
         "other content": request("other"),
         "replaced": request("other", replace=True),
         "nothing good": request("bad", replace=True),
+        "mostly refused": request("mostly bad", replace=True),
+        "going on": replace(request("mostly bad", keep_going=True), run="going-on"),
+        "no such layer": IngestRequest(
+            (str(folder / "reports.ndjson"),), "new", folder / "ws", measuring=Measuring(("rng",))
+        ),
     }
     return Again(folder / "ws", {name: told(request) for name, request in asked.items()})
 
@@ -534,7 +544,10 @@ class TestAgain:
     @pytest.mark.parametrize(
         ("case", "words"),
         [
-            ("other options", ["interval_us: None then, 5 now", "layers: None then, ['mesh'] now"]),
+            (
+                "other options",
+                ["interval_us: None then, 5 now", "layers: None then, ['overlay'] now"],
+            ),
             ("other content", ["1 files new or changed, 1 gone"]),
         ],
     )
@@ -550,6 +563,20 @@ class TestAgain:
         assert not outcome.already_complete
         assert outcome.run.manifest.complete
         assert open_run(again.workspace, "tiny").facts.clock.last == 3
+
+    def test_run_of_mostly_refused_records_fails_with_the_reasons(self, again: Again) -> None:
+        told = str(again.error("mostly refused"))
+        assert "3 of 4 records were refused: 'interval' is not an integer (2); no 'src' (1)" in told
+        assert "--keep-going" in told
+        assert open_run(again.workspace, "tiny").rows("quarantine") == 0
+
+    def test_rest_of_mostly_refused_records_is_taken_where_asked_for(self, again: Again) -> None:
+        run = again.outcome("going on").run
+        assert (run.rows("links"), run.rows("quarantine")) == (1, 3)
+
+    def test_run_with_a_layer_of_no_link_gives_way(self, again: Again) -> None:
+        assert "no layer 'rng'; did you mean rings?" in str(again.error("no such layer"))
+        assert not (again.workspace / "runs/new").exists()
 
     def test_run_stays_if_its_replacement_has_no_good_record(self, again: Again) -> None:
         assert isinstance(again.error("nothing good"), InputError)

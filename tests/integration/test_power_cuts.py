@@ -6,7 +6,6 @@ All operations without Spark are in tests/unit/ingest/test_durable.py.
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ pytestmark = [
 
 RUN = "cut"
 CUTS = 6
-LONG_AGO = 10**9
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,6 @@ def test_ingest_after_a_power_cut_equals_the_undisturbed_one(
         workspace = tmp_path / str(place) / "ws"
         workspace.parent.mkdir()
         disk.cut(workspace.parent, rng, share=0.5)
-        for lock in workspace.rglob(".lock"):
-            lock.write_bytes(b"")
-            os.utime(lock, (LONG_AGO, LONG_AGO))
         append = place > recorded.appending
         if append:
             (before,) = runs(workspace)

@@ -624,7 +624,9 @@ def test_report_file_is_recognised_by_its_records() -> None:
 
     source = Reports()
     assert source.recognises("x", line(header())) == "ndjson"
-    assert source.recognises("x", b"damaged\n\n" + line(report("a", 0)) + b'{"form') == "ndjson"
+    some = line(report("a", 0)) + line(report("a", 1))
+    assert source.recognises("x", b"damaged\n\n" + some + b'{"form') == "ndjson"
+    assert source.recognises("x", b"Reports are lines as\n\n" + line(header())) is None
     assert source.recognises("x", line({"type": 3, "peerID": "abc"})) is None
     assert source.recognises("x", b"msg,node,prev_node,t_us\n") is None
     assert source.recognises("x", b"\x00\xff\x1f") is None

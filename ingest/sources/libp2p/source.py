@@ -6,13 +6,13 @@ Streams opened and closed are links of layer `overlay`, GRAFT and PRUNE links of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
+from ingest.report_records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
@@ -21,10 +21,12 @@ from ingest.sources.base import (
     Source,
     SourceOptions,
     Tallies,
+    first_lines,
+    most_are,
 )
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
-from ingest.sources.libp2p.fold import TABLES, EventFold
+from ingest.sources.libp2p.fold import MESH, TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
 
@@ -32,8 +34,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _BINARY = "protobuf"
-_LOOK_AT = 50
-"""Records at the beginning of a file that are looked at to recognise it."""
+
+
+def _first_records(head: bytes) -> Iterator[bytes]:
+    """Those of a stream of protobuf that begins so; the last may be cut off."""
+    with suppress(protobuf.StreamBroken):
+        yield from protobuf.records([head])
 
 
 class Libp2p(Source):
@@ -49,12 +55,14 @@ class Libp2p(Source):
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' or 'protobuf', by content alone."""
-        if any(map(json_events.is_event, head.split(b"\n")[:_LOOK_AT])):
+        if most_are(first_lines(head), json_events.is_event):
             return "json"
-        with suppress(protobuf.StreamBroken):
-            if any(map(protobuf.is_event, islice(protobuf.records([head]), _LOOK_AT))):
-                return _BINARY
-        return None
+        return _BINARY if most_are(_first_records(head), protobuf.is_event) else None
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
+        """Streams and the mesh."""
+        del files
+        return frozenset({OVERLAY, MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines; files of protobuf as a whole, as a stream of records that tell their

@@ -17,6 +17,8 @@ from ingest.sources.base import (
     Source,
     SourceOptions,
     Tallies,
+    first_lines,
+    most_are,
 )
 from ingest.sources.folded import CARRIED
 from ingest.sources.reports.decoding import Chosen, LineReader, header_of_lines
@@ -33,9 +35,6 @@ from ingest.sources.reports.parquet import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_LOOK_AT = 50
-"""Lines at the beginning of a file that are looked at to recognise it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,12 @@ def first_header(file: InputFile) -> dict[str, Any]:
     return read(file.path)
 
 
+def _is_record(line: bytes) -> bool:
+    """Whether a line names a format of the contract, however else it may be wrong."""
+    record, _ = parse(line)
+    return isinstance(record, dict) and str(record.get("format")).startswith("vizpub.")
+
+
 class Reports(Source):
     """See ingest.sources.base.Source."""
 
@@ -71,14 +76,12 @@ class Reports(Source):
     settled = True
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'ndjson', where one of the first lines is a record of the contract; 'parquet', where
-        there are the columns peer and interval.
+        """'ndjson', where lines name a format of the contract; 'parquet', where there are the
+        columns peer and interval.
         """
         if is_reports(path, head):
             return ENCODING
-        records = (parse(line)[0] for line in head.split(b"\n")[:_LOOK_AT])
-        formats = (record.get("format") for record in records if isinstance(record, dict))
-        return "ndjson" if any(str(name).startswith("vizpub.") for name in formats) else None
+        return "ndjson" if most_are(first_lines(head), _is_record) else None
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines, and row groups of Parquet.

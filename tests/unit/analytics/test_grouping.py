@@ -48,6 +48,30 @@ def test_seeds_without_other_parameters_split_no_groups() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seeds", "labels"),
+    [
+        ((None, None), ("gossip a", "gossip b")),
+        ((1, None), ("gossip", "gossip b")),
+        ((1, 1), ("gossip a", "gossip b")),
+        ((1, 2, 3, None, None), ("gossip", "gossip", "gossip", "gossip d", "gossip e")),
+        ((1, 2, 2), ("gossip", "gossip b", "gossip c")),
+        ((1, 2), ("gossip", "gossip")),
+    ],
+)
+def test_runs_are_pooled_only_where_they_differ_in_the_seed(
+    seeds: tuple[int | None, ...], labels: tuple[str, ...]
+) -> None:
+    runs = [run(name, seed=seed, fanout=2) for name, seed in zip("abcde", seeds, strict=False)]
+    assert grouped(runs).groups == labels
+    assert grouped(runs, ["protocol"]).groups == ("gossip",) * len(seeds)
+
+
+def test_runs_without_seeds_at_several_settings_form_one_group() -> None:
+    runs = [run(name, seed=None, churn=churn) for name, churn in (("a", "none"), ("b", "5s"))]
+    assert grouped(runs, over="churn").groups == ("gossip", "gossip")
+
+
+@pytest.mark.parametrize(
     ("by", "labels"),
     [
         (("run",), ("a", "b", "c")),
@@ -76,7 +100,13 @@ def test_run_without_protocol_is_grouped_by_its_source() -> None:
 @pytest.mark.parametrize(
     ("runs", "by", "said"),
     [
-        ([run("a"), run("b")], None, "gossip: several runs have seed 1"),
+        ([run("a"), run("b")], ["protocol"], "gossip: several runs have seed 1"),
+        (
+            [run("a", seed=None), run("b", seed=None)],
+            ["protocol"],
+            "gossip: a, b have no seed; if they are not independent",
+        ),
+        ([run("a", seed=None), run("b", seed=None)], None, "a, b: a group each"),
         (
             [run("a", fanout=2), run("b", seed=2, fanout=3)],
             ["protocol"],

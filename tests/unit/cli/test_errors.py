@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,19 +96,76 @@ def test_closed_stdout_is_no_error() -> None:
     assert (process.returncode, told) == (0, b"")
 
 
-def test_interrupt_during_write_exits_130_and_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [
+        (signal.SIGINT, 130, b"interrupted\n"),
+        (signal.SIGQUIT, 131, b"quit\n"),
+        (signal.SIGTERM, 143, b"terminated\n"),
+    ],
+)
+def test_signal_during_write_ends_with_its_code_and_leaves_no_file(
+    tmp_path: Path, number: signal.Signals, code: int, word: bytes
+) -> None:
     """The signal comes when the command begins to write, at whatever time that is."""
-    interrupted = (
+    signalled = (
         "import signal, sys; sys.addaudithook(lambda event, args: event == 'open' "
-        "and '.part' in str(args[0]) and signal.raise_signal(signal.SIGINT))"
+        f"and '.part' in str(args[0]) and signal.raise_signal({int(number)}))"
     )
-    program = [sys.executable, "-c", f"{interrupted}; {VIZPUB[-1]}"]
+    program = [sys.executable, "-c", f"{signalled}; {VIZPUB[-1]}"]
     done = subprocess.run(
         [*program, "tables", "-o", str(tmp_path / "tables.csv")],
         cwd=ROOT, stderr=subprocess.PIPE, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+    assert (done.returncode, done.stderr) == (code, word)
     assert list(tmp_path.iterdir()) == []
+
+
+def closing(streams: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """`vizpub` as a shell starts it with these redirections."""
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", *VIZPUB, *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("words", ["tables", "tables --format csv"])
+def test_closed_stdout_is_told_where_there_is_data_for_it(words: str) -> None:
+    done = closing(">&-", *words.split())
+    assert done.returncode == 1
+    assert done.stderr == b"error: standard output is closed; -o FILE writes elsewhere\n"
+
+
+@pytest.mark.parametrize("words", ["--help", "--version"])
+def test_closed_stdout_is_told_of_what_no_command_prints(words: str) -> None:
+    done = closing(">&-", words)
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert done.stderr.startswith(b"error: ")
+
+
+def test_command_without_streams_writes_its_file(tmp_path: Path) -> None:
+    """As under some schedulers. The file must not be taken for one of the streams."""
+    done = closing("<&- >&- 2>&-", "tables", "-o", str(tmp_path / "tables.csv"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "tables.csv").read_bytes() == closing("", "tables", "-f", "csv").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("streams", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("runs list", 0), ("runs show nobody", 2), ("runs list --nosuch", 2), ("tables nosuch", 2)],
+)
+def test_exit_code_is_the_same_where_stderr_takes_nothing(
+    tmp_path: Path, streams: str, words: str, code: int
+) -> None:
+    assert closing(streams, "--workspace", str(tmp_path), *words.split()).returncode == code
+
+
+@pytest.mark.parametrize("streams", ["<&-", "</dev/null"])
+def test_confirmation_that_nobody_can_give_is_refused(tmp_path: Path, streams: str) -> None:
+    done = closing(streams, "--workspace", str(tmp_path), "runs", "remove", "monday")
+    assert done.returncode == 2
+    told = b"error: nobody answers, standard input has ended; --yes does not ask\n"
+    assert done.stderr.endswith(told)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

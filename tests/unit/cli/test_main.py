@@ -224,7 +224,7 @@ def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> No
 
 
 def test_run_is_removed_only_after_confirmation(vizpub: Call, workspace: Path) -> None:
-    assert vizpub("runs", "remove", "monday").exit_code == 1  # nobody answers the question
+    assert vizpub("runs", "remove", "monday").exit_code == 2  # nobody answers the question
     assert (workspace / "runs" / "monday").exists()
     (workspace / "browser" / "monday").mkdir(parents=True)  # the guide of Neo4j Browser
     assert vizpub("runs", "remove", "monday", "--yes").exit_code == 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,8 +28,6 @@ from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.scripted import FIRST, RUN, SECOND, THIRD, ingest, wanted
 from tests.support.tables import everything
 
-LONG_AGO = 10**9
-NOBODY = f"{2**22}\n{socket.gethostname()}\n1\n".encode()
 """A lock of a process that there cannot be."""
 OTHER = "tuesday"
 
@@ -130,15 +127,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
         assert isinstance(run, StoredRun)
         anew[files] = tables(run)
     (other,) = (run for run in runs(workspace) if run.name == OTHER)
-    return History(of_nobody(recorder.operations), commands, found, anew, stored(other))
-
-
-def of_nobody(operations: list[Operation]) -> list[Operation]:
-    """The process that held the locks is gone."""
-    return [
-        Operation(o.what, o.path, o.to, NOBODY) if o.content and o.path.name == ".lock" else o
-        for o in operations
-    ]
+    return History(recorder.operations, commands, found, anew, stored(other))
 
 
 @pytest.fixture
@@ -161,8 +150,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def check(folder: Path, history: History, place: int, *, anew: bool) -> None:
     """That nothing is lost or wrong after a cut, and that the same command goes on."""
-    for lock in folder.rglob(".lock"):
-        os.utime(lock, (LONG_AGO, LONG_AGO))
     workspace, (command, is_over) = folder / "ws", history.at(place)
     found = {run.name: run for run in runs(workspace)}
     for run in found.values():

@@ -6,14 +6,34 @@ from pathlib import Path
 
 import pytest
 
+from ingest.job import Measuring
 from ingest.pipeline import IngestRequest, ingest
-from model.errors import InputError, UseError
+from model.errors import InputError, UnknownName, UseError
 
 
 def test_failed_start_leaves_no_run_behind(tmp_path: Path) -> None:
     (tmp_path / "green").write_text("of no source\n")
     with pytest.raises(InputError, match="no source recognises"):
         ingest(IngestRequest((str(tmp_path / "green"),), "monday", tmp_path))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "words"),
+    [
+        ("interval,src,dst\n0,a,b\n", "overlai", "no layer 'overlai'; did you mean overlay?"),
+        ("msg,node,prev_node,t_us\nm,a,a,0\n", "overlay", "no layer 'overlay'"),
+        ('{"type":0,"peerID":"YQ==","timestamp":1}\n', "msh", "no layer 'msh'; did you mean mesh?"),
+    ],
+)
+def test_layer_that_the_source_does_not_have_is_refused_before_anything_is_written(
+    tmp_path: Path, text: str, asked: str, words: str
+) -> None:
+    (tmp_path / "input").write_text(text)
+    measuring = Measuring(layers=(asked,))
+    with pytest.raises(UnknownName) as error:
+        ingest(IngestRequest((str(tmp_path / "input"),), "new", tmp_path, measuring=measuring))
+    assert words in str(error.value)
     assert list((tmp_path / "runs").iterdir()) == []
 
 

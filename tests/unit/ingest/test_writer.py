@@ -10,7 +10,6 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -141,14 +140,19 @@ class TestWriting:
             content = (directory / file.name).read_bytes()
             assert (file.size, file.crc) == (len(content), zlib.crc32(content))
 
-    def test_incomplete_run_is_not_kept_for_restore(self, tmp_path: Path, rows: pa.Table) -> None:
+    def test_new_run_that_cannot_be_made_gives_way(self, tmp_path: Path, rows: pa.Table) -> None:
         with writing(tmp_path, "monday") as writer:
             writer.begin(EMPTY)
             add(writer, "versions", "links", rows)
             writer.begin(EMPTY)
             writer.restore()
-            assert writer.manifest == EMPTY
-        assert everything(writer.directory) == {FILE}
+            writer.restore()
+            assert writer.manifest is None
+        assert everything(tmp_path) == set()
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "versions", "links", rows)
+        assert open_run(tmp_path, "monday", complete=False).rows("links") == 100
 
     def test_generations_have_different_directories(self, tmp_path: Path) -> None:
         with writing(tmp_path, "monday") as writer:
@@ -278,14 +282,14 @@ class TestLock:
             end(holder, signal.SIGKILL)
 
     def test_removal_of_a_locked_run_is_refused(
-        self, holder: subprocess.Popen[str], tmp_path: Path
+        self, run: StoredRun, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         try:
             with pytest.raises(RunLocked):
                 remove_run(tmp_path, "monday")
         finally:
             end(holder, signal.SIGKILL)
-        assert (tmp_path / "runs" / "monday").is_dir()
+        assert open_run(tmp_path, "monday").read("links").num_rows == 100
 
     def test_lock_of_a_killed_process_is_taken_over(
         self, holder: subprocess.Popen[str], tmp_path: Path
@@ -295,31 +299,41 @@ class TestLock:
             writer.begin(EMPTY)
         assert everything(writer.directory) == {FILE}
 
-    @pytest.mark.parametrize("content", [b"", b"4711", b"4711\n", b"4711\nmachine\n17"])
-    def test_lock_torn_by_a_power_cut_is_taken_over(self, tmp_path: Path, content: bytes) -> None:
-        lock = tmp_path / "runs/monday/.lock"
-        lock.parent.mkdir(parents=True)
+    @pytest.mark.parametrize("content", [b"", bytes(20), b"47", b"4711\nmach", b"1 elsewhere\n"])
+    def test_lock_file_of_nobody_is_in_nobodys_way(self, tmp_path: Path, content: bytes) -> None:
+        """A cut left it, or its holder ended in the moment in which it was made."""
+        lock = tmp_path / "runs/.monday.lock"
+        lock.parent.mkdir()
         lock.write_bytes(content)
-        with pytest.raises(RunLocked), writing(tmp_path, "monday"):
-            pass  # somebody may be about to write it
-        os.utime(lock, (0, psutil.boot_time() - 60))
         with writing(tmp_path, "monday"):
             pass
-        assert not lock.exists()
+        assert everything(tmp_path) == set()
+
+    @pytest.mark.parametrize("content", [b"", bytes(20), b"1 elsewhere\n"])
+    def test_lock_holds_whatever_its_file_says(
+        self, holder: subprocess.Popen[str], tmp_path: Path, content: bytes
+    ) -> None:
+        (tmp_path / "runs/.monday.lock").write_bytes(content)
+        try:
+            with pytest.raises(RunLocked), writing(tmp_path, "monday"):
+                pass
+        finally:
+            end(holder, signal.SIGKILL)
 
     def test_interrupted_process_removes_its_lock(
         self, holder: subprocess.Popen[str], tmp_path: Path
     ) -> None:
         end(holder, signal.SIGINT)
-        assert everything(tmp_path / "runs" / "monday") == set()
+        assert everything(tmp_path) == set()
 
     def test_process_can_write_again_but_not_twice_at_once(self, tmp_path: Path) -> None:
         for _ in range(2):
-            with writing(tmp_path, "monday"):
-                with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
-                    remove_run(tmp_path, "monday")
-                with pytest.raises(RunLocked), writing(tmp_path, "monday"):
-                    pass
+            with (
+                writing(tmp_path, "monday"),
+                pytest.raises(RunLocked, match=f"process {os.getpid()} "),
+                writing(tmp_path, "monday"),
+            ):
+                pass
 
     def test_error_in_the_writer_releases_the_lock(self, tmp_path: Path) -> None:
         with pytest.raises(ZeroDivisionError), writing(tmp_path, "monday"):
@@ -328,7 +342,53 @@ class TestLock:
             pass
 
 
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder of somebody else, with what looks like a run's."""
+    folder = tmp_path / "precious"
+    (folder / "0123456789ab").mkdir(parents=True)
+    (folder / "0123456789ab/part.parquet").write_text("of somebody else")
+    (folder / FILE).write_text("{}")
+    return folder
+
+
+class TestLinks:
+    @pytest.mark.parametrize("name", ["", "links", "metrics", "staged", "links/old", "links/a/b"])
+    @pytest.mark.parametrize("dangling", [False, True])
+    def test_link_is_refused_and_not_followed(
+        self, tmp_path: Path, precious: Path, name: str, dangling: bool
+    ) -> None:
+        before, place = everything(precious), tmp_path / "runs/monday" / name
+        place.parent.mkdir(parents=True)
+        place.symlink_to(tmp_path / "nowhere" if dangling else precious)
+        with pytest.raises(UseError, match=f"{place} is a"), writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+        assert everything(precious) == before
+        assert not (tmp_path / "nowhere").exists()
+
+    def test_removal_of_a_link_is_refused(self, tmp_path: Path, precious: Path) -> None:
+        before, place = everything(precious), tmp_path / "runs/monday"
+        place.parent.mkdir()
+        place.symlink_to(precious)
+        with pytest.raises(UseError, match=f"{place} is a link or a file"):
+            remove_run(tmp_path, "monday")
+        assert everything(precious) == before
+
+    def test_file_in_the_place_of_a_run_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "runs").mkdir()
+        (tmp_path / "runs/monday").write_text("notes")
+        with (
+            pytest.raises(UseError, match="is a link or a file"),
+            writing(tmp_path, "monday") as writer,
+        ):
+            writer.begin(EMPTY)
+
+
 class TestRemoving:
+    def test_removed_run_leaves_no_lock(self, run: StoredRun, tmp_path: Path) -> None:
+        remove_run(tmp_path, "monday")
+        assert list((tmp_path / "runs").iterdir()) == []
+
     def test_removed_run_leaves_no_directory(self, run: StoredRun, tmp_path: Path) -> None:
         remove_run(tmp_path, "monday")
         assert not run.directory.exists()

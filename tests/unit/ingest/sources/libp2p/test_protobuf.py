@@ -212,5 +212,14 @@ def test_other_content_is_not_recognised_as_libp2p(text: bytes) -> None:
 
 def test_trace_behind_leading_garbage_is_recognised() -> None:
     line = json.dumps({"type": 9, "peerID": "bWU=", "timestamp": 1, "join": {"topic": "t"}})
-    assert Libp2p().recognises("any", b"garbage\n" + line.encode()) == "json"
-    assert Libp2p().recognises("any", delimited(b"\xff\xff", event(9))) == "protobuf"
+    assert Libp2p().recognises("any", b"garbage\n\n" + 2 * f"{line}\n".encode()) == "json"
+    damaged = delimited(b"\xff\xff", event(9), event(9))
+    assert Libp2p().recognises("any", damaged + event(9)[:3]) == "protobuf"
+
+
+def test_text_that_quotes_an_event_is_no_trace() -> None:
+    """A README beside a trace, given alone, was made a run of its one example."""
+    line = json.dumps({"type": 9, "peerID": "bWU=", "timestamp": 1, "join": {"topic": "t"}})
+    text = f"# A trace\n\nEach line is an event:\n\n    {line}\n\nsee docs.\n"
+    assert Libp2p().recognises("README.md", text.encode()) is None
+    assert Libp2p().recognises("one", line.encode()) == "json"

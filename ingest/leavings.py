@@ -1,0 +1,38 @@
+"""What commands that were killed left in a workspace, and no living process owns.
+
+Half runs and what they did not name are no leavings: the same command goes on with them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from model.locks import OF_IMPORTS, OF_SPARK, Held, holding, lock_of, sweep_folders, with_locks
+
+SCRATCH = ".spark"
+"""Where Spark's temporary files are, and the session that stays."""
+_RUN_JSON = "run.json"
+_BEGINNING = {f"{_RUN_JSON}.new"}
+"""All there may be in the directory of a run that did not begin."""
+
+
+def sweep(workspace: Path) -> None:
+    """Remove Spark's temporary files, the files of an import into Neo4j, directories of runs that
+    did not begin, and locks, each if its process has ended. What cannot be removed stays.
+    """
+    sweep_folders(workspace / SCRATCH, OF_SPARK)
+    sweep_folders(workspace / "neo4j", OF_IMPORTS)
+    for directory in with_locks(workspace / "runs", "[!.]*"):
+        if lock_of(directory).exists() or not (directory / _RUN_JSON).exists():
+            with suppress(Held, OSError), holding(lock_of(directory)):
+                _sweep_beginning(directory)
+
+
+def _sweep_beginning(directory: Path) -> None:
+    if directory.is_symlink() or not directory.is_dir():
+        return
+    if {path.name for path in directory.iterdir()} <= _BEGINNING:
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()

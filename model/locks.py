@@ -1,0 +1,115 @@
+"""One holder at a time, by the kernel's own locks: they end with the process, however that ends.
+
+What a lock file says is a hint who holds it, for people; nothing follows from it, so a file that
+is empty, torn or of another machine is in nobody's way.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+OF_SPARK = "work"
+"""The kind of folders of Spark's temporary files."""
+OF_IMPORTS = "staging"
+"""The kind of folders of files to import into Neo4j."""
+_HINT = 200
+"""Bytes of a lock file that are looked at."""
+
+
+@dataclass
+class Held(Exception):
+    """Another has the lock."""
+
+    owner: str
+    """In words, as far as the file says."""
+
+
+def lock_of(path: Path) -> Path:
+    """The lock of a file or folder: beside it, as it may be removed by who holds the lock."""
+    return path.with_name(f".{path.name}.lock")
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """The lock of that file, for the length of the block; afterwards the file is gone.
+
+    Raises: Held at once where another process, or this one, has it; OSError where the file
+    cannot be made, or its file system has no locks.
+    """
+    handle = _locked(path)
+    try:
+        with suppress(OSError):  # a full disk has room for no hint
+            os.truncate(handle, 0)
+            os.write(handle, f"{os.getpid()} {os.uname().nodename}\n".encode())
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is ours: see _locked
+        os.close(handle)
+
+
+@contextmanager
+def own_folder(parent: Path, kind: str) -> Iterator[Path]:
+    """A new folder in `parent` for the length of the block, for this user alone; its name begins
+    with the kind. What ended processes left of that kind is removed first.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    sweep_folders(parent, kind)
+    folder = parent / f"{kind}-{os.urandom(6).hex()}"
+    with holding(lock_of(folder)):
+        try:
+            folder.mkdir(mode=0o700)
+            yield folder
+        finally:
+            rmtree(folder, ignore_errors=True)
+
+
+def sweep_folders(parent: Path, kind: str) -> None:
+    """Remove folders made by `own_folder` whose process has ended."""
+    for folder in with_locks(parent, f"{kind}-*"):
+        with suppress(Held, OSError), holding(lock_of(folder)):
+            rmtree(folder, ignore_errors=True)
+
+
+def with_locks(parent: Path, pattern: str) -> list[Path]:
+    """What is in `parent` by a pattern of names, and what has left nothing but its lock there."""
+    locks = (path.name[1:].removesuffix(".lock") for path in parent.glob(f".{pattern}.lock"))
+    there = (path.name for path in parent.glob(pattern) if not path.name.startswith("."))
+    return [parent / name for name in sorted({*locks, *there})]
+
+
+def _locked(path: Path) -> int:
+    """The open lock file of that name, locked."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(path, handle):
+                return handle
+        except BlockingIOError:
+            owner = _owner(handle)
+            os.close(handle)
+            raise Held(owner) from None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its holder removed it when it was done: another file has the name
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    return False
+
+
+def _owner(handle: int) -> str:
+    match os.pread(handle, _HINT, 0).decode("utf-8", "replace").split():
+        case [process, host] if process.isdecimal() and host.isprintable():
+            return f"process {process} on {host}"
+    return "another process"

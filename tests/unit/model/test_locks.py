@@ -1,0 +1,55 @@
+"""Locks that end with their holder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from model.locks import Held, holding
+
+
+def test_lock_file_is_there_as_long_as_it_is_held(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with holding(lock):
+        assert lock.read_text().startswith(f"{os.getpid()} ")
+    assert not lock.exists()
+
+
+def test_lock_is_refused_where_it_is_held(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with holding(lock):
+        for _ in range(2):  # a refusal changes nothing of it
+            with pytest.raises(Held) as error, holding(lock):
+                pass
+            assert error.value.owner.startswith(f"process {os.getpid()} on ")
+    with holding(lock):
+        pass
+
+
+def test_lock_of_a_file_that_its_holder_removed_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its holder was done just when it was opened: a lock of no name would keep nobody out."""
+    lock, really = tmp_path / "lock", fcntl.flock
+
+    def late(handle: int, how: int) -> None:
+        monkeypatch.undo()
+        lock.unlink()
+        really(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with holding(lock):
+        with pytest.raises(Held), holding(lock):
+            pass
+        assert lock.exists()
+
+
+def test_lock_at_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    (tmp_path / "precious").write_text("of somebody else")
+    with pytest.raises(OSError, match="symbolic links"), holding(tmp_path / "lock"):
+        pass
+    assert (tmp_path / "precious").read_text() == "of somebody else"
