@@ -202,6 +202,23 @@ def test_lost_copies_are_sent_again() -> None:
     assert missed < 0.01 * eligible
 
 
+@pytest.mark.parametrize("deliver_on_route", [False, True])
+def test_copies_that_are_sent_again_are_the_same_ones(deliver_on_route: bool) -> None:
+    """A publication is reported once, and each copy came one link farther than one its sender has.
+    What a publisher that is not the root has, beside its own, is reported on the route only.
+    """
+    world = World(loss=0.1, deliver_on_route=deliver_on_route)
+    made = world.publish_by_subscribers(seconds=5)
+    had = {(one.message, one.publisher): {0} for one in made}
+    for message, peer, sender, hops in world.seen.receptions:
+        if deliver_on_route or sender != made[message].publisher:
+            assert hops - 1 in had[message, sender]
+        had.setdefault((message, peer), set()).add(hops)
+    multicast = next(kind for kind in world.net.kinds if kind.name == "multicast")
+    assert multicast.lost > 50
+    assert set(world.seen.published.values()) == {1}
+
+
 def test_publication_without_subscribers_ends_at_the_root() -> None:
     world = World()
     for peer in world.subscribers[3]:
