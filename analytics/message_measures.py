@@ -83,16 +83,23 @@ def eligible(published: Publications, interest: Interest, silence: Silence) -> I
 
 def hits(
     published: Publications, received: Receptions, interest: Interest, silence: Silence
-) -> dict[str, Int64s]:
-    """Per message: delivered, delivered_in_interval, late_deliveries."""
+) -> dict[str, Known]:
+    """Per message: delivered, delivered_in_interval, late_deliveries; these are unknown where it is
+    whether somebody who was not asked subscribed at the arrival.
+    """
     at, peer = received.at[received.first], received.peer[received.first]
     interval = published.interval[at]
     asked = interest.of(published.topic[at], peer, published.tick[at])
     asked &= ~silence.of(interval, peer)  # no first reception is at the publisher
     at_once = asked & (received.interval[received.first] == interval)
-    late = ~asked & received.interested.values[received.first]
-    which = {"delivered": asked, "delivered_in_interval": at_once, "late_deliveries": late}
-    return {name: counted(published, at[chosen]).values for name, chosen in which.items()}
+    interested, known = (part[received.first] for part in received.interested)
+    late = counted(published, at[~asked & interested & known]).values
+    unclear = counted(published, at[~asked & ~known]).values
+    return {
+        "delivered": counted(published, at[asked]),
+        "delivered_in_interval": counted(published, at[at_once]),
+        "late_deliveries": Known(late, unclear == 0),
+    }
 
 
 def hops(published: Publications, received: Receptions) -> dict[str, Known]:

@@ -135,7 +135,11 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     if seen.subscriptions is not None:
         counts += ["subscribers", "relay_receptions"]
         counts += ["topic_links", "components"] if seen.links_known else []
-    return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
+    rows = rows.fillna(0, [c for c in counts if c in rows.columns])
+    if "unclear" in rows.columns:
+        clear = F.coalesce("unclear", F.lit(0)) == 0
+        rows = rows.withColumn("relay_receptions", F.when(clear, F.col("relay_receptions")))
+    return conform(rows, METRICS_TOPICS)
 
 
 def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
@@ -148,7 +152,8 @@ def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame
     repeated = count_if(~F.col("first")) if seen.duplicates_known else F.lit(None)
     return rows.groupBy("interval", "topic").agg(
         repeated.cast("long").alias("duplicates"),
-        if_known("interested", count_if(~F.col("interested"))).alias("relay_receptions"),
+        count_if(~F.col("interested")).alias("relay_receptions"),
+        count_if(F.col("interested").isNull()).alias("unclear"),
     )
 
 

@@ -256,7 +256,12 @@ def _messages(
         events.untold,
     )
     rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
-    fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
+    fold = MessageFold(
+        received is not None,
+        told.subscriptions is not None,
+        _duplicates_known(job),
+        sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
+    )
     tables = [METRICS_MESSAGES] if received is None else [RECEPTIONS, METRICS_MESSAGES]
     made = job.fold_rows(rows, fold, {table.name: table.arrow for table in tables})
     return OfMessages(made.get(RECEPTIONS.name), made[METRICS_MESSAGES.name])
@@ -357,13 +362,13 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing)
+READ = Stage("read", _read, Nothing, format=2)
 NAMES = Stage("names", _names, Names)
 VERSIONS = Stage("versions", _versions, Versions)
 EVENTS = Stage("events", _events, Events)
-MESSAGES = Stage("messages", _messages, OfMessages)
+MESSAGES = Stage("messages", _messages, OfMessages, format=2)
 STRUCTURE = Stage("structure", _structure, Structure)
-PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics)
+PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)
 OVERLAY = Stage("overlay", _overlay, OfOverlay)
 STAGES = (READ, NAMES, VERSIONS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
 STEPS = (*(stage.name for stage in STAGES), FINISH)
