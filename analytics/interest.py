@@ -29,6 +29,15 @@ class Interest:
         begun[begun] = tick[begun] < self._ends[last[begun]]
         return begun & (topic >= 0)
 
+    def turned(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
+        """Whether the subscription of each peer to that topic begins or ends at that tick."""
+        low, high = _places(self._pairs, pairs(topic, peer))
+        last = _beyond(self._begins, low, high, tick) - 1
+        turned = last >= low
+        begin, end = self._begins[last[turned]], self._ends[last[turned]]
+        turned[turned] = (begin == tick[turned]) | (end == tick[turned])
+        return turned & (topic >= 0)
+
     def count(self, topic: Int64s, tick: Int64s) -> Int64s:
         """How many peers subscribe to each topic at that tick. No list of them is made."""
         low, high = _places(self._topics, topic)

@@ -50,6 +50,7 @@ ROWS = pa.schema(
         ("arrival", pa.int64()),
         ("told", pa.bool_()),
         ("hop", pa.int32()),
+        ("subscribed", pa.bool_()),
     ]
 )
 """What the fold takes. `message` is null in what concerns all messages. By `kind`:
@@ -57,7 +58,8 @@ ROWS = pa.schema(
     SUBSCRIPTION  peer, other (topic), tick (vf), time (vt)
     SILENCE       peer, interval: it left open what it received
     PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
-    ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop
+    ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop,
+                  subscribed (the peer, then, by its own word)
     REJECTION     the message alone
 
 Every message has one publication. Times are time_us.
@@ -77,6 +79,10 @@ class MessageFold:
     """All arrivals are told, not the first ones alone."""
     at_once: int = 1 << 18
     """Rows after which no further message is held."""
+    sampled_since: int | None = None
+    """The run's first tick, where ticks are intervals and subscriptions those at their ends; null
+    where subscriptions have times of their own.
+    """
     _told: set[str] = field(default_factory=set, init=False)
     """Columns of `receptions` that have been known in some row."""
 
@@ -142,7 +148,7 @@ class MessageFold:
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
-            interested=Known(interest.of(topic, peer, tick), self._interest_known(topic)),
+            interested=self._interested(_told(rows["subscribed"]), interest, topic, peer, tick),
             eligible=Known(asked, self._audience_known(published)[at]),
         )
 
@@ -166,6 +172,18 @@ class MessageFold:
             rows = pa.table({"message": published.message[at], "peer": peer})
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
+    def _interested(
+        self, told: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
+    ) -> Known:
+        """Who subscribed at an arrival: by the peer's word, else by its subscriptions, unless one
+        began or ended in that interval, before the arrival or after it.
+        """
+        known = self._interest_known(topic)
+        if self.sampled_since is not None:
+            known &= (tick <= self.sampled_since) | ~interest.turned(topic, peer, tick)
+        values = np.where(told.known, told.values, interest.of(topic, peer, tick))
+        return Known(values, told.known | known)
+
     def _interest_known(self, topic: Int64s) -> Flags:
         """Somebody told of subscriptions and of the message's topic."""
         return (topic >= 0) & self.subscriptions_known
@@ -182,12 +200,16 @@ class MessageFold:
         if not self.receptions_known:
             return columns
         reached = hits(published, received)
-        columns |= {name: Known(counts, told) for name, counts in reached.items()}
-        columns["hit_ratio"] = ratio(reached["delivered"], asked, told)
+        columns |= {
+            name: Known(found.values, found.known & told) for name, found in reached.items()
+        }
+        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, told)
         every = counted(published, received.at)
         firsts = counted(published, received.at[received.first]).values
-        outside = received.at[received.interested.known & ~received.interested.values]
-        relayed = counted(published, outside).values
+        interested = received.interested
+        relayed = counted(published, received.at[interested.known & ~interested.values]).values
+        unclear = counted(published, received.at[~interested.known]).values
+        relays_known = (every.values > 0) | self._interest_known(published.topic)
         repeated = every.values - firsts
         all_told = everywhere & self.duplicates_known
         redundancy = ratio(every.values, firsts, all_told)
@@ -195,9 +217,7 @@ class MessageFold:
             "receptions": Known(every.values, all_told),
             "first_receptions": Known(firsts, everywhere),
             "duplicates": Known(repeated, all_told),
-            "relay_receptions": Known(
-                relayed, self._interest_known(published.topic) & self.duplicates_known
-            ),
+            "relay_receptions": Known(relayed, relays_known & (unclear == 0) & all_told),
             "redundancy": Known(redundancy.values - 1, redundancy.known),
             **hops(published, received),
             **delays(published, received),
@@ -254,6 +274,11 @@ def _ints(rows: pa.Table, name: str) -> Int64s:
 def _flags(values: pa.ChunkedArray) -> Flags:
     flags: Flags = values.to_numpy()
     return flags
+
+
+def _told(values: pa.ChunkedArray) -> Known:
+    """Flags of which some may be null."""
+    return Known(_flags(values.fill_null(False)), _flags(values.is_valid()))
 
 
 def _known(rows: pa.Table, name: str) -> Known:

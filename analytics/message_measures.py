@@ -82,14 +82,21 @@ def eligible(published: Publications, interest: Interest, silence: Silence) -> I
     return found
 
 
-def hits(published: Publications, received: Receptions) -> dict[str, Int64s]:
-    """Per message: delivered, delivered_in_interval, late_deliveries."""
+def hits(published: Publications, received: Receptions) -> dict[str, Known]:
+    """Per message: delivered, delivered_in_interval, late_deliveries; these are unknown where it is
+    whether somebody who was not asked subscribed at the arrival.
+    """
     first = received.first
     at, asked = received.at[first], received.eligible.values[first]
     at_once = asked & (received.interval[first] == published.interval[at])
-    late = ~asked & received.interested.values[first]
-    which = {"delivered": asked, "delivered_in_interval": at_once, "late_deliveries": late}
-    return {name: counted(published, at[chosen]).values for name, chosen in which.items()}
+    interested, known = (part[first] for part in received.interested)
+    late = counted(published, at[~asked & interested & known]).values
+    unclear = counted(published, at[~asked & ~known]).values
+    return {
+        "delivered": counted(published, at[asked]),
+        "delivered_in_interval": counted(published, at[at_once]),
+        "late_deliveries": Known(late, unclear == 0),
+    }
 
 
 def missed(

@@ -139,7 +139,11 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     if seen.subscriptions is not None:
         counts += ["subscribers", *(["relay_receptions"] if seen.duplicates_known else [])]
         counts += ["topic_links", "components"] if seen.links_known else []
-    return conform(rows.fillna(0, [c for c in counts if c in rows.columns]), METRICS_TOPICS)
+    rows = rows.fillna(0, [c for c in counts if c in rows.columns])
+    if "unclear" in rows.columns:
+        clear = F.coalesce("unclear", F.lit(0)) == 0
+        rows = rows.withColumn("relay_receptions", F.when(clear, F.col("relay_receptions")))
+    return conform(rows, METRICS_TOPICS)
 
 
 def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
@@ -150,11 +154,12 @@ def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
 def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame) -> DataFrame:
     rows = receptions.join(of_message.drop("interval"), "message")
     repeated = count_if(~F.col("first"))
-    relayed = if_known("interested", count_if(~F.col("interested")))
+    relayed = count_if(~F.col("interested"))
     counts = {"duplicates": repeated, "relay_receptions": relayed}
     every = F.lit(seen.duplicates_known)
     return rows.groupBy("interval", "topic").agg(
-        *(F.when(every, count).cast("long").alias(name) for name, count in counts.items())
+        *(F.when(every, count).cast("long").alias(name) for name, count in counts.items()),
+        count_if(F.col("interested").isNull()).alias("unclear"),
     )
 
 

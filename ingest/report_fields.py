@@ -231,7 +231,9 @@ REPORT = Object(
         "publication": _COUNTERS,
         "duplicates": Whole(),
         "sent": Array(Object({**_COPY, "to": Array(Key())}, required=("message",))),
-        "received": Array(Object({**_COPY, "from": Key()}, required=("message",))),
+        "received": Array(
+            Object({**_COPY, "from": Key(), "subscribed": Flag()}, required=("message",))
+        ),
         "left": Flag(),
     },
     required=("format", "peer", "interval"),

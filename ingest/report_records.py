@@ -129,6 +129,8 @@ class Received:
     hops: int | None = None
     time_us: int | None = None
     bytes: int | None = None
+    subscribed: bool | None = None
+    """Whether the peer subscribed to the topic then."""
 
     def to_json(self) -> Json:
         """The object of `received`."""

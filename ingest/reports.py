@@ -15,7 +15,7 @@ UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
      "sent":     [{"message": "m1", "topic": "7", "publisher": "17", "to": ["3", "99"],
                    "hops": 0, "time_us": 42000100, "bytes": 512}],
      "received": [{"message": "m0", "topic": "7", "publisher": "5", "from": "99",
-                   "hops": 3, "time_us": 42000050, "bytes": 512}]}
+                   "hops": 3, "time_us": 42000050, "bytes": 512, "subscribed": true}]}
 
 Every field but `format`, `peer` and `interval` may be absent: absent means *unknown*,
 never zero or empty (`[]` is none); null is absent. A structure-only report carries

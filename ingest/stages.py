@@ -273,7 +273,12 @@ def _messages(
         events.untold,
     )
     rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
-    fold = MessageFold(received is not None, told.subscriptions is not None, _duplicates_known(job))
+    fold = MessageFold(
+        received is not None,
+        told.subscriptions is not None,
+        _duplicates_known(job),
+        sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
+    )
     made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
     before = job.base.arrivals_tell if job.base else None
     job.tell(arrivals_tell=message_fold.together([before, *(json.loads(one) for one in each)]))
@@ -381,7 +386,7 @@ VERSIONS = Stage("versions", _versions, Versions)
 EVENTS = Stage("events", _events, Events)
 MESSAGES = Stage("messages", _messages, OfMessages, format=2)
 STRUCTURE = Stage("structure", _structure, Structure)
-PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics)
+PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)
 OVERLAY = Stage("overlay", _overlay, OfOverlay)
 STAGES = (READ, NAMES, VERSIONS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

@@ -5,8 +5,12 @@ Overlays, 2005: the enhanced shuffle. Once a period a peer takes its oldest neig
 view and exchanges random entries with it; both give up entries for those they get. Who is down
 is asked once more by each that holds it, and thereby forgotten.
 
-The statistics of the paper need latencies far below the period (a hundredth): an entry on its
-way is in no view.
+The paper's shuffle is over at once. Here it takes a round trip, in which its opener may be asked
+by others: it gives them none of the entries that it has just sent, and keeps the place of the
+neighbour that it took out. Else some entries would be in two views afterwards and others in none:
+at a latency of a hundredth of the period the in-degree's standard deviation would be 2.9 instead of
+2.2, for 10,000 peers with views of 35. What is left of latencies: entries on their way are in no
+view.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from simulators.parameters import Duration, Positive, us
 from simulators.views import (
     ENTRY_BYTES,
     answer_shuffle,
+    bytes_of,
     empty_views,
     entries,
     insert,
@@ -70,6 +75,8 @@ class Cyclon(System):
         else:
             self.views, self.draws = overlay.cyclon, overlay.draws
             self.entry_bytes = overlay.entry_bytes
+        self.lent = np.zeros(net.size, np.int32)
+        """Entries of each view that were sent with a shuffle which is not answered yet."""
         failed = self.on_lost if overlay else None
         self.request = net.kind("cyclon-request", self.on_request, failed=failed)
         self.reply = net.kind("cyclon-reply", self.on_reply)
@@ -77,7 +84,7 @@ class Cyclon(System):
 
     def join(self, peer: int, topics: Sequence[int] = ()) -> None:
         """Begin with one neighbour, from the bootstrap service."""
-        self.views[peer] = -1
+        self.views[peer], self.lent[peer] = -1, 0
         self.find_contact(peer)
 
     def find_contact(self, peer: int) -> None:
@@ -89,7 +96,7 @@ class Cyclon(System):
     def on_tick(self, peer: int) -> None:
         """Open a shuffle."""
         target, message, size = open_shuffle(
-            self.views, self.draws, self.entry_bytes, peer, self.gossip
+            self.views, self.lent, self.draws, self.entry_bytes, peer, self.gossip
         )
         if target < 0:
             self.find_contact(peer)
@@ -100,15 +107,15 @@ class Cyclon(System):
         """Answer a shuffle. Its opener gets back what it sent, so that it need not keep it; that
         is no part of the message.
         """
-        answer, size = answer_shuffle(
-            self.views, self.draws, self.entry_bytes, peer, received, self.gossip
-        )
+        answer = answer_shuffle(self.views, self.lent, self.draws, peer, received, self.gossip)
+        size = bytes_of(self.entry_bytes, answer)
         self.net.send(self.reply, peer, sender, (answer, received), size)
 
     def on_reply(self, peer: int, sender: int, payload: tuple[Int32s, Int32s]) -> None:
         """Close a shuffle."""
         received, sent = payload
-        merge_shuffle(self.views, peer, received, sent)
+        self.lent[peer] = 0
+        merge_shuffle(self.views, peer, received, sent, 0)
 
     def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
         """Nobody answered; the view forgot whom it asked already."""

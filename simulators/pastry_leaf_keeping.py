@@ -118,9 +118,7 @@ class LeafKeeping:
         """A message shows that somebody is there."""
         node = self.nodes[peer]
         node.failed.pop(other, None)
-        if other in node.doubted:
-            node.doubted.remove(other)
-            node.version += 1
+        node.doubted.discard(other)
         if node.add(other):
             self.application.leaves_changed(peer)
 
@@ -135,7 +133,6 @@ class LeafKeeping:
         node = self.nodes[peer]
         if other not in node.doubted:
             node.doubted.add(other)
-            node.version += 1
             self.ask(peer, other)
 
     def on_silence(self, peer: int, to: int, view: View) -> None:
@@ -166,9 +163,8 @@ class LeafKeeping:
         if not probe.retries:
             self.lose(peer, to)
             return
-        if node.knows(to) and to not in node.doubted:
+        if node.knows(to):
             node.doubted.add(to)
-            node.version += 1
         self._probe(peer, to, probe.retries - 1)
 
     def lose(self, peer: int, other: int) -> None:

@@ -18,7 +18,7 @@ class Node:
 
     __slots__ = (
         *("asked", "doubted", "failed", "is_placed", "is_ready", "leaves", "near", "peer"),
-        *("ring", "room", "table", "told", "version", "waiting"),
+        *("ring", "room", "table", "told", "waiting"),
         *("_b", "_bits", "_mask", "_own", "_size"),
     )
 
@@ -38,8 +38,6 @@ class Node:
         """Peers that did not answer at all, and until when hearsay of them is not believed."""
         self.told: dict[int, Told] = {}
         """Of each leaf that told its leaf set: the last one."""
-        self.version = 0
-        """Counts what may change a decision of `next_hop`."""
         self.is_placed = False
         """It was told its place on the ring."""
         self.is_ready = False
@@ -109,10 +107,7 @@ class Node:
     def add(self, peer: int) -> bool:
         """Take in a peer that was heard from, where there is room; whether it is a new leaf."""
         is_leaf = self.leaves.add(peer)
-        slot = self.slot(self.ring.ids[peer])
-        if is_leaf or slot not in self.table:
-            self.table.setdefault(slot, peer)
-            self.version += 1
+        self.table.setdefault(self.slot(self.ring.ids[peer]), peer)
         return is_leaf
 
     def measure(self, peer: int, round_trip_us: int) -> None:
@@ -130,7 +125,6 @@ class Node:
         farthest_us = max(near.values(), default=0) if len(near) == self.room else 0
         if peer in near and near.get(present, farthest_us) > near[peer]:
             self.table[slot] = peer
-            self.version += 1
 
     def remove(self, peer: int) -> list[int]:
         """Forget a peer; the leaves at the ends of the sides that it leaves a gap on."""
@@ -141,5 +135,4 @@ class Node:
         self.told.pop(peer, None)
         self.asked.pop(peer, None)
         self.doubted.discard(peer)
-        self.version += 1
         return self.leaves.remove(peer)

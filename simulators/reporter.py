@@ -7,7 +7,7 @@ which are JSON already; tests hold every line to the contract.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Literal, Self
 from ingest.reports import Counters, Report, ReportWriter, RunHeader
 from simulators.engine import Simulation
 from simulators.network import COPY_BYTES, Copy, Links, System
+from simulators.subscriptions import Subscriptions
 
 Content = Literal["complete", "structure", "dissemination"]
 """All there is; neighbours, topics, roles and counters; or topics, messages and counters."""
@@ -49,14 +50,19 @@ class Lines:
     """
 
     def __init__(
-        self, content: Content, layers: Collection[str] | None, naming: Naming, world: Simulation
+        self,
+        content: Content,
+        layers: Collection[str] | None,
+        naming: Naming,
+        world: Simulation,
+        subscriptions: Subscriptions,
     ) -> None:
         self._structure = content != "dissemination"
         self._messages = content != "structure"
         self._layers = layers
         self._peers, self._topics = naming.peers, naming.topics
         self._openings = [f'{{"peer":{name}' for name in naming.peers]
-        self._world = world
+        self._world, self._subscriptions = world, subscriptions
         self._sent: list[list[str]] = [[] for _ in naming.peers]
         self._received: list[list[str]] = [[] for _ in naming.peers]
         self._went: set[int] = set()
@@ -73,16 +79,17 @@ class Lines:
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer.received."""
         if self._messages:
-            self._received[peer].append(f'{self._about(copy)},"from":{self._peers[sender]}}}')
+            wants = peer in self._subscriptions.subscribers(copy.publication.topic)
+            how = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
+            self._received[peer].append(f"{self._about(copy)},{how}}}")
 
     def went(self, peer: int) -> None:
         """The peer went down."""
         self._went.add(peer)
 
-    def take(
-        self, interval: int, system: System, topics_of: Callable[[int], Sequence[int]]
-    ) -> Iterator[str]:
-        """A report of each peer that is up, and of those that left; `topics_of` a peer."""
+    def take(self, interval: int, system: System) -> Iterator[str]:
+        """A report of each peer that is up, and of those that left."""
+        topics_of = self._subscriptions.of
         for peer in self._world.present:
             yield f"{self._head(peer, interval)}{self._state(peer, system, topics_of(peer))}}}\n"
         for peer in sorted(self._went):

@@ -44,7 +44,7 @@ class Running:
         topics = names or [str(topic) for topic in range(self.subscriptions.topics)]
         naming = Naming.of(setting.peers, topics)
         layers = world.chosen_layers(plan.layers)
-        self.lines = Lines(world.reports, layers, naming, self.network)
+        self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
         self.network.observer = self.lines
         self.published = self.unpublished = 0
         """Publications, and those of which nobody was up who could make them."""
@@ -61,7 +61,7 @@ class Running:
     def run_interval(self, interval: int) -> Iterator[str]:
         """Simulate the next interval; the lines of its reports."""
         self.network.run((interval + 1) * self._interval_us)
-        return self.lines.take(interval, self.system, self.subscriptions.of)
+        return self.lines.take(interval, self.system)
 
     def told(self) -> str:
         """How it stands, in a few words."""

@@ -101,9 +101,13 @@ class Scribe(System):
             self._pass_up(peer, copy)
 
     def on_up_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
-        """Route around."""
+        """Route around: send it again, or take it where the route ends here now."""
         self.pastry.doubt(peer, to)
-        self._pass_up(peer, copy._replace(hops=copy.hops - 1))
+        onward = self._next_hop(peer, copy.publication.topic)
+        if onward == peer:
+            self._at_root(peer, copy._replace(hops=copy.hops - 1))
+        else:
+            self._send(self.up, peer, onward, copy)
 
     def on_down(self, peer: int, sender: int, copy: Copy | Passing) -> None:
         """From a parent: pass it on to the children, once."""
@@ -118,17 +122,19 @@ class Scribe(System):
         self.pastry.doubt(peer, to)
         group = self.trees.members[peer].groups.get(copy.publication.topic)
         if group and to in group.children:
-            self._to_children(peer, [to], Copy(copy.publication, copy.hops - 1))
+            self._send(self.down, peer, to, copy)
 
     def _towards_root(self, peer: int, topic: int) -> int:
         group = self.trees.members[peer].groups.get(topic)
         if self.cache_root and group and group.is_attached:
             return group.path[0] if group.path else peer
+        return self._next_hop(peer, topic)
+
+    def _next_hop(self, peer: int, topic: int) -> int:
         return self.pastry.nodes[peer].next_hop(self.pastry.keys[topic])
 
     def _pass_up(self, peer: int, copy: Copy | Passing) -> None:
-        publication = copy.publication
-        to = self.pastry.nodes[peer].next_hop(self.pastry.keys[publication.topic])
+        to = self._next_hop(peer, copy.publication.topic)
         if to == peer:
             self._at_root(peer, copy)
         elif isinstance(copy, Copy):
@@ -165,5 +171,6 @@ class Scribe(System):
         self.net.forward(self.down, peer, [to for to in children if to != publisher], copy)
         self._send(self.down, peer, publisher, Passing(copy.publication, copy.hops + 1))
 
-    def _send(self, kind: Kind, peer: int, to: int, copy: Passing) -> None:
+    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | Passing) -> None:
+        """Send a copy that is not to be reported: a Passing, or one that is sent again."""
         self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulators.pastry_leaves import View
 from simulators.pastry_node import NOBODY
 from simulators.pastry_parameters import bytes_of
 
@@ -83,7 +84,7 @@ class Recent:
 class Member:
     """All that a peer keeps."""
 
-    __slots__ = ("children", "groups", "orphans", "parents", "peer", "seen", "version")
+    __slots__ = ("children", "groups", "orphans", "parents", "peer", "ring_view", "seen")
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
@@ -94,8 +95,8 @@ class Member:
         self.orphans: dict[int, None] = {}
         """Topics that wait for the next heartbeat to look for a parent again."""
         self.seen = Recent()
-        self.version = -1
-        """Of the routing state by which the parents were chosen."""
+        self.ring_view: View | None = None
+        """The leaf set by which the parents were chosen."""
 
     def group(self, topic: int) -> Group:
         """The peer's place in the topic's tree; a new one where it is not in it."""

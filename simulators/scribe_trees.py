@@ -1,7 +1,12 @@
 """Scribe's trees: how they grow, shrink and heal (Castro et al., JSAC 20(8) 2002, section III).
 
-The parent of a peer is the next hop of its route to the topic's key; so it stays, as routes
-change: a tree is what the routes of its members make, and its root the peer where they end.
+The parent of a peer is the next hop of its route to the topic's key, as it was when the peer last
+looked for one: at first, when the parent is gone, and when others have come or gone next to the
+peer on the ring, for then routes may end elsewhere. That routing tables find nearer peers is no
+reason to leave a parent which serves: so among peers that stay, trees stay, and each of their
+members gets each publication once, whatever the latencies.
+
+A peer that has to change parents is served by the former one until it hangs at the root again.
 Parents tell their children once a period that they are there, for all their trees at once, and
 with each tree the path from its top. So a child sees at which top it hangs, that it hangs in a
 loop (it is on its own path), and which trees the two do not agree about.
@@ -112,7 +117,9 @@ class Trees(Application):
     def on_tick(self, peer: int) -> None:
         """Tell the children that the peer is there, and look whether the parents are."""
         member = self.members[peer]
-        if member.version != self.pastry.nodes[peer].version:
+        node = self.pastry.nodes[peer]
+        if node.is_ready and member.ring_view is not node.leaves.view:
+            member.ring_view = node.leaves.view
             self._follow_routes(peer)
         if member.orphans:
             self._adopt(peer)
@@ -163,16 +170,16 @@ class Trees(Application):
         named = {topic for topic, _ in beat}
         for topic in member.topics_under(sender):
             if topic not in named:
-                self._attach(peer, topic)
+                self._join(peer, topic, sender)
                 is_agreed = False
         return is_agreed
 
     def _miss(self, peer: int, parent: int) -> None:
-        """A parent is silent: join again, which shows whether it is there."""
+        """A parent is silent: join there again, which shows whether it is up."""
         member = self.members[peer]
         del member.parents[parent]
         for topic in member.topics_under(parent):
-            self._attach(peer, topic)
+            self._join(peer, topic, parent)
 
     # Parents.
 
@@ -184,7 +191,22 @@ class Trees(Application):
     def _attach(self, peer: int, topic: int) -> None:
         """Join at the next hop to the topic's key; be the root where there is none."""
         member = self.members[peer]
-        to = self.pastry.nodes[peer].next_hop(self.keys[topic])
+        group, to = member.groups[topic], self.pastry.nodes[peer].next_hop(self.keys[topic])
+        if group.parent != to and group.parent in member.parents:
+            self._change(peer, topic, group)
+        self._join(peer, topic, to)
+
+    def _change(self, peer: int, topic: int, group: Group) -> None:
+        """Leave the parent; but the first of several in a row serves until another does."""
+        if group.former != NOBODY:
+            self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))
+            return
+        group.former = group.parent
+        # Should it not hear of it, its next heartbeat is answered anew.
+        self.members[peer].parents[group.former].beat = None
+
+    def _join(self, peer: int, topic: int, to: int) -> None:
+        member = self.members[peer]
         group = member.groups[topic]
         group.parent = to
         member.set_path(topic, () if to == peer else UNSURE)
@@ -203,16 +225,9 @@ class Trees(Application):
 
     def _follow_routes(self, peer: int) -> None:
         """Join elsewhere where routes have changed; an old root steps down like that."""
-        member, node = self.members[peer], self.pastry.nodes[peer]
-        if not node.is_ready:
-            return
-        member.version = node.version
-        for topic, group in member.groups.items():
+        node = self.pastry.nodes[peer]
+        for topic, group in self.members[peer].groups.items():
             if group.parent != NOBODY and group.parent != node.next_hop(self.keys[topic]):
-                if group.parent in member.parents:
-                    group.former = group.parent
-                    # Should it not hear of it, its next heartbeat is answered anew.
-                    member.parents[group.parent].beat = None
                 self._attach(peer, topic)
 
     def _break_loop(self, peer: int, topic: int) -> None:

@@ -122,34 +122,36 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
     return size
 
 
-@compiled(VIEW, DRAWS, int64, VIEW)
-def sample(view: Int32s, draws: Int64s, wanted: int, message: Int32s) -> None:
-    """Fill the last `wanted` entries of a message with random ones of a view.
-
-    They come to stand first in the view: the order of a view has no meaning.
+@compiled(VIEW, DRAWS, int64, int64, VIEW)
+def sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
+    """Fill the last `wanted` entries of a message with random ones of a view, but for its first
+    `kept`. They come to stand next in the view.
     """
     count = filled(view)
     begin = message.shape[1] - wanted
     for k in range(wanted):
-        chosen = k + below(draws, count - k)
+        place = kept + k
+        chosen = place + below(draws, count - place)
         for row in (PEER, AGE):
             value = view[row, chosen]
-            view[row, chosen] = view[row, k]
-            view[row, k] = value
+            view[row, chosen] = view[row, place]
+            view[row, place] = value
             message[row, begin + k] = value
 
 
-@compiled(VIEWS, int64, VIEW, VIEW)
-def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s) -> None:
-    """Insert entries that are not known yet: into free places, then over those that were sent."""
+@compiled(VIEWS, int64, VIEW, VIEW, int64)
+def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept: int) -> None:
+    """Insert entries that are not known yet: into free places but for the last `kept`, then over
+    those that were sent.
+    """
     view = views[peer]
-    count, replaced = filled(view), 0
+    count, room, replaced = filled(view), views.shape[2] - kept, 0
     for k in range(received.shape[1]):
         other = received[PEER, k]
         if other == peer or place_of(view, other) >= 0:
             continue
         place = -1
-        if count < view.shape[1]:
+        if count < room:
             place, count = count, count + 1
         while place < 0 and replaced < sent.shape[1]:
             place = place_of(view, sent[PEER, replaced])
@@ -159,12 +161,14 @@ def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s) -> N
         view[PEER, place], view[AGE, place] = other, received[AGE, k]
 
 
-@compiled(VIEWS, DRAWS, NUMBERS, int64, int64)
+@compiled(VIEWS, NUMBERS, DRAWS, NUMBERS, int64, int64)
 def open_shuffle(
-    views: Int32s, draws: Int64s, entry_bytes: Int32s, peer: int, length: int
+    views: Int32s, lent: Int32s, draws: Int64s, entry_bytes: Int32s, peer: int, length: int
 ) -> tuple[int, Int32s, int]:
     """(whom to shuffle with, message, its bytes): the oldest entry, which leaves the view, gets
     the peer itself and length − 1 random others. -1 if the view is empty.
+
+    The others are `lent` until the answer comes, or the next shuffle: they stand first in the view.
     """
     view = views[peer]
     oldest = grow_older(view)
@@ -175,21 +179,23 @@ def open_shuffle(
     others = min(length - 1, filled(view))
     message = np.empty((2, 1 + others), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
-    sample(view, draws, others, message)
+    sample(view, draws, 0, others, message)
+    lent[peer] = others
     return int(target), message, bytes_of(entry_bytes, message)
 
 
-@compiled(VIEWS, DRAWS, NUMBERS, int64, VIEW, int64)
+@compiled(VIEWS, NUMBERS, DRAWS, int64, VIEW, int64)
 def answer_shuffle(
-    views: Int32s, draws: Int64s, entry_bytes: Int32s, peer: int, received: Int32s, length: int
-) -> tuple[Int32s, int]:
-    """(answer, its bytes): random entries of the view, which then takes in those received.
+    views: Int32s, lent: Int32s, draws: Int64s, peer: int, received: Int32s, length: int
+) -> Int32s:
+    """The answer: random entries of the view, which then takes in those received.
 
-    The answer does not begin with its sender.
+    The answer does not begin with its sender. A peer whose own shuffle is not answered yet gives
+    none of the entries that it lent, and keeps the place of whom it asked free.
     """
-    view = views[peer]
-    others = min(length, filled(view))
+    view, kept = views[peer], int(lent[peer])
+    others = max(0, min(length, filled(view) - kept))
     answer = np.empty((2, others), np.int32)
-    sample(view, draws, others, answer)
-    merge_shuffle(views, peer, received, answer)
-    return answer, bytes_of(entry_bytes, answer)
+    sample(view, draws, kept, others, answer)
+    merge_shuffle(views, peer, received, answer, min(kept, 1))
+    return answer

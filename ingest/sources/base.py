@@ -124,13 +124,14 @@ class Observed:
     traffic        peer, interval, and the columns of model.tables.TRAFFIC
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
-                   arrival (orders those of a message, peer and tick), first?, hop?
+                   arrival (orders those of a message, peer and tick), first?, hop?,
+                   subscribed? (the peer to the topic then, where it says so itself)
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
     untold         peer, interval, receptions, subscriptions     (true = left open by its report)
 
     Where publications are known so are rejections (an empty table where there were none).
     All names are strings; vf, vt, tick, time_us and arrival
-    int64, interval and hop int32, first bool. `?` marks what may be null in a row.
+    int64, interval and hop int32, first and subscribed bool. `?` marks what may be null in a row.
     """
 
     peers: DataFrame

@@ -149,8 +149,8 @@ class DeliveryFold(KeyFold):
             self._publish(row, record)
         else:
             at = self._at(row.time)
-            told = self._message, None, None, peer, previous, *at, self._arrivals, None, None
-            self.rows["receptions"].append(told)
+            who = self._message, None, None, peer, previous
+            self.rows["receptions"].append((*who, *at, self._arrivals, None, None, None))
             self._arrivals += 1
 
     def _publish(self, row: Row, record: Sequence[str]) -> None:

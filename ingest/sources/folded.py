@@ -40,6 +40,7 @@ OBSERVED: Mapping[str, pa.Schema] = {
             *_names("message", "topic", "publisher", "peer", "previous_hop"),
             *_AT,
             *(("arrival", pa.int64()), ("first", pa.bool_()), ("hop", pa.int32())),
+            ("subscribed", pa.bool_()),
         ]
     ),
     "rejections": pa.schema(

@@ -165,7 +165,9 @@ def random_message(
             if rng.random() < 0.03:
                 rejections.append({**row, "reason": "refused"})
             else:
-                interested = bool(rng.random() < 0.6) if topic is not None else None
+                drawn = rng.random()
+                is_known = topic is not None and drawn < 0.98
+                interested = bool(drawn < 0.6) if is_known else None
                 receptions.append({**row, "first": copy == 0, "interested": interested})
     return published, receptions, rejections
 
@@ -336,7 +338,8 @@ def expected_topics(
             here = [arrival for arrival in arrived if arrival["topic"] == topic]
             row["duplicates"] = sum(not arrival["first"] for arrival in here)
             if "subscriptions" in world.tables:
-                row["relay_receptions"] = sum(not arrival["interested"] for arrival in here)
+                wanted = [arrival["interested"] for arrival in here]
+                row["relay_receptions"] = None if None in wanted else wanted.count(False)
         found.append(row)
     return found
 

@@ -161,6 +161,7 @@ EXAMPLE = (
                 "hops": 3,
                 "time_us": 42000050,
                 "bytes": 512,
+                "subscribed": True,
             }
         ],
     ),
@@ -194,7 +195,9 @@ def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     }
     assert found.rows("traffic") == {("17", 42, 12, 9, 4023, 3980, 2, 1, 1024, 512, 0)}
     assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42)}
-    assert found.rows("receptions") == {("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3)}
+    assert found.rows("receptions") == {
+        ("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3, True)
+    }
     assert found.rows("rejections") == set()
     assert found.staged.quarantine == []
     assert found.seen.traffic is not None
@@ -249,8 +252,8 @@ def test_dissemination_without_neighbors_gives_message_tables(book: Book) -> Non
         ("n", None, "c", 2, None, 2),
     }
     assert found.rows("receptions") == {
-        ("m", "t", None, "b", "a", None, 1, 1, 0, None, 1),
-        ("m", "t", None, "b", "c", None, 1, 1, 1, None, None),
+        ("m", "t", None, "b", "a", None, 1, 1, 0, None, 1, None),
+        ("m", "t", None, "b", "c", None, 1, 1, 1, None, None, None),
     }
     sent_and_received = {(row[0], row[1], row[6], row[7]) for row in found.rows("traffic")}
     assert sent_and_received == {

@@ -171,7 +171,7 @@ class _Peer:
         if not is_own:
             self._arrivals += 1
             copy = event.message, event.topic, None, self.name, event.other
-            how = self._arrivals, event.type == Type.DELIVER, None
+            how = self._arrivals, event.type == Type.DELIVER, None, None
             self._rows["receptions"].append((*copy, *self._time(at), *how))
 
     def _time(self, at: int) -> tuple[int, int, int]:

@@ -220,7 +220,7 @@ class _Peer:
             add(
                 (
                     *(copy.message, copy.topic, copy.publisher, self.name, getattr(copy, "from")),
-                    *(copy.time_us, at, at, arrival, None, copy.hops),
+                    *(copy.time_us, at, at, arrival, None, copy.hops, copy.subscribed),
                 )
             )
 

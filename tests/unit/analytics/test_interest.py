@@ -42,6 +42,8 @@ def test_interest_equals_lists_that_are_looked_through(seed: int) -> None:
     topic, peer, tick = np.array(asked).T
     found = interest(spans)
     assert found.of(topic, peer, tick).tolist() == [one in alive for one in asked]
+    turns = {(t, p, at) for t, p, *span in spans for at in span}
+    assert found.turned(topic, peer, tick).tolist() == [one in turns for one in asked]
     counts = [sum((t, p) == (one[0], one[2]) for t, _, p in alive) for one in asked]
     assert found.count(topic, tick).tolist() == counts
     assert len(set(counts)) > 3
@@ -50,6 +52,7 @@ def test_interest_equals_lists_that_are_looked_through(seed: int) -> None:
 def test_interest_without_subscriptions_is_none() -> None:
     nobody, some = interest([]), np.array([-1, 0, 5])
     assert nobody.of(some, some, some).tolist() == [False] * 3
+    assert nobody.turned(some, some, some).tolist() == [False] * 3
     assert nobody.count(some, some).tolist() == [0] * 3
 
 

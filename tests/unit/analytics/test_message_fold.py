@@ -30,6 +30,7 @@ from tests.support.arrivals import PEERS, Row, naive_hops, random_arrivals
 TOPICS, TICKS_PER_INTERVAL = 4, 100
 LAST = 2_000
 LARGEST = 2**63 - 1
+NOT = {True: False, False: True, None: None}
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class World:
     subscriptions: list[Row] | None
     untold: list[tuple[int, int]]
     duplicates_known: bool = True
+    sampled_since: int | None = None
 
 
 def random_subscriptions(rng: np.random.Generator) -> list[Row]:
@@ -95,6 +97,7 @@ def random_world(seed: int, messages: int) -> World:
                 "interval": tick // TICKS_PER_INTERVAL,
                 "time_us": tick if timed and rng.random() < 0.97 else None,
                 "arrival": len(receptions),
+                "subscribed": (True, False, None, None, None)[rng.integers(5)],
             }
             if not tells:
                 row["first"] = None
@@ -119,6 +122,18 @@ def naive_interest(
     )
 
 
+def naive_interested(world: World, arrival: Row, topic: int | None) -> bool | None:
+    """By the peer's word, else by its subscriptions, where none of them turns in the interval."""
+    if arrival["subscribed"] is not None:
+        return bool(arrival["subscribed"])
+    peer, tick = arrival["peer"], arrival["tick"]
+    if world.sampled_since is not None and tick > world.sampled_since:
+        for row in world.subscriptions or ():
+            if (row["peer"], row["topic"]) == (peer, topic) and tick in (row["vf"], row["vt"]):
+                return None
+    return naive_interest(world.subscriptions, peer, topic, tick)
+
+
 def naive_firsts(rows: list[Row], publisher: int | None) -> list[bool]:
     """At each peer the earliest of those told to be first, else the earliest, if not denied."""
     firsts = {}
@@ -138,9 +153,7 @@ def naive_receptions(published: Row, world: World) -> list[Row]:
     hops = naive_hops(rows)
     for row, hop in zip(rows, hops, strict=True):
         row["hop"] = hop
-        row["interested"] = naive_interest(
-            world.subscriptions, row["peer"], published["topic"], row["tick"]
-        )
+        row["interested"] = naive_interested(world, row, published["topic"])
         known = audience_known(published, world)
         row["eligible"] = row["peer"] in naive_eligible(published, world) if known else None
     return rows
@@ -181,11 +194,16 @@ def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
         for row in firsts
         if row["peer"] in eligible and row["interval"] == published["interval"]
     ]
-    late = [row for row in firsts if row["peer"] not in eligible and row["interested"]]
+    late = [row["interested"] for row in firsts if row["peer"] not in eligible]
     ratio = len(reached) / len(eligible) if eligible else None
     return dict(
-        zip(names, (len(eligible), len(reached), len(at_once), ratio, len(late)), strict=True)
+        zip(names, (len(eligible), len(reached), len(at_once), ratio, total(late)), strict=True)
     )
+
+
+def total(flags: list[bool | None]) -> int | None:
+    """How many are true, if all are known."""
+    return None if None in flags else sum(map(bool, flags))
 
 
 def naive_violations(published: Row, arrived: list[Row]) -> int | None:
@@ -230,8 +248,8 @@ def naive_message(published: Row, world: World) -> Row:
         "receptions": len(arrived) if every else None,
         "first_receptions": len(firsts),
         "duplicates": len(arrived) - len(firsts) if every else None,
-        "relay_receptions": sum(not row["interested"] for row in arrived)
-        if interest_known and every
+        "relay_receptions": total([NOT[row["interested"]] for row in arrived])
+        if every and (interest_known or arrived)
         else None,
         "hops_mean": fmean(hops) if hops else None,
         "hops_max": max(hops, default=None),
@@ -274,6 +292,7 @@ def folded(world: World, at_once: int = 50, size: int = 30) -> dict[str, list[Ro
         world.subscriptions is not None,
         world.duplicates_known,
         at_once,
+        world.sampled_since,
     )
     found: dict[str, list[Row]] = {table.name: [] for table in fold.tables}
     schemas = {table.name: table.arrow for table in fold.tables}
@@ -328,6 +347,34 @@ def test_message_tables_equal_plain_python(world: World) -> None:
         assert len({row[name] for row in found["metrics/messages"]}) > 2, name
 
 
+def sampled(world: World) -> World:
+    """The same by a clock whose ticks are intervals, from the second on."""
+    subscriptions = [
+        {**row, "vf": row["vf"] // TICKS_PER_INTERVAL, "vt": row["vt"] // TICKS_PER_INTERVAL}
+        if row["vt"] < OPEN
+        else {**row, "vf": row["vf"] // TICKS_PER_INTERVAL}
+        for row in world.subscriptions or ()
+    ]
+    return replace(
+        world,
+        publications=[{**row, "tick": row["interval"]} for row in world.publications],
+        receptions=[{**row, "tick": row["interval"]} for row in world.receptions or ()],
+        subscriptions=[row for row in subscriptions if row["vf"] < row["vt"]],
+        sampled_since=1,
+    )
+
+
+def test_arrival_in_an_interval_in_which_a_subscription_turns_is_of_unknown_interest(
+    world: World,
+) -> None:
+    coarse = sampled(world)
+    found = folded(coarse)
+    check(coarse, found)
+    unknown = [row for row in found["receptions"] if row["interested"] is None]
+    topics = {row["message"]: row["topic"] for row in world.publications}
+    assert sum(topics[row["message"]] is not None for row in unknown) > 20
+
+
 @pytest.mark.parametrize(("at_once", "size"), [(1, 1), (1, 1000), (10**6, 7), (40, 1), (3, 2)])
 def test_message_tables_are_the_same_however_rows_come(
     world: World, at_once: int, size: int
@@ -342,7 +389,8 @@ def test_message_tables_are_the_same_however_rows_come(
 
 
 def test_metrics_of_interest_without_subscriptions_are_null(world: World) -> None:
-    blind = replace(world, subscriptions=None)
+    wordless = [{**row, "subscribed": None} for row in world.receptions or ()]
+    blind = replace(world, subscriptions=None, receptions=wordless)
     found = folded(blind)
     check(blind, found)
     unknown = {"eligible", "delivered", "hit_ratio", "late_deliveries", "relay_receptions"}

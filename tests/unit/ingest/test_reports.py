@@ -77,6 +77,7 @@ FULL: dict[str, Any] = {
             "hops": 3,
             "time_us": 42000050,
             "bytes": 512,
+            "subscribed": True,
         }
     ],
 }
@@ -118,7 +119,9 @@ reports = st.builds(
     publication=maybe(counters),
     duplicates=maybe(counts),
     sent=some(st.builds(Sent, **copies, to=some(keys))),
-    received=some(st.builds(Received, **copies, from_peer=maybe(keys))),
+    received=some(
+        st.builds(Received, **copies, from_peer=maybe(keys), subscribed=maybe(st.booleans()))
+    ),
     left=st.booleans(),
 )
 headers = st.builds(

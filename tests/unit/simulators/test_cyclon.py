@@ -15,13 +15,16 @@ from simulators.engine import Simulation
 from simulators.views import ENTRY_BYTES, HEADER_BYTES, PEER
 
 SECOND = 1_000_000
-LATENCY_US = 2_000
+LATENCY_US = 10_000
+"""The default of a simulation: a hundredth of the period."""
 SEED = 1
 
 
-def shuffled(peers: int, cycles: int, parameters: CyclonParameters) -> tuple[Simulation, Cyclon]:
+def shuffled(
+    peers: int, cycles: int, parameters: CyclonParameters, latency_us: int = LATENCY_US
+) -> tuple[Simulation, Cyclon]:
     """A simulation in which all peers joined one after the other, each with one contact."""
-    net = Simulation(peers, SEED, lambda sender, to: LATENCY_US)
+    net = Simulation(peers, SEED, lambda sender, to: latency_us)
     system = Cyclon(net, parameters)
     for peer in range(peers):
         net.come_up(peer)
@@ -56,7 +59,8 @@ def shape_of(system: Cyclon) -> Shape:
 
 class TestShape:
     """Undirected clustering and path lengths; the figures of 10,000 peers are also those that
-    Leitão, Pereira, Rodrigues (HyParView, 2007) print of CYCLON: 0.006836 and 2.60426.
+    Leitão, Pereira, Rodrigues (HyParView, 2007) print of CYCLON: 0.006836 and 2.60426. In-degrees
+    deviate as with shuffles that are over at once, by 2.15 to 2.18 in a program of its own.
     """
 
     @pytest.mark.long
@@ -65,7 +69,7 @@ class TestShape:
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0068, rel=0.08)
         assert shape.path_length == pytest.approx(2.605, abs=0.03)
-        assert np.std(shape.in_degrees) == pytest.approx(2.2, abs=0.4)
+        assert np.std(shape.in_degrees) == pytest.approx(2.17, abs=0.1)
 
     def test_overlay_of_5000_peers_has_the_expected_shape(self) -> None:
         _, system = shuffled(5_000, 60, CyclonParameters(view=20, gossip=8))
@@ -74,6 +78,20 @@ class TestShape:
         assert shape.path_length == pytest.approx(2.717, abs=0.03)
         near = [abs(degree - 20) <= 5 for degree in shape.in_degrees]
         assert np.mean(near) >= 0.99
+
+    def test_shuffles_that_cross_hardly_widen_in_degrees(self) -> None:
+        """At fifty times the latency; entries that are on their way are missed."""
+        deviations = []
+        for latency_us in (400, 20_000):
+            net, system = shuffled(1000, 50, CyclonParameters(view=20, gossip=8), latency_us)
+            found = []
+            for _ in range(10):
+                net.run(net.now + 2 * SECOND)
+                held = system.views[:, PEER]
+                found.append(np.bincount(held[held >= 0], minlength=1000).std())
+            deviations.append(np.mean(found))
+        print(f"seed {SEED}: {deviations}")
+        assert deviations[1] == pytest.approx(deviations[0], rel=0.1)
 
 
 @pytest.fixture

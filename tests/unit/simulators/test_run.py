@@ -94,6 +94,22 @@ class TestReports:
             # The publisher gets its message back and does not count.
             assert {**reached, publisher[message]: 0} == away
 
+    def test_arrivals_tell_whether_the_peer_subscribed_then(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        """In the interval in which it goes down, too."""
+        plan = flooding(publications=PUBLISHING, churn="exponential:5s,down=5s", seed=3)
+        simulate(plan, Folder(tmp_path))
+        wanted = Running(plan).subscriptions
+        left: set[bool | None] = set()
+        for report in reports(Folder(tmp_path)):
+            for copy in report.received or ():
+                assert copy.topic is not None
+                topics = wanted.of(int(report.peer))
+                assert copy.subscribed is (int(copy.topic) in topics)
+                left |= {copy.subscribed} if report.left else set()
+        assert left == {True, False}
+
     @pytest.mark.parametrize(
         ("content", "absent"),
         [

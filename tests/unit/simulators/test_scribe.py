@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from simulators.engine import Simulation
+from simulators.latency import Delay, Matrix
 from simulators.network import Copy, Publication
 from simulators.pastry_placing import place
 from simulators.scribe import Scribe
@@ -199,6 +202,23 @@ def test_lost_copies_are_sent_again() -> None:
     assert missed < 0.01 * eligible
 
 
+@pytest.mark.parametrize("deliver_on_route", [False, True])
+def test_copies_that_are_sent_again_are_the_same_ones(deliver_on_route: bool) -> None:
+    """A publication is reported once, and each copy came one link farther than one its sender has.
+    What a publisher that is not the root has, beside its own, is reported on the route only.
+    """
+    world = World(loss=0.1, deliver_on_route=deliver_on_route)
+    made = world.publish_by_subscribers(seconds=5)
+    had = {(one.message, one.publisher): {0} for one in made}
+    for message, peer, sender, hops in world.seen.receptions:
+        if deliver_on_route or sender != made[message].publisher:
+            assert hops - 1 in had[message, sender]
+        had.setdefault((message, peer), set()).add(hops)
+    multicast = next(kind for kind in world.net.kinds if kind.name == "multicast")
+    assert multicast.lost > 50
+    assert set(world.seen.published.values()) == {1}
+
+
 def test_publication_without_subscribers_ends_at_the_root() -> None:
     world = World()
     for peer in world.subscribers[3]:
@@ -217,3 +237,71 @@ def test_run_is_the_same_for_the_same_seed() -> None:
         counts = [(kind.name, kind.sent, kind.bytes) for kind in world.net.kinds]
         runs.append((counts, world.seen.receptions))
     assert runs[0] == runs[1]
+
+
+class Settling:
+    """Peers that join by the protocol and stay. From `begin` on there are publications, while
+    routing tables go on finding nearer peers.
+    """
+
+    TOPICS, RATE = 20, 100
+
+    def __init__(self, seed: int, peers: int, delay: Delay) -> None:
+        print(f"seed {seed}")
+        self.random = random.Random(seed)
+        self.net = Simulation(peers, seed, delay)
+        self.scribe = Scribe(self.net, ScribeParameters(), self.TOPICS)
+        self.subscribers = [
+            self.random.sample(range(peers), max(2, peers // (topic + 2)))
+            for topic in range(self.TOPICS)
+        ]
+        self.made: list[Publication] = []
+        self.net.observer = self.seen = Deliveries()
+        for peer in range(peers):
+            self.net.at(self.random.randrange(INTERVAL // 2), partial(self.join, peer))
+
+    def join(self, peer: int) -> None:
+        self.net.come_up(peer)
+        topics = [topic for topic, who in enumerate(self.subscribers) if peer in who]
+        self.scribe.join(peer, topics)
+
+    def publish(self) -> None:
+        topic = self.random.randrange(self.TOPICS)
+        publisher = self.random.choice(self.subscribers[topic])
+        self.made.append(Publication(len(self.made), topic, publisher, 100))
+        self.scribe.publish(publisher, self.made[-1])
+
+    def faults(self, begin: int, end: int) -> list[str]:
+        """Copies too many or too few of what is published in those seconds."""
+        for number in range((end - begin) * self.RATE):
+            self.net.at(begin * INTERVAL + number * INTERVAL // self.RATE, self.publish)
+        self.net.run((end + 10) * INTERVAL)
+        got = Counter((message, peer) for message, peer, *_ in self.seen.receptions)
+        twice = [f"{at}: {copies} copies" for at, copies in got.items() if copies != 1]
+        missed = [
+            f"{(one.message, peer)}: none"
+            for one in self.made
+            for peer in self.subscribers[one.topic]
+            if peer != one.publisher and not got[one.message, peer]
+        ]
+        return twice + missed
+
+
+@pytest.mark.parametrize(("seed", "longest_ms"), [(1, 50), (2, 300), (3, 1000)])
+def test_subscriber_gets_each_publication_once_at_any_latencies(seed: int, longest_ms: int) -> None:
+    """Those of a random matrix, one way: there and back they differ. Ends meet late where they
+    are long, so that it takes longer until all have joined.
+    """
+    drawn = random.Random(seed)
+    rows = [[drawn.randrange(1000, longest_ms * 1000) for _ in range(100)] for _ in range(100)]
+    world = Settling(seed, 100, lambda sender, receiver: rows[sender][receiver])
+    begin = 15 + longest_ms // 50
+    assert world.faults(begin, begin + 30) == []
+
+
+def test_subscriber_gets_each_publication_once_at_planetlab_latencies(
+    outside_data: Callable[[str], Path],
+) -> None:
+    path = outside_data("planetlab490_rtt_ms_slice1.txt.gz")
+    delay = Matrix(str(path), "ms").delays(200, random.Random(1))
+    assert Settling(1, 200, delay).faults(20, 50) == []

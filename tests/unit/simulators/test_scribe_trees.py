@@ -266,6 +266,35 @@ def link_by_force(world: World, child: int, parent: int) -> None:
     entry.beat = None
 
 
+def test_first_of_several_former_parents_serves_until_another_does() -> None:
+    """The routes of a leaf of a tree change twice in less time than a message takes."""
+    world = World(400).placed()
+    members, ids = world.trees.members, world.overlay.ring.ids
+    child, former = next(
+        (peer, group.parent)
+        for peer in sorted(world.subscribers(0))
+        if (group := members[peer].groups[0]).parent not in world.overlay.nodes[peer].leaves
+        and not group.children
+    )
+    node = world.overlay.nodes[child]
+    slot = node.slot(world.overlay.keys[0])
+    others = [peer for peer in range(400) if peer not in (child, former)]
+    able = [peer for peer in others if node.slot(ids[peer]) == slot]
+
+    def parents() -> list[int]:
+        of_topic = [(peer, members[peer].groups.get(0)) for peer in (former, *able)]
+        return [peer for peer, group in of_topic if group and child in group.children]
+
+    for other in able[:2]:
+        node.table[slot] = other
+        members[child].ring_view = None
+        world.trees.on_tick(child)
+        world.net.run(world.net.now + 1000)
+        assert parents() == [former]
+    world.net.run(world.net.now + 300_000)
+    assert parents() == able[1:2]
+
+
 def test_trees_stay_attached_and_deliver_despite_lost_messages() -> None:
     world = World(200, loss=0.02)
     world.come_up_soon(list(range(200)))

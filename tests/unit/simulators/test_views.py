@@ -94,41 +94,56 @@ class TestView:
 class TestShuffle:
     def test_oldest_entry_leaves_and_the_sender_stands_first(self) -> None:
         views, weights = view_of(5, 6, 7), np.full(PEERS, ENTRY_BYTES, np.int32)
-        target, sent, size = open_shuffle(views, seeded(Random(1)), weights, 0, 3)
+        lent = np.zeros(PEERS, np.int32)
+        target, sent, size = open_shuffle(views, lent, seeded(Random(1)), weights, 0, 3)
         assert target == 7
         assert sent[:, 0].tolist() == [0, 0]
         assert set(sent[PEER, 1:].tolist()) == {5, 6}
         assert set(sent[AGE, 1:].tolist()) == {1, 2}
         assert size == HEADER_BYTES + 3 * ENTRY_BYTES
         assert set(entries(views[0])) == {5, 6}
+        assert lent[0] == 2
 
     def test_peer_with_an_empty_view_asks_no_peer(self) -> None:
-        weights = np.full(PEERS, ENTRY_BYTES, np.int32)
-        assert open_shuffle(view_of(), seeded(Random(1)), weights, 0, 3)[0] == -1
+        weights, lent = np.full(PEERS, ENTRY_BYTES, np.int32), np.zeros(PEERS, np.int32)
+        assert open_shuffle(view_of(), lent, seeded(Random(1)), weights, 0, 3)[0] == -1
 
     def test_new_entries_go_into_free_places_first(self) -> None:
         views = view_of(1, 2, 3, 4)
-        merge_shuffle(views, 0, message(8, 1, 0, 9), message(2, 3))
+        merge_shuffle(views, 0, message(8, 1, 0, 9), message(2, 3), 0)
         assert entries(views[0]) == [1, 2, 3, 4, 8, 9]
 
     def test_new_entries_replace_sent_ones_in_a_full_view(self) -> None:
         views = view_of(1, 2, 3, 4, 5, 6)
-        merge_shuffle(views, 0, message(8, 9, 10), message(0, 3, 5))
+        merge_shuffle(views, 0, message(8, 9, 10), message(0, 3, 5), 0)
         assert entries(views[0]) == [1, 2, 8, 4, 9, 6]
+
+    def test_peer_that_waits_for_an_answer_gives_no_entry_twice(self) -> None:
+        """Who answers another meanwhile; the answer to its own shuffle finds all in place."""
+        views, weights = view_of(5, 6, 7, 8, 9, 10), np.full(PEERS, ENTRY_BYTES, np.int32)
+        lent, draws = np.zeros(PEERS, np.int32), seeded(Random(1))
+        _, sent, _ = open_shuffle(views, lent, draws, weights, 0, 4)
+        given = answer_shuffle(views, lent, draws, 0, message(1, 2, 3, 4), 4)
+        lent_peers, given_peers = set(sent[PEER, 1:].tolist()), set(given[PEER].tolist())
+        assert not lent_peers & given_peers
+        assert {1, 2} | lent_peers == set(entries(views[0]))
+        merge_shuffle(views, 0, message(11, 12, 13, 14), sent, 0)
+        assert set(entries(views[0])) == {1, 2, 11, 12, 13, 14}
 
     @pytest.mark.parametrize("seed", SEEDS)
     def test_views_stay_sets_of_other_peers_under_random_shuffles(self, seed: int) -> None:
         random = Random(seed)
         draws, weights = seeded(random), np.full(PEERS, ENTRY_BYTES, np.int32)
-        views = empty_views(PEERS, CAPACITY)
+        views, lent = empty_views(PEERS, CAPACITY), np.zeros(PEERS, np.int32)
         for _ in range(200):
             peer, other = random.sample(range(PEERS), 2)
             insert(views, peer, other)
             before = set(entries(views[peer]))
-            target, sent, _ = open_shuffle(views, draws, weights, peer, 4)
+            target, sent, _ = open_shuffle(views, lent, draws, weights, peer, 4)
             assert set(sent[PEER, 1:].tolist()) <= before - {target}
-            answer, _ = answer_shuffle(views, draws, weights, target, sent, 4)
-            merge_shuffle(views, peer, answer, sent)
+            answer = answer_shuffle(views, lent, draws, target, sent, 4)
+            merge_shuffle(views, peer, answer, sent, 0)
+            lent[peer] = 0
             assert set(entries(views[peer])) <= before | set(answer[PEER].tolist())
             for owner in (peer, target):
                 held = entries(views[owner])
