@@ -74,6 +74,15 @@ def test_sampled_spans_equal_those_of_the_clock(spans: list[tuple[int, int]], cl
         assert list(range(first, last + 1)) == list(clock.sampled(*span))
 
 
+def test_captions_are_names_or_the_ends_of_long_ones() -> None:
+    names = ["", "sixsix", "seven77", "é🜁é🜁é🜁", "abc🜁é🜁é"]
+    for statement, number in (("peers", "peer"), ("messages", "message")):
+        rows = rows_of(statement, {number: list(range(5)), "key": names})
+        assert [r["caption"] for r in rows] == ["", "sixsix", "…en77", "é🜁é🜁é🜁", "…🜁é🜁é"]
+    topics = rows_of("topics", {"topic": [0, 1], "key": ["twelve " * 2, "x" * 12]})
+    assert [r["caption"] for r in topics] == ["…lve ", "x" * 12]
+
+
 def test_link_rows_have_keys_topic_and_level() -> None:
     columns: dict[str, list[Any]] = {
         "src": [1, 2], "dst": [2, 1], "layer": ["mesh", "tree"], "topic": [1, None],
