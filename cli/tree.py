@@ -18,7 +18,7 @@ class Reception(NamedTuple):
     interested: bool | None
 
 
-def drawn(receptions: Sequence[Reception], *, counts: bool) -> Iterator[tuple[Any, ...]]:
+def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
     """(peer under the one it had the message from, hop, time_us, duplicates, subscribed).
     `counts` = all arrivals are told, not the first ones alone; else `duplicates` is null.
 

@@ -66,26 +66,20 @@ class Asked:
         Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
         """
         given: Future[T] = Future()
+        until = max(self._end, time.monotonic())
         self._steps.put((step, given))
         try:
-            if self._given(given):
-                return given.result()
-        except KeyboardInterrupt:
+            in_time = _is_given(given, until + GRACE_S / 2)
+        except (KeyboardInterrupt, SystemExit):
             self._end_transaction()
             raise
+        if in_time:
+            return given.result()
         self._end_transaction()
-        if self._given(given):
+        if _is_given(given, until + GRACE_S):
             raise UseError(sessions.LATE)
         self._lost = True
         raise UseError(_GOES_ON)
-
-    def _given(self, given: Future[Any]) -> bool:
-        """Whether the step ends in the time that is left for it."""
-        try:
-            given.exception(max(self._end - time.monotonic(), 0) + GRACE_S / 2)
-        except TimeoutError:
-            return False
-        return True
 
     def _end_transaction(self) -> None:
         ending = Thread(target=self._terminate, daemon=True)
@@ -113,3 +107,12 @@ class Asked:
         except BaseException as error:
             if not given.done():
                 given.set_exception(error)
+
+
+def _is_given(given: Future[Any], until: float) -> bool:
+    """Whether a step has ended by then."""
+    try:
+        given.exception(max(until - time.monotonic(), 0))
+    except TimeoutError:
+        return False
+    return True

@@ -29,7 +29,10 @@ def check_private(folder: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise UseError(f"{folder} is not a folder; remove it")
     if found.st_uid != os.geteuid():
-        raise UseError(f"{folder} belongs to another user, who alone may use what runs there")
+        raise UseError(
+            f"{folder} belongs to another user, who alone may use what runs there; "
+            "take another workspace"
+        )
     if found.st_mode & 0o077:
         raise UseError(f"{folder} is open to other users; close it: chmod 700 {folder}")
     for above in folder.absolute().parents:

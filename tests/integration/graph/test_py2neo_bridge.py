@@ -203,7 +203,7 @@ def test_incomplete_run_is_refused(
 # Where there is no server, py2neo leaves its socket to be collected.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_missing_server_raises_neo4j_unavailable(neo4j_server: Connection) -> None:
-    gone = replace(neo4j_server, uri="bolt://127.0.0.1:1")
+    gone = replace(neo4j_server, uri="bolt://127.0.0.1:1", home=None)
     with pytest.raises(Neo4jUnavailable, match="does not answer"):
         open_run(gone, "any")
     with pytest.raises(Neo4jUnavailable, match="py2neo"):

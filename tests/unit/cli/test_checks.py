@@ -42,6 +42,18 @@ def test_neo4j_jars_not_yet_cached_do_not_fail(
     assert f"{count} of {count} jars are not cached" in neo4j.found
 
 
+def test_neo4j_folder_that_is_open_to_others_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli.checks, "missing", lambda _: [])
+    (tmp_path / "neo4j").mkdir(mode=0o700)
+    assert found(tmp_path)["Neo4j"].state == "ok"
+    (tmp_path / "neo4j").chmod(0o755)
+    neo4j = found(tmp_path)["Neo4j"]
+    assert neo4j.fails
+    assert f"chmod 700 {tmp_path / 'neo4j'}" in neo4j.found
+
+
 def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("VIZPUB_CACHE", str(cache))
