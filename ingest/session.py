@@ -49,6 +49,8 @@ _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCa
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 2
 """Partitions of a shuffle: many small ones cost a small run more than anything else."""
+_EVERY_CORE = "local[*]"
+"""What Spark takes where nobody names a master."""
 _ATTEMPTS = 2
 """At a task: a Python worker may be killed, for want of memory or by mistake."""
 _LOCATORS = (
@@ -76,6 +78,8 @@ def spark_session(
     conf = SparkConf()  # from here on it knows what the user configured
     if master:
         conf.setMaster(master)
+    elif conf.get("spark.master", _EVERY_CORE) == _EVERY_CORE:
+        conf.setMaster(f"local[*,{_ATTEMPTS}]")
     own = _own(scratch.absolute())
     for key, value in _defaults(conf, own).items():
         conf.setIfMissing(key, value)
@@ -203,10 +207,8 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
 def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
     """What holds where the user said nothing."""
     here = os.cpu_count() or 2
-    master = conf.get("spark.master", None) or f"local[{here},{_ATTEMPTS}]"
     defaults = {
         "spark.app.name": "vizpub",
-        "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A record may have 64 MB, and 10,000 of them go to Python at once.
@@ -218,7 +220,7 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.log.structuredLogging.enabled": "false",
     }
-    if not is_local(master):
+    if not is_local(conf.get("spark.master")):
         return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(_LOCATORS)}
     return defaults | {
         _PARTITIONS: str(_PER_CORE * here),
