@@ -29,8 +29,8 @@ class Ended(BaseException):
     """A signal tells the process to end; as KeyboardInterrupt, so that all is left in order."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
         self.word, self.exit_code = _ENDS[signal.Signals(number)], 128 + number
+        super().__init__(self.word)
 
 
 class CommandGroup(TyperGroup):

@@ -19,6 +19,7 @@ from model.errors import CheckFailed, UnknownName, UseError
 from model.progress import Progress
 
 if TYPE_CHECKING:
+    from cli.service import Neo4j
     from graphstore.gexf import OverlayExport
     from graphstore.gexf_spans import MetricRun
     from graphstore.gexf_writer import Written
@@ -82,9 +83,23 @@ def gexf(
         loaded = neo4j.open_run(run)
         options = _overlay_export(part, window, loaded, progress)
         values = None if part.message else _metric_values(settings, run, options)
-        with _gexf_output(file) as out:
+        with _gexf_output(file) as out, unchanged(neo4j, loaded):
             written = _written(loaded, part, options, values, out)
     settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+
+
+@contextmanager
+def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
+    """What is read in the block is of one run. Raises: as open_run, where it is removed meanwhile;
+    UseError where another takes its place.
+    """
+    try:
+        yield
+    except Exception:
+        neo4j.open_run(run.facts.name)  # else a row that is gone would be told of as a fault
+        raise
+    if neo4j.open_run(run.facts.name).facts.tables != run.facts.tables:
+        raise UseError(f"run '{run.facts.name}' was replaced while it was read; export it again")
 
 
 @contextmanager

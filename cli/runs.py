@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from cli.browser import guide_folder
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
-from cli.output import Rows, show
+from cli.output import Rows, output_format, show
 from cli.settings import Settings
 from cli.streams import confirm
 from cli.summary import show_summary
@@ -96,11 +97,18 @@ def show_run(
     output: Output,
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", autocompletion=complete_tables, help="Print its rows."),
+        typer.Argument(
+            metavar="TABLE|log",
+            autocompletion=complete_tables,
+            help="Print its rows, or what happened when.",
+        ),
     ] = None,
     limit: Limit = 0,
 ) -> None:
     """Show what a run was made from and what was left out, or the rows of one of its tables.
+
+    `log` is what its ingests did: stages with their seconds and rows, what was refused, why one
+    was stopped.
 
     Examples:
 
@@ -108,8 +116,10 @@ def show_run(
     vizpub runs show monday
     vizpub runs show monday --format json
     vizpub runs show monday quarantine --limit 20
+    vizpub runs show monday log
     ```
     """
+    from ingest.journal import COLUMNS, LOG
     from ingest.store import open_run
     from model.tables import table as meaning
 
@@ -117,12 +127,26 @@ def show_run(
     if table is None:
         show_summary(stored, output, settings)
         return
+    if table == LOG:
+        rows = Rows(COLUMNS, _events(stored, output))
+        show(rows.first(limit) if limit else rows, output, settings)
+        return
     columns = meaning(table).names
     # What was refused is looked up in its files: by file and line, which is its key.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
     rows = Rows.of_arrow(columns, batches)
     show(rows.first(limit) if limit else rows, output, settings)
+
+
+def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
+    """Those of the run's log; for people with the rows in words."""
+    from ingest.journal import read_journal
+
+    for event in read_journal(run.directory):
+        if event["rows"] is not None and output_format(output) in ("table", "md"):
+            event["rows"] = ", ".join(f"{name} {rows:,}" for name, rows in event["rows"].items())
+        yield list(event.values())
 
 
 def check_run(settings: Settings, run: RunName, output: Output) -> None:

@@ -105,6 +105,8 @@ class Job:
     """See ingest.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: Watch = _unwatched
+    note: Callable[[str], None] = lambda _: None
+    """Told what else is to be known of the stage that is under way."""
     keep_going: bool = False
     """Take the rest where most records are refused."""
     seen: int = field(init=False, default=0)

@@ -39,8 +39,8 @@ _CONFIGURED_BY = (
 """What changes how Spark's own scripts start it, or says that it runs already."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
 """See model.java: not needed, not everywhere, and warned about."""
-_DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
-"""An interrupt of the terminal's is for this process, which then ends its Java."""
+_DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
+"""What the terminal's keys send is for this process, which then ends its Java."""
 _POLL_S = 0.01
 
 
@@ -55,9 +55,9 @@ class Jvm:
 
     def connect(self, conf: SparkConf) -> bool:
         """Make it PySpark's; false where it ended instead, and PySpark is to start its own."""
-        from pyspark import SparkContext
-
         try:
+            from pyspark import SparkContext
+
             while not self.told.exists():
                 if self.process.poll() is not None:
                     self.class_data.forget()  # in case that it was the reason
@@ -66,6 +66,9 @@ class Jvm:
             with self.told.open("rb") as file:
                 port = int.from_bytes(file.read(4))
                 secret = file.read(int.from_bytes(file.read(4))).decode("utf-8")
+        except BaseException:
+            self.process.kill()  # where it cannot say where it listens it would listen for ever
+            raise
         finally:
             rmtree(self.told.parent, ignore_errors=True)
         with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):

@@ -23,6 +23,8 @@ Those of an append read little of what is there, and write only what is not (ing
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -39,8 +41,9 @@ from ingest.cluster import is_local
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
+from ingest.journal import Journal
 from ingest.leavings import SCRATCH
-from ingest.manifest import Manifest
+from ingest.manifest import Manifest, TableEntry
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
@@ -50,12 +53,13 @@ from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
 from ingest.store import StoredRun
 from ingest.warm import warm_session
-from ingest.watch import watching
+from ingest.watch import repetitions_told, watching
 from ingest.writer import RunWriter, writing
 from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
 
+_LOG = logging.getLogger(__name__)
 _TIGHTER = 10
 """How many times smaller a Parquet file is than packed lines that say the same, at least."""
 
@@ -188,15 +192,30 @@ def _make(
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
     small = alone and is_small(sum(inputs))
     files = tuple(start.files)
-    steps = _Steps(spark, account, progress)
+    journal = Journal(writer.directory)
+    steps = _Steps(spark, writer, account, journal, progress)
     asked = spark, writer, files, request.options, request.measuring
-    with account.watched(spark):
-        if not _made(Job(*asked, small, account, steps, request.keep_going)):
+    told = account, steps, journal.note, request.keep_going
+    with journal.ingest(_told(begun)), failures_told(request.workspace), account.watched(spark):
+        if not _made(Job(*asked, small, *told)):
+            journal.note("it tells of more than it looks like: begun again as a large one")
             writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, account, steps, request.keep_going))
+            _made(Job(*asked, False, *told))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
+
+
+def _told(begun: Manifest) -> str:
+    """What an ingest is, for the log."""
+    size = sum(int(file["size"]) for file in begun.inputs)
+    told = [
+        f"vizpub {begun.versions.get('vizpub', '')}, process {os.getpid()}",
+        f"source {begun.source}, {len(begun.inputs)} files, {size:,} bytes",
+    ]
+    told += ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []
+    told += [f"goes on behind {', '.join(begun.stages)}"] if begun.stages else []
+    return "; ".join(told)
 
 
 def _made(job: Job) -> bool:
@@ -222,14 +241,33 @@ class _Steps:
     """Tells how far the ingest is, and where its time goes."""
 
     spark: SparkSession
+    writer: RunWriter
     account: Account
+    journal: Journal
     progress: Progress
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        step = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})"
-        with self.account.part(stage), watching(self.spark, step, self.progress):
+        step, before = f"{stage} ({STEPS.index(stage) + 1}/{len(STEPS)})", self._tables()
+        with (
+            self.account.part(stage),
+            self.journal.stage(stage, lambda: self._rows(before)),
+            repetitions_told(self.spark, self._repeated),
+            watching(self.spark, step, self.progress),
+        ):
             yield
+
+    def _tables(self) -> dict[str, TableEntry]:
+        return self.writer.manifest.tables if self.writer.manifest else {}
+
+    def _rows(self, before: dict[str, TableEntry]) -> dict[str, int]:
+        """Of the tables that are new."""
+        there = self._tables().items()
+        return {name: entry.rows for name, entry in there if before.get(name) != entry}
+
+    def _repeated(self, why: str) -> None:
+        _LOG.warning("%s", why)
+        self.journal.note(why)
 
 
 def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:

@@ -34,17 +34,24 @@ _NO_SPACE = os.strerror(ENOSPC)
 _OTHER_PAGE = "CRC checksum verification failed"
 """What Parquet says; only stored files are read so that it looks."""
 _STOPPED = "methods on a stopped SparkContext"
+_WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """All that py4j says where an answer of Java's breaks off; what Java answers goes on from there."""
 _GONE = (
     "its Java process has ended, as where it is killed for want of memory; "
     "run the same command again"
 )
+_NO_SIGNALS = "-Xrs"
+"""A signal to all of a terminal's processes is for ours; Java would print all its threads."""
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 2
 """Partitions of a shuffle: many small ones cost a small run more than anything else."""
+_EVERY_CORE = "local[*]"
+"""What Spark takes where nobody names a master."""
+_ATTEMPTS = 2
+"""At a task: a Python worker may be killed, for want of memory or by mistake."""
 _LOCATORS = (
     "model.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
@@ -71,11 +78,15 @@ def spark_session(
     conf = SparkConf()  # from here on it knows what the user configured
     if master:
         conf.setMaster(master)
+    elif conf.get("spark.master", _EVERY_CORE) == _EVERY_CORE:
+        conf.setMaster(f"local[*,{_ATTEMPTS}]")
     own = _own(scratch.absolute())
     for key, value in _defaults(conf, own).items():
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    # Where Java is gone, who waits for it tells so.
+    vars(spark.sparkContext._accumulatorServer)["handle_error"] = lambda *_: None
     try:
         with _fitted(spark, conf, scratch, own):
             yield spark
@@ -129,10 +140,13 @@ def failures_told(workspace: Path) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
+    # A broken pipe, too: that of standard output is told apart where that is written.
     unreachable = (ConnectionError, Py4JNetworkError)
     try:
         yield
     except (*unreachable, Py4JError, PySparkException) as error:
+        if ended := _ended(error):
+            raise ended from None
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
         if _OTHER_PAGE in str(error):
@@ -140,15 +154,23 @@ def failures_told(workspace: Path) -> Iterator[None]:
             path = f"/{file[1].lstrip('/')}" if file else str(workspace)
             raise StoreBroken(path, "other bytes than those that were written") from error
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
-        raise SparkFailed(_GONE if gone else _cause(str(error))) from error
+        raise SparkFailed(_GONE if gone else why_failed(str(error))) from error
     except OSError as error:
         if error.errno == ENOSPC:
             raise DiskFull(str(workspace)) from error
         raise
 
 
-def _cause(text: str) -> str:
+def _ended(error: BaseException) -> BaseException | None:
+    """The interrupt, or the like, behind which Java could not be asked any more."""
+    above = error.__context__
+    return above if above is None or not isinstance(above, Exception) else _ended(above)
+
+
+def why_failed(text: str) -> str:
     """The line of a failure that says why."""
+    if _WORKER_GONE in text:
+        return "a Python worker has ended, as where it is killed for want of memory"
     if _STOPPED in text:
         return "its master does not answer, or has given the application up"
     causes = re.findall(r"^(?:Caused by)?: (.+)", text, re.MULTILINE)
@@ -176,8 +198,9 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
     # Not as the module is imported: executors have it at a relative path.
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     told = f"-Dlog4j2.configurationFile={logging}"
+    java = [told, _NO_SIGNALS, *(_QUICK_JVM if quick else ())]
     return {
-        "spark.driver.extraJavaOptions": " ".join([told, *(_QUICK_JVM if quick else ())]),
+        "spark.driver.extraJavaOptions": " ".join(java),
         "spark.driver.memory": os.environ.get("VIZPUB_SPARK_MEMORY", "2g"),
         # Spark takes a Python program for a shell, and would draw a bar of its own.
         "spark.ui.showConsoleProgress": "false",
@@ -187,10 +210,8 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
 def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
     """What holds where the user said nothing."""
     here = os.cpu_count() or 2
-    master = conf.get("spark.master", None) or f"local[{here}]"
     defaults = {
         "spark.app.name": "vizpub",
-        "spark.master": master,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A record may have 64 MB, and 10,000 of them go to Python at once.
@@ -202,7 +223,7 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.log.structuredLogging.enabled": "false",
     }
-    if not is_local(master):
+    if not is_local(conf.get("spark.master")):
         return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(_LOCATORS)}
     return defaults | {
         _PARTITIONS: str(_PER_CORE * here),

@@ -63,8 +63,7 @@ def _read(job: Job) -> Nothing:
     job.fold()
     before = job.base.totals if job.base else None
     told = job.source.describe(job.manifest.totals, before, job.options)
-    if not job.keep_going:
-        _check_refused(job)
+    _judge_refused(job)
     job.plan.check(told.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
@@ -74,15 +73,17 @@ def _read(job: Job) -> Nothing:
     return Nothing()
 
 
-def _check_refused(job: Job) -> None:
+def _judge_refused(job: Job) -> None:
     """Raises: InputError where most records were refused: then the input is hardly what it was
     taken for, or what writes it has a fault.
     """
-    if 2 * (refused := job.refused.total()) > job.seen:
-        raise InputError(
-            f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}",
-            f"is it of source '{job.manifest.source}'? --keep-going ingests the rest",
-        )
+    if not (refused := job.refused.total()):
+        return
+    told = f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}"
+    if 2 * refused > job.seen and not job.keep_going:
+        source = job.manifest.source
+        raise InputError(told, f"is it of source '{source}'? --keep-going ingests the rest")
+    job.note(told)
 
 
 def _layers(job: Job) -> set[str]:

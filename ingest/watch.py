@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
+from ingest.session import why_failed
 from model.progress import Progress
 
 _EVERY = 0.5
 """Seconds between two looks."""
+_MOST_TASKS = 1000
+"""Of a stage that are asked why they failed."""
 
 
 @contextmanager
@@ -33,6 +38,40 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
         over.set()
         watcher.join()
     progress(step, 1, 1)
+
+
+@contextmanager
+def repetitions_told(spark: SparkSession, tell: Callable[[str], None]) -> Iterator[None]:
+    """For the length of the block, tell in the end which tasks were begun again, and why."""
+    context = spark.sparkContext._jsc.sc()
+    first = context.dagScheduler().numTotalJobs()
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):  # as in _watch
+            for why, count in _failures(context.statusStore(), first).items():
+                tell(f"{count} {'task' if count == 1 else 'tasks'} of Spark failed: {why}")
+
+
+def _failures(store: Any, first: int) -> Counter[str]:
+    """Tasks that failed in jobs from the first one on, by why."""
+    found: Counter[str] = Counter()
+    stages = {
+        stage
+        for job in _listed(store.jobsList(None))
+        if job.jobId() >= first and job.numFailedTasks()
+        for stage in _listed(job.stageIds())
+    }
+    for stage in sorted(stages):
+        for task in _listed(store.taskList(stage, 0, _MOST_TASKS)):
+            if task.status() == "FAILED" and task.errorMessage().isDefined():
+                found[why_failed(task.errorMessage().get())] += 1
+    return found
+
+
+def _listed(found: Any) -> Iterator[Any]:
+    """What a sequence of Scala's holds."""
+    return (found.apply(place) for place in range(found.size()))
 
 
 def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:

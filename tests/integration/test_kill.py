@@ -26,6 +26,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import scale, writer
+from ingest.journal import FILE as LOG
 from ingest.leavings import SCRATCH, sweep
 from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
@@ -175,7 +176,7 @@ def undisturbed(stored: Store) -> StoredRun:
 def check_undisturbed(run: StoredRun, other: StoredRun) -> None:
     """It says the same as the other, and nothing is left of what it was stopped in."""
     assert unnamed(run.directory, run.manifest) == set()
-    assert sorted(path.name for path in run.directory.iterdir() if path.is_file()) == [FILE]
+    assert sorted(path.name for path in run.directory.iterdir() if path.is_file()) == [LOG, FILE]
     assert not [name for name in run.manifest.tables if name.startswith("staged/")]
     assert set(run.manifest.tables) == set(other.manifest.tables)
     for name in other.manifest.tables:

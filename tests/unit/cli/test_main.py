@@ -16,6 +16,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from ingest.journal import FILE as LOG_FILE
+from ingest.journal import Journal
 from model.tables import QUARANTINE
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
@@ -221,6 +223,20 @@ def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> No
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
+
+
+def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: Path) -> None:
+    journal = Journal(workspace / "runs/monday")
+    with journal.stage("names", lambda: {"peers": 1200, "topics": 3}):
+        pass
+    events = data(vizpub("runs", "show", "monday", "log", "--format", "json"))
+    lines = (workspace / "runs/monday" / LOG_FILE).read_text().splitlines()
+    assert events == [json.loads(line) for line in lines]
+    assert events[-1]["rows"] == {"peers": 1200, "topics": 3}
+    shown = vizpub("runs", "show", "monday", "log").stdout
+    assert "peers 1,200, topics 3" in shown
+    first = vizpub("runs", "show", "monday", "log", "--limit", "1", "--format", "csv").stdout
+    assert [line.split(",")[1] for line in first.splitlines()] == ["event", "stage begun"]
 
 
 def test_run_is_removed_only_after_confirmation(vizpub: Call, workspace: Path) -> None:

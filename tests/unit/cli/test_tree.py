@@ -64,3 +64,8 @@ def test_parents_in_a_random_drawn_tree_equal_networkx(seed: int) -> None:
         found[path[-1]] = path[-2] if depth else None
     expected = {f"p{child}": f"p{parent}" for child, parent in parents.items()}
     assert found == {**expected, f"p{tree.graph['root']}": None}
+
+
+def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
+    rows = list(drawn([first("b", "a"), again("b", "c")], counts=False))
+    assert {row[3] for row in rows} == {None}

@@ -60,6 +60,7 @@ def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
     "error",
     [
         ConnectionResetError("[Errno 104] Connection reset by peer"),
+        BrokenPipeError("[Errno 32] Broken pipe"),
         Py4JNetworkError("Answer from Java side is empty"),
         Py4JError("An error occurred while calling o42.parquet"),
     ],
@@ -68,9 +69,15 @@ def test_answer_that_breaks_off_is_told_as_the_end_of_java(error: Exception) -> 
     assert told(error).startswith("its Java process has ended")
 
 
-def test_reader_of_the_output_that_is_gone_is_no_failure_of_spark() -> None:
-    with pytest.raises(BrokenPipeError), failures_told(Path("there")):
-        raise BrokenPipeError
+def test_interrupt_is_told_even_where_java_fails_behind_it() -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            java_gone().jobsList()
+
+    with pytest.raises(KeyboardInterrupt), failures_told(Path("there")):
+        interrupted()
 
 
 def test_full_disk_error_is_told_as_disk_full() -> None:

@@ -1,0 +1,30 @@
+"""The start of Java, where something comes between."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from ingest.jvm import Jvm
+
+
+def test_java_that_is_not_waited_for_is_killed(tmp_path: Path) -> None:
+    """It could not say where it listens, and would listen for ever."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    unused: Any = None
+    before = signal.signal(signal.SIGALRM, interrupt)
+    with subprocess.Popen(["sleep", "120"]) as java:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                Jvm(java, tmp_path / "folder/gateway", unused).connect(unused)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert java.wait(60) == -signal.SIGKILL
