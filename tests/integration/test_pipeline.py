@@ -582,3 +582,40 @@ class TestAgain:
         assert isinstance(again.error("nothing good"), InputError)
         run = open_run(again.workspace, "tiny")
         assert (run.facts.clock.last, run.rows("quarantine")) == (3, 0)
+
+
+def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What `says` got before it left it was subscribed to; of `mute` that is not known."""
+
+    def report(peer: str, interval: int, message: str = "", **fields: Any) -> Row:
+        state = {} if fields.get("left") else {"topics": ["t"]}
+        words = {"subscribed": True} if peer == "says" else {}
+        copy = {"message": message, "topic": "t", "from": "a", **words}
+        told = {"format": "vizpub.report/1", "peer": peer, "interval": interval, **state, **fields}
+        return {**told, "received": [copy] if message else []}
+
+    sent = [{"message": m, "topic": "t", "publisher": "a", "hops": 0} for m in ("one", "two")]
+    lines = [report("a", 0), report("says", 0), report("mute", 0)]
+    lines += [report("a", 1, sent=sent), report("stays", 1, "two"), report("a", 2)]
+    lines += [report("says", 1, "one", left=True), report("mute", 1, "two", left=True)]
+    lines += [report("stays", 2, "one")]
+    path = tmp_path / "reports.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    request = IngestRequest((str(path),), "told", tmp_path / "ws")
+    run = ingested(spark, request).run
+    peer, message = keys(run, "peers"), keys(run, "publications")
+    assert {
+        (message[row["message"]], peer[row["peer"]], row["interested"])
+        for row in rows(run, "receptions")
+    } == {
+        ("one", "says", True),
+        ("one", "stays", True),
+        ("two", "mute", None),
+        ("two", "stays", None),  # it came in that interval
+    }
+    found = {message[row["message"]]: row for row in rows(run, "metrics/messages")}
+    assert {of: row["relay_receptions"] for of, row in found.items()} == {"one": 0, "two": None}
+    of_topic = [row["relay_receptions"] for row in rows(run, "metrics/topics")]
+    assert of_topic == [0, None, 0]
