@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import PIPE
@@ -110,13 +110,7 @@ def random_history(
         r for p in rows["publications"] for r in _receptions(random_, p, rows, clock)
     ]
     eligible = {p["message"]: _eligible(p, rows) for p in rows["publications"]}
-    reached = {(r["message"], r["peer"]) for r in rows["receptions"]}
-    rows["missed"] = [
-        {"message": message, "peer": peer}
-        for message, peers in eligible.items()
-        for peer in sorted(peers or ())
-        if (message, peer) not in reached
-    ]
+    rows["missed"] = list(_missed(eligible, rows))
     main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
     rows["roles"] = [
         {"peer": stay["peer"], "role": role, "topic": topic, "vf": stay["vf"], "vt": stay["vt"]}
@@ -207,6 +201,14 @@ def _eligible(publication: Row, rows: dict[str, list[Row]]) -> set[int] | None:
         return None
     taken = (r for r in rows["subscriptions"] if r["topic"] == topic and r["vf"] <= tick < r["vt"])
     return {r["peer"] for r in taken} - {publication["publisher"]}
+
+
+def _missed(eligible: Mapping[int, set[int] | None], rows: dict[str, list[Row]]) -> Iterator[Row]:
+    reached = {(r["message"], r["peer"]) for r in rows["receptions"]}
+    for message, peers in eligible.items():
+        for peer in sorted(peers or ()):
+            if (message, peer) not in reached:
+                yield {"message": message, "peer": peer}
 
 
 @dataclass(frozen=True)

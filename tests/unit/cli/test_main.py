@@ -86,7 +86,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
         str(links.relative_to(run)): "other bytes than those that were written",
         str(peers.relative_to(run)): "a file of table peers is gone",
     }
-    assert "2 of 13 files of run 'monday' are damaged" in checked.stderr
+    assert "2 of 14 files of run 'monday' are damaged" in checked.stderr
     assert "--replace" in checked.stderr
     assert vizpub("runs", "check", "tuesday").exit_code == 2
 
