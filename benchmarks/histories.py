@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from analytics.hops import first_and_second, pairs
+from analytics.interest import Interest
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
@@ -77,14 +79,17 @@ class LongRun:
     @cached_property
     def _rows(self) -> dict[str, pa.Table]:
         published, received = self._messages()
+        subscriptions = self._subscriptions()
+        received, missed = _judged(published, received, subscriptions)
         return {
             "peers": _named("peer", self.like.peers + _VISITORS, reports=True),
             "topics": _named("topic", self.like.topics),
             "presence": self._presence(),
-            "subscriptions": self._subscriptions(),
+            "subscriptions": subscriptions,
             "links": self._links(),
             "publications": published,
             "receptions": received,
+            "missed": missed,
         }
 
     def _links(self) -> pa.Table:
@@ -154,6 +159,23 @@ class LongRun:
             }
         )
         return told, arrivals
+
+
+def _judged(
+    published: pa.Table, received: pa.Table, subscriptions: pa.Table
+) -> tuple[pa.Table, pa.Table]:
+    """The arrivals with who was eligible, and who missed what; messages are numbered by place."""
+    topic, publisher, tick = (published[name].to_numpy() for name in ("topic", "publisher", "tick"))
+    of, peer = received["message"].to_numpy(), received["peer"].to_numpy()
+    names = ("topic", "peer", "vf", "vt")
+    interest = Interest(*(subscriptions[name].to_numpy() for name in names))
+    eligible = interest.of(topic[of], peer, tick[of]) & (peer != publisher[of])
+    reached = pairs(of, peer)
+    both = np.concatenate([pairs(*part) for part in interest.alive(topic, tick, 1 << 20)])
+    message, there = first_and_second(both[~np.isin(both, reached)])
+    asked = there != publisher[message]
+    missed = pa.table({"message": message[asked], "peer": there[asked]})
+    return received.append_column("eligible", pa.array(eligible)), missed
 
 
 def _named(name: str, count: int, **more: object) -> pa.Table:

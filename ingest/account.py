@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import psutil
+from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,13 +77,16 @@ class Account:
     @contextmanager
     def watched(self, spark: SparkSession) -> Iterator[None]:
         """Count the jobs that the session runs in the block."""
-        first = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+        context = spark.sparkContext._jsc.sc()
+        first = context.dagScheduler().numTotalJobs()
         try:
             yield
         finally:
-            found = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-            jobs = (found.apply(place) for place in range(found.size()))
-            self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
+            # A signal may have stopped Spark: what ended the block is to be told, not this.
+            with suppress(Py4JError, ConnectionError):
+                found = context.statusStore().jobsList(None)
+                jobs = (found.apply(place) for place in range(found.size()))
+                self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
 
     def _told(self, job: Any) -> SparkJob:
         def seconds(moment: Any) -> float:

@@ -271,7 +271,9 @@ def lab_with_runs(
 
 
 def everything(run: StoredRun) -> dict[str, int]:
-    files = (path for path in run.directory.rglob("*") if path.is_file())
+    """When each file was written, but for the log, which tells of every try."""
+    found = (path for path in run.directory.rglob("*") if path.is_file())
+    files = (path for path in found if path.name != LOG)
     return {str(path.relative_to(run.directory)): path.stat().st_mtime_ns for path in files}
 
 

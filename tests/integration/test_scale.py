@@ -258,8 +258,7 @@ def test_input_that_grows_after_it_was_looked_at_is_refused(
         patch.setattr(stages, "READ", replace(read, work=grow_and_read))
         with pytest.raises(InputError, match=r"edges.csv changed while it was read: it had 54 by"):
             runs.ingest(name, path)
-    left = read_manifest(runs.folder / "runs" / name)
-    assert (left.complete, left.stages) == (False, ())
+    assert not (runs.folder / "runs" / name).exists()
     if size == LARGE:
         return  # what goes on from here is as ever
     made = runs.ingest(name, path).manifest

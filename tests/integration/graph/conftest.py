@@ -27,7 +27,7 @@ from model.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
 from model.java import find_java
-from model.run import RunFacts
+from model.run import CAPABILITIES, RunFacts
 from tests.support.tables import Batches
 
 Row = dict[str, Any]
@@ -129,7 +129,8 @@ def random_history(
     ]
     parameters = {"fanout": 6, "words": ["a", None, 0.5]}
     facts = RunFacts(name or f"random-{seed}", "synthetic", clock, "none", parameters, seed)
-    return History(facts, rows)
+    known = tuple(sorted({*rows, *CAPABILITIES}))
+    return History(replace(facts, known=known), rows)
 
 
 def _spans(
