@@ -79,12 +79,13 @@ def test_transaction_is_ended_by_its_name_alone(driver: neo4j.Driver) -> None:
 
 
 def test_command_ends_although_its_row_does_not(
-    driver: neo4j.Driver, home: Path, vizpub_process: Callable[..., CompletedProcess[str]]
+    driver: neo4j.Driver,
+    home: Path,
+    tmp_path: Path,
+    vizpub_process: Callable[..., CompletedProcess[str]],
 ) -> None:
-    folder = home.parent / "workspace"
-    folder.mkdir(exist_ok=True)
-    (folder / "neo4j").symlink_to(home)
-    words = ("--workspace", str(folder), "cypher", FOR_EVER["reduce"], "--timeout", "2s")
+    (tmp_path / "neo4j").symlink_to(home)
+    words = ("--workspace", str(tmp_path), "cypher", FOR_EVER["reduce"], "--timeout", "2s")
     done = vizpub_process(*words)
     assert done.returncode == 2
     assert done.stdout == ""
