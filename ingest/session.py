@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from errno import ENOSPC
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ingest.cluster import check_shared, cores, is_local, shipped
@@ -85,8 +86,10 @@ def spark_session(
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    # Where Java is gone, who waits for it tells so.
-    vars(spark.sparkContext._accumulatorServer)["handle_error"] = lambda *_: None
+    server = spark.sparkContext._accumulatorServer
+    vars(server)["handle_error"] = lambda *_: None  # where Java is gone, who waits for it tells so
+    # It looks once a second whether it is to end, and nobody needs to wait for that.
+    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
     try:
         with _fitted(spark, conf, scratch, own):
             yield spark
