@@ -21,7 +21,7 @@ from analytics.kernels.path_lengths import path_lengths
 from analytics.kernels.spans import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 from analytics.measures import Measures
-from model.compiled import Int32s, Integers
+from model.arrays import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
 Types = dict[str, type[np.generic]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from analytics.hops import LARGEST, Flags, first_and_second, pairs
-from model.compiled import Int64s
+from model.arrays import Int64s
 
 
 class Interest:

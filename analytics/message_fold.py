@@ -31,8 +31,8 @@ from analytics.message_measures import (
     ratio,
     violations,
 )
+from model.arrays import Int64s
 from model.columns import Table
-from model.compiled import Int64s
 from model.metrics import METRICS_MESSAGES
 from model.run import HOPS, PREVIOUS_HOPS, TIMES
 from model.tables import MISSED, RECEPTIONS

@@ -14,8 +14,8 @@ from analytics.interest import Interest
 from benchmarks.dissemination import INTERVAL_US, messages
 from benchmarks.overlay import history
 from benchmarks.sizes import Size
+from model.arrays import Int64s
 from model.clock import OPEN, Clock
-from model.compiled import Int64s
 from model.run import RunFacts
 from model.tables import table
 

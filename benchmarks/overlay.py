@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.sizes import Size
+from model.arrays import Int32s, Int64s
 from model.clock import OPEN
-from model.compiled import Int32s, Int64s
 
 _STREAM = 0
 """Which of the seed's streams of random numbers is the overlay's."""

@@ -11,25 +11,24 @@ Three looks, each dearer than the one before:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from ingest.manifest import Manifest, Part, StoredFile
 from model.errors import StoreBroken
 
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 SMALL_FILE = 8 * 2**20
 """Bytes up to which a file is read whole when it is opened: some milliseconds."""
-PAGES_CHECKED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
-"""How a dataset of stored files is read."""
 _CHUNK = 2**20
 
 
@@ -41,6 +40,15 @@ class Damage:
     """Below the run's directory."""
     table: str
     why: str
+
+
+def dataset(files: Sequence[Path], schema: pa.Schema | None = None) -> ds.Dataset:
+    """Stored files as one dataset, whose pages are looked at as they are read."""
+    import pyarrow.dataset as ds  # with pandas, which takes as long as all else an ingest imports
+
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    pages = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+    return ds.dataset([str(path) for path in files], schema=schema, format=pages)
 
 
 def described(path: Path) -> StoredFile:

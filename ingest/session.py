@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from errno import ENOSPC
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -113,6 +114,8 @@ def _start(master: str | None, settings: dict[str, str]) -> None:
     java = find_java()
     jvm = start_jvm(java, settings) if is_local(master) else None
     from pyspark import SparkConf, SparkContext  # while Java starts
+
+    import_module("pandas")  # PySpark does before it makes a frame
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     if not (jvm and jvm.connect(conf)):

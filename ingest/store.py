@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from ingest.intact import PAGES_CHECKED, files_of
+from ingest.intact import dataset, files_of
 from ingest.manifest import FILE, Cut, Manifest, Part, read_manifest
 from model.columns import Table
 from model.errors import RunNotComplete, StoreBroken, UnknownName
@@ -71,10 +70,10 @@ class StoredRun:
         """
         schema = table(name).arrow
         for part in self._parts(name):
-            if files := [str(path) for path in files_of(self.directory, part, name)]:
-                dataset, rows = ds.dataset(files, schema=schema, format=PAGES_CHECKED), 0
-                with _reading(Path(files[0]).parent):
-                    for batch in dataset.to_batches(columns=columns, filter=_both(where, part.cut)):
+            if files := files_of(self.directory, part, name):
+                stored, rows = dataset(files, schema), 0
+                with _reading(files[0].parent):
+                    for batch in stored.to_batches(columns=columns, filter=_both(where, part.cut)):
                         rows += len(batch)
                         yield batch
                 if where is None:

@@ -16,10 +16,8 @@ from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow.dataset as ds
-
 from ingest import durable
-from ingest.intact import PAGES_CHECKED, described, files_of
+from ingest.intact import dataset, described, files_of
 from ingest.manifest import (
     FILE,
     Cut,
@@ -147,8 +145,8 @@ class RunWriter:
         left = part.up_to(cut)
         if left == part.cut or left is None:
             return part
-        files = [str(path) for path in files_of(self.directory, part, part.directory)]
-        there = ds.dataset(files, format=PAGES_CHECKED) if files else None
+        files = files_of(self.directory, part, part.directory)
+        there = dataset(files) if files else None
         return replace(part, rows=there.count_rows(filter=below(left)) if there else 0, cut=left)
 
     def sweep(self) -> None:

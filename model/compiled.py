@@ -1,6 +1,4 @@
-"""How operations on arrays are compiled, where what was compiled is kept, and the words of their
-signatures.
-"""
+"""How operations on arrays are compiled, and where what was compiled is kept."""
 
 from __future__ import annotations
 
@@ -11,19 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 from numba import config, njit
 from numba.core import types
 from numba.core.caching import _CacheLocator
 from numba.extending import intrinsic
 
 from model.artifacts import cache_path
-
-Integers = npt.NDArray[np.integer[Any]]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 """Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from msgspec import Meta
 
-from model.compiled import Int32s
+from model.arrays import Int32s
 from simulators.network import Links, Network, System
 from simulators.parameters import Duration, Positive, us
 from simulators.views import (

@@ -20,7 +20,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from model.compiled import Int32s
+from model.arrays import Int32s
 from simulators.network import Links, Network
 from simulators.parameters import Duration, us
 from simulators.views import AGE, PEER

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from model.compiled import Int32s
+from model.arrays import Int32s
 from simulators.network import Links, Network
 from simulators.parameters import Duration, Positive, us
 from simulators.views import entries, insert

@@ -21,7 +21,8 @@ from random import Random
 import numpy as np
 from numba.core.types import int32, int64, uint64
 
-from model.compiled import Int32s, Int64s, compiled
+from model.arrays import Int32s, Int64s
+from model.compiled import compiled
 from simulators.network import TRANSPORT_BYTES
 
 HEADER_BYTES = TRANSPORT_BYTES + 16

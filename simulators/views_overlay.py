@@ -17,7 +17,8 @@ from numba.core import types
 from numba.core.types import int64
 from numba.experimental import structref
 
-from model.compiled import IS_PLAIN, Int32s, Int64s, Words, compiled
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import IS_PLAIN, compiled
 from simulators.views import (
     AGE,
     DRAWS,

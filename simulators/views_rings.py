@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64, uint64
 
-from model.compiled import Int32s, Words, compiled, population
+from model.arrays import Int32s, Words
+from model.compiled import compiled, population
 from simulators.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
 from simulators.views_overlay import PACKED, Overlay, forget_in_ring, known
 

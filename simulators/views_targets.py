@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
-from model.compiled import Int32s, compiled
+from model.arrays import Int32s
+from model.compiled import compiled
 from simulators.views import NUMBERS, PEER, VIEW, below
 from simulators.views_overlay import PACKED, Overlay
 from simulators.views_rings import rank

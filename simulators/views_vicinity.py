@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.core.types import int64
 
-from model.compiled import Int32s, Int64s, Words, compiled, population
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import compiled, population
 from simulators.views import AGE, PEER, VIEW, WORDS, bytes_of, drop, filled, grow_older
 from simulators.views_overlay import PACKED, Overlay, known
 

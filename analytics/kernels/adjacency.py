@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from model.compiled import Int32s, Int64s, Words, compiled
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import compiled
 
 Peers = npt.NDArray[np.uint32]
 """Numbers of peers. Compiled code need not ask of an unsigned number whether it counts from the

@@ -13,7 +13,8 @@ from numba import njit
 
 from analytics.kernels.adjacency import Peers, reverse, row
 from analytics.measures import LEAST_SOURCES
-from model.compiled import Floats, Int32s, Int64s, compiled
+from model.arrays import Floats, Int32s, Int64s
+from model.compiled import compiled
 
 _LANES = 32
 _SHALLOW, _FEW = 10, 16_384

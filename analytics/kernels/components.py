@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import Peers, row
-from model.compiled import Int32s, Int64s, compiled
+from model.arrays import Int32s, Int64s
+from model.compiled import compiled
 
 
 @compiled("(uint32[::1], uint32)")

@@ -12,7 +12,8 @@ from numba import njit
 
 from analytics.kernels.adjacency import Peers, Rows, neighbour_bits
 from analytics.kernels.words import BLOCK, join
-from model.compiled import Int32s, Int64s, Words, compiled, population
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import compiled, population
 
 Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to whom it reaches, how many these are, the largest of them."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from analytics.kernels.adjacency import Peers, row
 from analytics.measures import DAMPING
-from model.compiled import Floats, Int64s, compiled
+from model.arrays import Floats, Int64s
+from model.compiled import compiled
 
 _CHANGE = 1e-10
 _ROUNDS = 200

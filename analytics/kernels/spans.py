@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.compiled import Int32s, Int64s, Integers, compiled
+from model.arrays import Int32s, Int64s, Integers
+from model.compiled import compiled
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 
 from analytics.kernels.adjacency import Peers
 from analytics.kernels.distances import distances
-from model.compiled import Int32s, Int64s, compiled
+from model.arrays import Int32s, Int64s
+from model.compiled import compiled
 
 TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", "pairs")
 

@@ -10,7 +10,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from analytics.kernels.adjacency import Peers
-from model.compiled import IS_PLAIN, Words, population
+from model.arrays import Words
+from model.compiled import IS_PLAIN, population
 
 BLOCK = 8
 """Words that are joined at once; the length of a row is a multiple of it."""

@@ -207,8 +207,7 @@ class TestImports:
         names = [*self.modules_of("model", "cypher"), "ingest.reports", "ingest.store"]
         names.remove("model.compiled")  # who measures or simulates asks for it
         loaded = self.loaded_by(*names, "ingest.run")
-        # pyarrow.dataset imports pandas by itself; the command line keeps it from doing so.
-        assert loaded & {*HEAVY, "neo4j"} <= {"pandas"}
+        assert loaded & {*HEAVY, "neo4j"} == set()
 
     def test_graphstore_loads_no_heavy_packages(self) -> None:
         assert self.loaded_by(*self.modules_of("graphstore")) & set(HEAVY) == set()

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from model.compiled import Int32s
+from model.arrays import Int32s
 from simulators.cyclon import Cyclon, CyclonParameters
 from simulators.engine import Simulation
 from simulators.vicinity import Vicinity, VicinityParameters

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from model.compiled import Int32s
+from model.arrays import Int32s
 from simulators.views import (
     AGE,
     ENTRY_BYTES,
