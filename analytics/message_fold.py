@@ -34,7 +34,7 @@ from analytics.message_measures import (
 from model.arrays import Int64s
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
-from model.run import HOPS, PREVIOUS_HOPS, TIMES
+from model.run import AUDIENCE, CAPABILITIES, HOPS, PREVIOUS_HOPS, PUBLICATION_TIMES, TIMES
 from model.tables import MISSED, RECEPTIONS
 
 SUBSCRIPTION, SILENCE, PUBLICATION, ARRIVAL, REJECTION = range(5)
@@ -65,7 +65,12 @@ ROWS = pa.schema(
 Every message has one publication. Times are time_us.
 """
 
-_TOLD_BY = {"previous_hop": PREVIOUS_HOPS, "hop": HOPS, "time_us": TIMES}
+_TOLD_BY = {
+    "previous_hop": PREVIOUS_HOPS,
+    "hop": HOPS,
+    "time_us": TIMES,
+    "eligible": AUDIENCE,
+}
 """By which column of `receptions` an arrival has what of model.run.CAPABILITIES."""
 
 
@@ -100,6 +105,8 @@ class MessageFold:
                     for name in arrived.schema.names
                     if arrived[name].null_count < len(arrived)
                 )
+                if published.time.known[received.at].any():
+                    self._told.add(PUBLICATION_TIMES)
                 yield RECEPTIONS.name, arrived
             if published.message.size:
                 refused = _ints(_of(rows, REJECTION), "message")
@@ -120,7 +127,7 @@ class MessageFold:
 
     def told(self) -> str:
         """Which of model.run.CAPABILITIES some arrival has, as JSON; null where none came."""
-        return json.dumps(sorted(self._told & {*_TOLD_BY.values()}) if self._told else None)
+        return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
 
     def _judged(
         self, published: Publications, rows: pa.Table, interest: Interest, silence: Silence

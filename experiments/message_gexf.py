@@ -10,7 +10,7 @@ from graphstore.gexf_writer import write_gexf
 from graphstore.read import ArrivalRow
 from ingest.run import Run
 from ingest.views import spread
-from model.run import DUPLICATES, HOPS
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 
 
 def write_message(run: Run, message: str, path: Path) -> None:
@@ -18,7 +18,7 @@ def write_message(run: Run, message: str, path: Path) -> None:
 
     Raises: UnknownName for the message, UseError where the file cannot be written.
     """
-    run.facts.check_known("receptions", HOPS)
+    run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
     graph = MessageGraph(_rows(run, message), counts=run.facts.knows(DUPLICATES))
     with gexf_output(path) as out:
         write_gexf(out, graph.head(message, run.facts.name), graph.nodes(), graph.edges())

@@ -27,7 +27,7 @@ from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.metrics import METRICS_PEERS
 from model.progress import Progress, silent
-from model.run import DUPLICATES, HOPS
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 
 METRIC_ATTRIBUTES = tuple(
     column.name
@@ -78,7 +78,7 @@ def export_overlay(
     `gexf_spans.run_lengths` gives them; null leaves these columns out.
 
     Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
-    UseError where the run does not know who was present (a topic: who subscribed),
+    UseError where the run does not know presence or links (a topic: subscriptions),
     Neo4jUnavailable, Neo4jAnswer.
     """
     return _export(run, _Part("the overlay"), options, values, out)
@@ -107,10 +107,10 @@ def export_topic(
 def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
     """Write one message's dissemination: time is the hop.
 
-    Raises: UnknownName for the message, UseError where the run does not know receptions or hops,
-    Neo4jUnavailable, Neo4jAnswer.
+    Raises: UnknownName for the message, UseError where the run does not know receptions, hops or
+    previous hops, Neo4jUnavailable, Neo4jAnswer.
     """
-    run.facts.check_known("receptions", HOPS)
+    run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
     graph = MessageGraph(_message_rows(run, message), counts=run.facts.knows(DUPLICATES))
     head = graph.head(message, run.facts.name)
     return write_gexf(out, head, graph.nodes(), graph.edges())
@@ -157,7 +157,7 @@ def _export(
     values: Iterable[MetricRun] | None,
     out: TextIO,
 ) -> Written:
-    run.facts.check_known("presence")
+    run.facts.check_known("presence", "links")
     clock = _window(run, options)
     metrics = () if values is None else _known("attribute", options.attributes, METRIC_ATTRIBUTES)
     rows = _overlay_rows(run, part.topic, options, clock)

@@ -110,9 +110,10 @@ class Run:
         messages also carry their interval of publication, topic and publisher.
 
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
-        where the table has none.
+        where the table has none, and where nobody told of what it is made from.
         """
         meant = metric_table(name)
+        self.facts.check_known(meant.name)
         columns = _checked(columns, meant)
         if columns is not None:
             columns = [c for c in meant.names if c in {*meant.key, *columns}]

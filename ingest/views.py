@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.errors import UnknownName
-from model.run import DUPLICATES, TIMES
+from model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
     from ingest.run import Run
@@ -29,8 +29,10 @@ def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, p
         peer  peer_name  role  publishes  rendezvous    src  src_name  dst  dst_name  inside
         0     alice      peer  true       false         0    alice     1    bob       true
 
-    Raises: OutOfRange, UnknownName.
+    Raises: OutOfRange, UnknownName, UseError where the run's source does not tell of presence or
+    links, or with a topic of subscriptions.
     """
+    run.facts.check_known("presence", "links", *(["subscriptions"] if topic is not None else []))
     run.clock.check_tick(tick)
     peers = run.stored.read("presence", ["peer"], alive(tick))
     pairs = links_at(run, tick, run.facts.layers).group_by(["src", "dst"]).aggregate([])
@@ -115,7 +117,7 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
 
     Raises: UnknownName, UseError where the run's source does not tell of these.
     """
-    run.facts.check_known("subscriptions", "receptions", TIMES)
+    run.facts.check_known("subscriptions", "receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
     published = _named(published, messages) if messages else _accepted(run, published)
     asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)

@@ -9,13 +9,14 @@ from typing import Any
 from model.clock import Clock
 from model.errors import UseError
 
-DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES = (
+DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
     "previous hops",
     "hops",
     "times of receptions",
+    "times of publications",
+    "who was to get a message",
 )
-CAPABILITIES = (DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES)
 """What a run may know of its messages beside the tables that it has: a closed set. Without the
 first it has the first arrivals alone, without the others no arrival tells of it. What an answer
 needs of them is asked of `RunFacts`.

@@ -1,5 +1,6 @@
 // The peers that bore most for topics that they did not subscribe to: relays, by copies sent.
-// Counted are the messages published in a stretch of time, wherever and whenever they went.
+// Counted are the messages published in a stretch of time, wherever and whenever they went. Peers
+// of which it is unknown whether they subscribed when one came to them are last, without counts.
 //
 // needs: subscriptions, receptions, previous hops, duplicates of a message
 //
@@ -9,7 +10,7 @@
 // $k count=10 peers – how many, at least 1
 //
 // -> peer: the relay
-// -> copies: that came from it to others, of messages it relayed
+// -> copies: that came from it to others, of messages it relayed; null = unknown, as the others
 // -> receptions: how often these messages came to it unsubscribed
 // -> messages: that it relayed: they came to it unsubscribed, and it did not publish them
 // -> topics: that these belong to
@@ -20,20 +21,22 @@ CALL (m) {
     MATCH (a:Peer)-[h:HOP]->(b:Peer)
     USING INDEX h:HOP(run, msg)
     WHERE h.run = $run AND h.msg = m.id
-    UNWIND [[a, 1, 0], [b, 0, CASE WHEN h.interested = false THEN 1 ELSE 0 END]] AS end
-    RETURN end[0] AS p, end[1] AS sent, end[2] AS unsubscribed
+    UNWIND [[a, 1, true], [b, 0, h.interested]] AS end
+    RETURN end[0] AS p, end[1] AS sent, end[2] AS interested
     UNION ALL
     MATCH (:Message)-[h:REACHED]->(b:Peer)
     USING INDEX h:REACHED(run, msg)
-    WHERE h.run = $run AND h.msg = m.id AND h.interested = false
-    RETURN b AS p, 0 AS sent, 1 AS unsubscribed
+    WHERE h.run = $run AND h.msg = m.id
+    RETURN b AS p, 0 AS sent, h.interested AS interested
   }
-  WITH p, sum(sent) AS sent, sum(unsubscribed) AS unsubscribed
-  WHERE unsubscribed > 0 AND p.id <> coalesce(m.publisher, -1)
-  RETURN p, sent, unsubscribed
+  WITH p, sum(sent) AS sent, sum(CASE WHEN interested = false THEN 1 ELSE 0 END) AS unsubscribed,
+       sum(CASE WHEN interested IS NULL THEN 1 ELSE 0 END) AS unclear
+  WHERE unsubscribed + unclear > 0 AND p.id <> coalesce(m.publisher, -1)
+  RETURN p, sent, unsubscribed, unclear
 }
 WITH p, sum(sent) AS copies, sum(unsubscribed) AS receptions, count(*) AS messages,
-     count(DISTINCT m.topic) AS topics
-RETURN p.name AS peer, copies, receptions, messages, topics
-ORDER BY copies DESC, receptions DESC, p.id
+     count(DISTINCT m.topic) AS topics, CASE WHEN sum(unclear) = 0 THEN 1 END AS known
+RETURN p.name AS peer, known * copies AS copies, known * receptions AS receptions,
+       known * messages AS messages, known * topics AS topics
+ORDER BY copies IS NULL, copies DESC, receptions DESC, p.id
 LIMIT $k

@@ -1,7 +1,7 @@
 // All lives of a run: links, then subscriptions, then stays of peers.
 //
 // $run run – the run
-// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $kinds kinds? – links, subscriptions or presence, null = all that the run knows
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence

@@ -3,7 +3,7 @@
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $kinds kinds? – links, subscriptions or presence, null = all that the run knows
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence

@@ -3,7 +3,7 @@
 // $run run – the run
 // $from tick ticks – begin of the stretch, inclusive
 // $to tick($from) ticks – its end, inclusive
-// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $kinds kinds? – links, subscriptions or presence, null = all that the run knows
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence

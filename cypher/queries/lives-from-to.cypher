@@ -4,7 +4,7 @@
 // $from tick ticks – begin of the stretch, inclusive
 // $to tick($from) ticks – its end, exclusive
 // $levels levels($from) – where in the index spans alive at $from can begin
-// $kinds kinds? – links, subscriptions or presence, null = all of them
+// $kinds kinds? – links, subscriptions or presence, null = all that the run knows
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence

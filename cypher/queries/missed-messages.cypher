@@ -1,7 +1,7 @@
 // The messages that missed somebody, and whom: subscribers they should have reached.
 // Those whose publication nobody told are left out: who subscribed then is not known.
 //
-// needs: missed
+// needs: missed, who was to get a message
 //
 // $run run – the run
 // $topic topic? – messages of this topic, null = of any

@@ -1,7 +1,7 @@
 // The subscribers a message never reached: present and subscribed when it was published.
 // Nobody is named of a message whose publication nobody told: who subscribed then is not known.
 //
-// needs: missed
+// needs: missed, who was to get a message
 //
 // $message message – the message
 //

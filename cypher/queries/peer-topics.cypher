@@ -7,10 +7,10 @@
 //
 // -> topic: the topic, null = of the messages whose topic is unknown
 // -> published: messages of it that the peer published
-// -> received: messages of it that came to the peer
+// -> received: messages of it that came to the peer from others, its own left out
 // -> receptions: how often they came, null = the source tells of first arrivals alone
 // -> duplicates: receptions that were not the first; of what it published itself all; null likewise
-// -> sent: copies of its messages that came from the peer to others, null likewise
+// -> sent: copies of its messages that came from it to others, null also without previous hops
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[:PUBLISHED]->(m:Message)
@@ -31,10 +31,12 @@ WITH id, sum(published) AS published, sum(receptions) AS receptions,
      sum(duplicates) AS duplicates, sum(sent) AS sent
 MATCH (m:Message {key: $run + '/' + toString(id)})
 OPTIONAL MATCH (m)-[:ON]->(t:Topic)
-WITH t, sum(published) AS published, sum(CASE receptions WHEN 0 THEN 0 ELSE 1 END) AS received,
+WITH t, sum(published) AS published,
+     sum(CASE receptions WHEN duplicates THEN 0 ELSE 1 END) AS received,
      sum(receptions) AS receptions, sum(duplicates) AS duplicates, sum(sent) AS sent
 MATCH (r:Run {key: $run})
-WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every
+WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every,
+     CASE WHEN coalesce('previous hops' IN r.known, true) THEN 1 END AS all_ways
 ORDER BY receptions DESC, t.id
 RETURN t.name AS topic, published, received, every * receptions AS receptions,
-       every * duplicates AS duplicates, every * sent AS sent
+       every * duplicates AS duplicates, every * all_ways * sent AS sent

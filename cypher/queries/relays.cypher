@@ -1,4 +1,5 @@
-// The relays of a topic: peers that received its messages without subscribing to it.
+// The relays of a topic: peers that received its messages without subscribing to it, or publishing
+// them. Peers of which that is unknown for some message come last, without counts.
 //
 // needs: subscriptions, receptions
 //
@@ -6,22 +7,25 @@
 // $topic topic – the topic
 //
 // -> peer: the relay
-// -> messages: of the topic that came to it unsubscribed
-// -> receptions: how often they came, null = the source tells of first arrivals alone
+// -> messages: of the topic that came to it unsubscribed, null = unknown
+// -> receptions: how often they came, null also where first arrivals alone are told
 MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)
   USING INDEX h:HOP(run, msg)
-  WHERE h.run = $run AND h.msg = m.id AND h.interested = false
-  RETURN p
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
   UNION ALL
   MATCH (:Message)-[h:REACHED]->(p:Peer)
   USING INDEX h:REACHED(run, msg)
-  WHERE h.run = $run AND h.msg = m.id AND h.interested = false
-  RETURN p
+  WHERE h.run = $run AND h.msg = m.id
+  RETURN p, h
 }
-WITH p, count(DISTINCT m) AS messages, count(*) AS receptions
+WITH m, p, h
+WHERE p.id <> coalesce(m.publisher, -1) AND coalesce(h.interested = false, true)
+WITH p, count(DISTINCT m) AS messages, count(*) AS receptions,
+     CASE WHEN count(*) = count(h.interested) THEN 1 END AS known
 MATCH (r:Run {key: $run})
 WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every
-RETURN p.name AS peer, messages, every * receptions AS receptions
-ORDER BY messages DESC, p.id
+RETURN p.name AS peer, known * messages AS messages, known * every * receptions AS receptions
+ORDER BY messages IS NULL, messages DESC, p.id

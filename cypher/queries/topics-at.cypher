@@ -10,10 +10,10 @@
 //
 // -> topic: the topic
 // -> subscribers: peers that subscribe to it
-// -> rendezvous: peers in that role for it then, as far as roles are told
+// -> rendezvous: peers in that role for it then, null = nobody tells of roles
 // -> links: from one of them to another, whatever they serve
-// -> messages: published to it up to then
-// -> publishers: how many peers published these, as far as they are known
+// -> messages: published to it up to then, null = nobody tells of publications
+// -> publishers: how many peers published these, as far as they are known; null likewise
 CALL () {
   MATCH (t:Topic)
   WHERE t.key STARTS WITH $run + '/'
@@ -49,5 +49,9 @@ CALL () {
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
      sum(publishers) AS publishers, reduce(all = [], some IN collect(rendezvous) | all + some)
      AS rendezvous
-RETURN t.name AS topic, subscribers, rendezvous, links, messages, publishers
+MATCH (r:Run {key: $run})
+WITH *, CASE WHEN coalesce('publications' IN r.known, true) THEN 1 END AS told
+RETURN t.name AS topic, subscribers,
+       CASE WHEN coalesce('roles' IN r.known, true) THEN rendezvous END AS rendezvous,
+       links, told * messages AS messages, told * publishers AS publishers
 ORDER BY subscribers DESC, t.id

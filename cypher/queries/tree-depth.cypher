@@ -1,4 +1,5 @@
-// The tree of a topic in each interval: its root, who is in it, and how deep it is.
+// The tree of a topic in each interval: its root, who is in it, and how deep it is. All of it is
+// null where there is no link and nobody tells of roles.
 //
 // needs: links
 //
@@ -31,24 +32,25 @@ MATCH (run:Run {key: $run})
 UNWIND range($from / run.ticks_per_interval, $to / run.ticks_per_interval) AS number
 MATCH (i:Interval {key: $run + '/' + toString(number)})
 WHERE i.t >= $from AND i.t <= $to
-WITH i, told, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
+WITH run, i, told, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
 WITH i, links, [x IN links | x[0]] AS children, [x IN links | x[1]] AS parents,
-     [x IN told WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now, size(told) > 0 AS is_told
-WITH i, links, children, parents,
+     [x IN told WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now, size(told) > 0 AS is_told,
+     CASE WHEN size(links) > 0 OR coalesce('roles' IN run.known, true) THEN 1 END AS known
+WITH i, links, children, parents, known,
      CASE WHEN is_told THEN now ELSE [p IN parents WHERE NOT p IN children] END AS roots
-WITH i, links, COLLECT { UNWIND roots AS p RETURN DISTINCT p ORDER BY p } AS roots,
+WITH i, links, known, COLLECT { UNWIND roots AS p RETURN DISTINCT p ORDER BY p } AS roots,
      COLLECT { UNWIND roots + parents + children AS p RETURN DISTINCT p } AS peers
-WITH i, peers, roots, reduce(found = [p IN roots | [p, 0]], depth IN range(1, size(links)) |
+WITH i, known, peers, roots, reduce(found = [p IN roots | [p, 0]], depth IN range(1, size(links)) |
   CASE WHEN found[-1][1] < depth - 1 THEN found ELSE found + COLLECT {
     WITH [f IN found | f[0]] AS seen, [f IN found WHERE f[1] = depth - 1 | f[0]] AS last
     UNWIND [x IN links WHERE x[1] IN last AND NOT x[0] IN seen | x[0]] AS p
     RETURN DISTINCT [p, depth]
   } END) AS found
-WITH i, peers, found, COLLECT {
+WITH i, known, peers, found, COLLECT {
   UNWIND roots AS id
   MATCH (p:Peer {key: $run + '/' + toString(id)})
   RETURN p.name
 } AS roots
-RETURN i.i AS interval, roots, size(peers) AS peers, found[-1][1] AS depth,
-       size(peers) - size(found) AS detached
+RETURN i.i AS interval, CASE known WHEN 1 THEN roots END AS roots, known * size(peers) AS peers,
+       found[-1][1] AS depth, known * (size(peers) - size(found)) AS detached
 ORDER BY interval

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters, no_rejections
-from ingest.sources.reports.facts import COUNTED, lacking
+from ingest.sources.reports.facts import COUNTED, Tally
 from ingest.versions import open_at
 
 
@@ -47,7 +47,8 @@ def _untold(spans: DataFrame, run: Description, options: SourceOptions) -> DataF
     """
     known = {"received": "receptions", "topics": "subscriptions"}
     told = {what: field for field, what in known.items() if field not in run.unknown}
-    complete = all(lacking(field) not in run.notes for field in told.values())
+    counted = Tally.of(run.totals)
+    complete = not any(counted.lacking(field) for field in told.values())
     if complete and not (told and options.gap_tolerance):
         return None
     each = F.explode(F.expr("transform(sequence(vf, vt - 1), at -> int(at))"))

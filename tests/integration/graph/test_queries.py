@@ -245,16 +245,19 @@ def test_missed_subscribers_equal_the_tables(history: History, answer: Any) -> N
 
 def test_relays_equal_the_receptions_of_the_uninterested(history: History, answer: Any) -> None:
     for topic in range(4):
-        messages = {m["message"] for m in history.rows["publications"] if m["topic"] == topic}
+        by = {m["message"]: m["publisher"] for m in history.rows["publications"]
+              if m["topic"] == topic}  # fmt: skip
         relayed = [
             r
             for r in history.rows["receptions"]
-            if r["message"] in messages and r["interested"] is False
+            if r["message"] in by and by[r["message"]] != r["peer"] and not r["interested"]
         ]
-        expected = {}
+        expected: dict[str, tuple[int | None, int | None]] = {}
         for peer in {r["peer"] for r in relayed}:
-            own = [r["message"] for r in relayed if r["peer"] == peer]
-            expected[history.peer(peer)] = (len(set(own)), len(own))
+            own = [r for r in relayed if r["peer"] == peer]
+            known = all(r["interested"] is False for r in own)
+            counts = (len({r["message"] for r in own}), len(own)) if known else (None, None)
+            expected[history.peer(peer)] = counts
         rows = answer("relays", {"topic": history.topic(topic)})
         assert {p: (ms, rs) for p, ms, rs in rows} == expected
         assert len(rows) == len(expected)
@@ -321,7 +324,7 @@ def test_peer_topics_equal_the_tables(history: History, answer: Any) -> None:
                          if m["topic"] == topic and m["publisher"] == id]  # fmt: skip
             if came or sent or published:
                 expected[None if topic is None else history.topic(topic)] = [
-                    len(published), len({r["message"] for r in came}), len(came),
+                    len(published), len({r["message"] for r in came if r["first"]}), len(came),
                     sum(not r["first"] for r in came), len(sent),
                 ]  # fmt: skip
         rows = answer("peer-topics", {"peer": peer["key"]})
@@ -491,7 +494,7 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
             if name != "runs":
                 told.update(row[i] is not None for row in found.rows for i in counts)
     if unknown != "receptions":  # else no query that counts copies was answered
-        assert told == {unknown != DUPLICATES}
+        assert (True in told) == (unknown != DUPLICATES)
 
 
 def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
