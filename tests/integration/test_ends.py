@@ -39,6 +39,7 @@ sys.addaudithook(spring)
 opens it to see it on disk, is killed.
 """
 
+
 @dataclass(frozen=True)
 class End:
     """How a process ended."""
