@@ -15,7 +15,7 @@ from cli.options import Layers, Output, RunName, Window, comma_list, command
 from cli.output import Rows, opened, show, to_stdout
 from cli.service import asking
 from cli.settings import Settings
-from model.errors import CheckFailed, UnknownName, UseError
+from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from model.progress import Progress
 
 if TYPE_CHECKING:
@@ -90,16 +90,25 @@ def gexf(
 
 @contextmanager
 def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
-    """What is read in the block is of one run. Raises: as open_run, where it is removed meanwhile;
-    UseError where another takes its place.
+    """What is read in the block is of one run. Raises: CheckFailed where it is removed meanwhile,
+    or another takes its place.
     """
     try:
         yield
     except Exception:
-        neo4j.open_run(run.facts.name)  # else a row that is gone would be told of as a fault
+        _check_same(neo4j, run)  # else a row that is gone would be told of as a fault
         raise
-    if neo4j.open_run(run.facts.name).facts.tables != run.facts.tables:
-        raise UseError(f"run '{run.facts.name}' was replaced while it was read; export it again")
+    _check_same(neo4j, run)
+
+
+def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
+    name = run.facts.name
+    try:
+        now = neo4j.open_run(name)
+    except (UnknownName, RunNotComplete):
+        raise CheckFailed(f"run '{name}' was removed from Neo4j while it was read") from None
+    if now.facts.tables != run.facts.tables:
+        raise CheckFailed(f"run '{name}' was replaced while it was read; export it again")
 
 
 @contextmanager

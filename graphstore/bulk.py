@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from errno import ENOSPC
 from itertools import chain
@@ -32,7 +32,7 @@ from graphstore.batches import LABELS, Batch, Tables, numbers
 from graphstore.connection import Connection, connect
 from graphstore.epochs import Epochs, epochs_of
 from graphstore.load import LoadSummary, load_run
-from graphstore.offline import OnLine, Place, Tool, last_transaction
+from graphstore.offline import OnLine, Place, Tool, alone, last_transaction
 from graphstore.reading import Reading
 from graphstore.runs import is_of_other_tables, run_names, run_properties
 from graphstore.steps import NodeStep, Step, passes
@@ -80,34 +80,36 @@ def load(
     target: Target, facts: RunFacts, tables: Tables, progress: Progress | None = None
 ) -> LoadSummary:
     """As graphstore.load.load_run, by an import of all that can be imported if that is wanted.
+    Of several at once into a server that can be stopped, one goes on and the others wait.
 
     Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
     """
-    connection, tables = target.connection, Reading.of(tables, facts.clock)
-    if target.place and _imported(target, target.place, facts, tables, progress):
-        connection = target.place.start()  # its port may be another one now
-    with connect(connection) as driver:
-        return load_run(driver, connection.database, facts, tables, progress)
+    connection, place, tables = target.connection, target.place, Reading.of(tables, facts.clock)
+    with alone(place.load_lock(), progress or silent) if place else nullcontext():
+        if place:
+            _import_if_wanted(target, place, facts, tables, progress)
+            connection = place.start()  # its port may be another one now
+        with connect(connection) as driver:
+            return load_run(driver, connection.database, facts, tables, progress)
 
 
-def _imported(
+def _import_if_wanted(
     target: Target, place: Place, facts: RunFacts, tables: Tables, progress: Progress | None
-) -> bool:
-    """Whether the run was imported now, and `load_run` is to go on with it."""
+) -> None:
+    """Import the run where that is wanted and can be done; `load_run` is to go on with it."""
     if target.bulk is False or not (target.bulk or pays(tables)):
-        return False
+        return
     database = target.connection.database
-    with connect(target.connection) as driver:
+    with connect(place.start()) as driver:
         there = run_properties(driver, database, facts.name) or {}
         if there.get("imported") or _is_whole(there, facts):
-            return False
+            return
         empty = find_empty(driver, database)
     if empty and import_run(place, empty, facts, tables, progress):
-        return True
+        return
     if target.bulk:
         with connect(place.start()) as driver:
             raise not_empty(driver, database)
-    return False
 
 
 def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
@@ -247,7 +249,8 @@ class _Staging:
 
     def _run(self, epochs: Epochs) -> _File:
         """The run's own node, which tells that it was imported and is not whole yet."""
-        told = {"key": self.facts.name, "state": "loading", "tables": self.facts.tables or None}
+        name = self.facts.name
+        told = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
         columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
         length = pa.array([epochs.intervals or None], pa.int64())
         row = pa.table(

@@ -90,6 +90,10 @@ class Container:
         with TemporaryDirectory(prefix="vizpub-") as folder:
             yield Path(folder)
 
+    def load_lock(self) -> Path:
+        """See graphstore.offline.Place."""
+        return _lock_file(self._inspect()["Id"], "-load")
+
     def _docker(self, *words: str) -> str:
         return _docker(f"container {self._name}", *words)
 
@@ -191,11 +195,11 @@ class ContainerTool(Tool):
             _docker(self._of, "rm", "--force", name)
 
 
-def _lock_file(container: str) -> Path:
-    """One at a time stops a container; in a folder that nobody else puts a link into."""
+def _lock_file(container: str, use: str = "") -> Path:
+    """One at a time stops it, or loads; in a folder that nobody else puts a link into."""
     folder = cache_path() / "containers"
     make_private(folder)
-    return folder / f"{container[:12]}.lock"
+    return folder / f"{container[:12]}{use}.lock"
 
 
 def _docker(of: str, *words: str) -> str:

@@ -39,6 +39,7 @@ COPY_TYPES = tuple(f"{type}_E{epoch}" for type in COPIED for epoch in range(MOST
 """The types of copies."""
 
 _PATTERN = re.compile(rf"(?<=:)(?:{'|'.join(COPIED)})\b")
+_PREFIX = re.compile(r"type\(r\) STARTS WITH '(\w+)'")
 _HINT = re.compile(r"USING INDEX \w+:(\w+)")
 
 
@@ -106,6 +107,18 @@ def copy_types(type: str, epochs: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.binary_join_element_wise(type, epochs.cast(pa.string()), "_E")
+
+
+def of_copies(text: str, epochs: Epochs) -> str:
+    """A statement that finds all copies of a type by how their types begin, naming them: else
+    Neo4j looks at whatever else its nodes have. Nothing changes where the run has no epochs, or
+    says that it has more than there can be.
+    """
+    found = _PREFIX.search(text)
+    if not found or not 0 < epochs.count <= MOST_EPOCHS:
+        return text
+    types = "|".join(f"{found[1]}{number}" for number in range(epochs.count))
+    return text.replace("-[r]-", f"-[r:{types}]-")
 
 
 def narrowed(text: str, epochs: Epochs, stretches: Sequence[tuple[int, int]]) -> str:

@@ -74,6 +74,11 @@ class ServerHome:
         return self.path / ".lock"
 
     @property
+    def load_lock(self) -> Path:
+        """Held while somebody loads a run."""
+        return self.path / ".load.lock"
+
+    @property
     def remade_file(self) -> Path:
         """There while a new database is put into the place of an old one: its name."""
         return self.path / "remade"

@@ -20,8 +20,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Protocol
 
+from filelock import FileLock, Timeout
+
 from graphstore.connection import Connection
 from model.errors import Neo4jUnavailable
+from model.progress import Progress
 
 OnLine = Callable[[str], None]
 """Takes each line that the tool prints, while it works."""
@@ -136,6 +139,29 @@ class Place(Protocol):
 
     def staging(self) -> AbstractContextManager[Path]:
         """A folder of this machine for files that the tool shall read, for the block."""
+
+    def load_lock(self) -> Path:
+        """The file of the lock that who loads holds; see `alone`."""
+
+
+@contextmanager
+def alone(lock_file: Path, progress: Progress) -> Iterator[None]:
+    """One load into a server at a time.
+
+    Else an import would stop it under another load, which would then go on in a database that
+    has lost what it wrote, and the constraints that keep it from writing twice. `progress` is
+    told where there is another load to wait for.
+    """
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        progress("wait for another load", 0, 0)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _read(process: subprocess.Popen[bytes], on_line: OnLine | None) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from neo4j import Driver, Query
+from neo4j import Driver, Query, Session
+from neo4j.exceptions import ClientError
 
 import cypher
 from graphstore import sessions
@@ -38,6 +39,7 @@ TYPES = (
 )
 
 _INDEX_WAIT_S = 600
+_MADE = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
 _OF = re.compile(r"[(\[]\w:(\w+)[)\]]")
 _PROPERTY = re.compile(r"\b\w\.(\w+)")
 
@@ -99,4 +101,15 @@ def _run_all(driver: Driver, database: str, prefix: str) -> None:
     with sessions.writing(driver, database) as session:
         for name in cypher.names("schema"):
             if name.startswith(prefix):
-                session.run(cypher.statement("schema", name).text).consume()
+                _make(session, cypher.statement("schema", name).text)
+
+
+def _make(session: Session, statement: str) -> None:
+    """A constraint or an index, if it is not there. Another load may be making it just now: then
+    either waits for the other and is begun again, or is told that the other has it made.
+    """
+    try:
+        session.execute_write(lambda transaction: transaction.run(statement).consume())
+    except ClientError as error:
+        if error.code != _MADE:
+            raise

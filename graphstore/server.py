@@ -127,6 +127,10 @@ class LocalServer:
         with own_folder(self._home.path, OF_IMPORTS) as folder:
             yield folder
 
+    def load_lock(self) -> Path:
+        """See graphstore.offline.Place."""
+        return self._home.load_lock
+
     def status(self) -> ServerStatus:
         """What there is, without waiting for anything.
 

@@ -92,7 +92,10 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
         raise Neo4jUnavailable(uri, "the connection was lost", again) from error
     except Neo4jError as error:
-        raise (has_stopped(uri, error.code or "") or in_our_words(error)) from error
+        code = error.code or ""
+        if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
+            raise Neo4jUnavailable(uri, "its database is not available now", again) from error
+        raise (has_stopped(uri, code) or in_our_words(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:

@@ -18,7 +18,7 @@ import cypher
 from graphstore import sessions
 from graphstore.batches import Batch, Tables
 from graphstore.checksums import CHECKED, Checksums
-from graphstore.epochs import Epochs
+from graphstore.epochs import Epochs, of_copies
 from graphstore.reading import Reading
 from graphstore.runs import State, node_of, run_properties
 from graphstore.schema import index_states, wanted_indexes
@@ -237,7 +237,8 @@ class _Verification:
                 yield Difference(_RUN, f"relationships that {way} at its nodes", known, linked[way])
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        text = cypher.statement("verify", statement).text
+        # A copy of an epoch that the run has not is seen as a relationship too many: see _counts.
+        text = of_copies(cypher.statement("verify", statement).text, self._epochs)
         return sessions.rows(self._driver, self._database, text, parameters, NO_TIMEOUT)
 
 

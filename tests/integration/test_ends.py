@@ -16,12 +16,28 @@ import pytest
 
 from ingest.journal import read_journal
 from ingest.leavings import SCRATCH
-from ingest.store import open_run, run_names
-from tests.support.ingested import TINY
+from ingest.store import StoredRun, open_run, run_names
+from tests.support.ingested import TINY, Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
+TRAP = """
+import os, signal, sys
+
+def spring(event, args):
+    if event == "open" and "/staged/" in str(args[0]) and "pyspark.worker" in sys.modules:
+        try:
+            os.close(os.open(os.environ["SPRUNG"], os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(spring)
+"""
+"""What every Python imports as it starts: the first of Spark's workers that has written a file, and
+opens it to see it on disk, is killed.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,14 +51,18 @@ class End:
 
 
 def ended(
-    workspace: Path, at: str, end: Callable[[psutil.Process], object], redirected: str = ""
+    workspace: Path,
+    at: str,
+    end: Callable[[psutil.Process], object],
+    redirected: str = "",
+    **variables: str,
 ) -> End:
     """`vizpub ingest`, to which something is done once it tells of that step."""
     run = workspace / "runs/tiny"
     before = len(list(read_journal(run)))
     words = ["--workspace", str(workspace), "ingest", str(TINY), "--run", "tiny", "--no-load"]
     command = ["sh", "-c", f'exec "$@" {redirected}', "sh", sys.executable, "-m", "cli", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
@@ -122,3 +142,48 @@ def test_ingest_without_streams_goes_on_to_the_end(terminated: End, workspace: P
     rows = {name: count for event in done.events for name, count in (event["rows"] or {}).items()}
     assert rows.items() >= {name: run.rows(name) for name in run.manifest.tables}.items()
     assert done.events[-1]["event"] == "ingest ended"
+
+
+@pytest.fixture(scope="module")
+def trapped(tmp_path_factory: pytest.TempPathFactory) -> tuple[End, Path]:
+    """An ingest of which one Python worker is killed, and its workspace."""
+    folder = tmp_path_factory.mktemp("trap")
+    (folder / "sitecustomize.py").write_text(TRAP)
+    paths, sprung = os.pathsep.join(map(str, (folder, ROOT))), folder / "sprung"
+    end = ended(folder / "there", "", id, PYTHONPATH=paths, SPRUNG=str(sprung))
+    assert sprung.exists()
+    return end, folder / "there"
+
+
+@pytest.mark.long
+class TestKilledWorker:
+    """It takes the whole of an ingest in a process."""
+
+    def test_killed_worker_is_told_of_in_a_line_and_in_the_log(
+        self, trapped: tuple[End, Path]
+    ) -> None:
+        end, _ = trapped
+        line = "1 task of Spark failed and was begun again: a Python worker has ended, as where "
+        (told,) = (text for text in end.told.splitlines() if "worker" in text)
+        assert told == f"{line}it is killed for want of memory"
+        assert "Traceback" not in end.told
+        (note,) = (event for event in end.events if event["event"] == "note")
+        assert (note["stage"], note["note"]) == ("read", told)
+
+    def test_run_whose_worker_was_killed_equals_the_undisturbed(
+        self, trapped: tuple[End, Path], stored: Store
+    ) -> None:
+        end, workspace = trapped
+        assert end.code == 0, end.told
+        assert contents(open_run(workspace, "tiny")) == contents(stored("tiny"))
+
+    def test_killed_worker_leaves_no_temporary_file(self, trapped: tuple[End, Path]) -> None:
+        _, workspace = trapped
+        assert [*(workspace / SCRATCH).iterdir()] == []
+        assert not (workspace / "runs/tiny/staged").exists()
+
+
+def contents(run: StoredRun) -> dict[str, list[str]]:
+    """The rows of every table, in an order of their own."""
+    assert run.manifest.complete
+    return {name: sorted(map(repr, run.read(name).to_pylist())) for name in run.manifest.tables}

@@ -21,10 +21,12 @@ import pytest
 from graphstore import server as server_module
 from graphstore.connection import Connection, connect, find_connection
 from graphstore.home import ServerHome, ServerState
+from graphstore.processes import check_server
 from graphstore.server import LocalServer
 from model.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
 from model.process import birth
+from tests.support.clocks import clock_set
 
 pytestmark = pytest.mark.neo4j
 
@@ -111,6 +113,18 @@ def test_status_gives_process_home_and_memory(server: LocalServer, home: Path) -
     assert psutil.Process(status.pid).cmdline()[-2].endswith("/conf")
     assert status.memory is not None
     assert 100e6 < status.memory < 2e9
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_server_is_the_same_after_the_clock_was_set(server: LocalServer, seconds: float) -> None:
+    before, connection = server.status(), server.start()
+    with clock_set(seconds):
+        there = server.status()
+        assert (there.state, there.pid, there.uri) == ("running", before.pid, before.uri)
+        assert server.start() == connection
+        assert _ask(connection, "RETURN 1") == [1]
+        check_server(ServerHome(there.home), connection.uri)
+    assert _pid(server) == before.pid
 
 
 def test_password_is_readable_by_its_owner_alone(server: LocalServer, home: Path) -> None:

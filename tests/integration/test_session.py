@@ -21,8 +21,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.staying import FOLDER
+from ingest.staying import FOLDER, status
 from ingest.store import StoredRun, open_run
+from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
 
 pytestmark = pytest.mark.spark
@@ -234,6 +235,16 @@ def test_second_start_finds_the_first_session(session: Session) -> None:
     assert (again.returncode, again.stdout) == (0, "")
     assert f"was running already (process {pid}" in again.stderr
     assert session.status()["pid"] == pid
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_session_is_the_same_after_the_clock_was_set(session: Session, seconds: float) -> None:
+    before = status(session.scratch)
+    with clock_set(seconds):
+        there = status(session.scratch)
+    assert (there.state, there.pid, there.since) == ("running", before.pid, before.since)
+    assert there.pid == session.status()["pid"]
+    assert (there.idle_s or 0) < 3000
 
 
 def test_commands_find_nothing_of_one_another(session: Session) -> None:

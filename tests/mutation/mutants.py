@@ -78,6 +78,8 @@ def living(mutant: Mutant, module: ModuleType) -> Iterator[None]:
 def _find(space: dict[str, Any], name: str) -> FunctionType:
     owner, _, method = name.rpartition(".")
     found = vars(space[owner])[method] if owner else space[method]
+    if isinstance(found, property):
+        found = found.fget
     assert isinstance(found, FunctionType), f"{name} is wrapped in something"
     return found
 

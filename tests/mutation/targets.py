@@ -55,6 +55,12 @@ TARGETS = {
                 "Checksums.add: 0 → 1": "all columns are of one length",
             },
         ),
+        Target("graphstore.tokens", ("tests/unit/graphstore/test_tokens.py",)),
+        Target(
+            "graphstore.judge",
+            ("tests/unit/graphstore/test_judge.py",),
+            {"check_words: False → True": "it is read after a bracket alone, which sets it"},
+        ),
         Target(
             "analytics.message_fold",
             ("tests/unit/analytics/test_message_fold.py",),

@@ -11,9 +11,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -31,9 +33,10 @@ from graphstore.home import ServerHome
 from graphstore.load import LoadSummary, load_run
 from graphstore.offline import Tool, last_transaction
 from graphstore.reading import Reading
-from graphstore.runs import run_properties
+from graphstore.runs import run_names, run_properties
 from graphstore.server import LocalServer
 from graphstore.settings import PROFILES
+from graphstore.verify import verify_run
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 from tests.integration.graph.conftest import Graph, emptied
@@ -103,6 +106,18 @@ class Stopped:
         yield self.folder
 
 
+class Telling:
+    """Progress that keeps the steps, and sets an event at one."""
+
+    def __init__(self, event: Event, step: str) -> None:
+        self.event, self.step, self.steps = event, step, set[str]()
+
+    def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
+        self.steps.add(step)
+        if step == self.step:
+            self.event.set()
+
+
 class ToolsKiller:
     """Kills the tools of a home once one has begun to import."""
 
@@ -127,6 +142,7 @@ def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
         there = run_properties(driver, "neo4j", "bulk")
         assert there
         assert there["state"] == "loading"
+        assert run_names(driver, "neo4j") == ["bulk"]
         assert find_empty(driver, "neo4j") is None
         return load_run(driver, *given)
 
@@ -238,6 +254,40 @@ def test_killed_import_leaves_an_empty_database(server: LocalServer, home: Path)
     with connect(server.start()) as driver:
         load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
     assert not [*home.glob("*staging*")]
+
+
+@pytest.mark.long
+def test_loads_into_one_server_wait_for_each_other(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is held where it is about to stop the server, until the second waits for it."""
+    monkeypatch.setattr(bulk, "PAYING_ROWS", 1)
+    runs = [HISTORY, replace(HISTORY, facts=replace(HISTORY.facts, name="other"))]
+    begun, waits = Event(), Event()
+    connection = server.start()
+
+    def load(place: int, progress: Progress) -> LoadSummary:
+        facts, tables = runs[place].facts, runs[place].tables
+        return bulk.load(
+            Target(connection, LocalServer(server.status().home)), facts, tables, progress
+        )
+
+    def first(step: str, done: int, total: int, note: str = "") -> None:
+        if step == "stop Neo4j":
+            begun.set()
+            assert waits.wait(60)
+
+    second = Telling(waits, "wait for another load")
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(load, 0, first)
+        assert begun.wait(60)
+        two = threads.submit(load, 1, second)
+        assert not one.result().already_complete
+        assert not two.result().already_complete
+    assert "stop Neo4j" not in second.steps
+    with connect(server.start()) as driver:
+        for run in runs:
+            assert verify_run(driver, "neo4j", run.facts, run.tables) == []
 
 
 @pytest.mark.long

@@ -191,6 +191,22 @@ def test_corrupt_copy_is_found_by_verify(
     assert str(found).startswith(words)
 
 
+@pytest.mark.parametrize("type", ["LINK_E4711", "SUBSCRIBES_E4711", "LINK_E"])
+def test_copy_of_an_epoch_that_the_run_has_not_is_found_by_verify(
+    graph: Graph, history: History, type: str
+) -> None:
+    like = type.partition("_")[0]
+    graph.ask(
+        f"MATCH (a:Peer {{run: 'copied'}})-[r:{like}_E1]->(b) WITH a, r, b LIMIT 1 "
+        f"CREATE (a)-[c:{type}]->(b) SET c = properties(r)"
+    )
+    found = verify_run(graph.driver, graph.database, history.facts, history.tables)
+    assert [str(difference.what) for difference in found] == [
+        "relationships that begin at its nodes",
+        "relationships that end at its nodes",
+    ]
+
+
 def test_run_loaded_without_epochs_still_answers_queries(graph: Graph, history: History) -> None:
     before = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})
     graph.ask(

@@ -2,11 +2,16 @@
 
 import io
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pyarrow as pa
 import pytest
 
+from graphstore import read
+from graphstore.connection import Connection
 from graphstore.gexf import (
     DEFAULT_ATTRIBUTES,
     METRIC_ATTRIBUTES,
@@ -18,9 +23,10 @@ from graphstore.gexf import (
 )
 from graphstore.gexf_check import check_gexf
 from graphstore.gexf_spans import run_lengths
+from graphstore.remove import remove_run
 from graphstore.runs import LoadedRun, open_run
 from model.errors import OutOfRange, UnknownName, UseError
-from tests.integration.graph.conftest import Graph, History, random_history
+from tests.integration.graph.conftest import Calls, Graph, History, random_history
 
 pytestmark = pytest.mark.neo4j
 
@@ -211,3 +217,42 @@ def test_standard_output_is_utf_8_and_stays_open(capfdbinary):
 
 def test_default_attributes_are_metric_attributes():
     assert set(DEFAULT_ATTRIBUTES) <= set(METRIC_ATTRIBUTES)
+
+
+class HalfRemoved(Exception):
+    """What stops a removal."""
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["removed", "half removed"])
+@pytest.mark.parametrize("while_reading", ["presence", "subscriptions", "links"])
+def test_export_of_a_run_that_is_removed_meanwhile_says_so(
+    graph: Graph,
+    loaded: Callable[[History], History],
+    neo4j_server: Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    while_reading: str,
+    half: bool,
+) -> None:
+    """After the first of those rows has been read. No file is left that looks whole."""
+    loaded(random_history(5, name="going"))
+    really = getattr(read, while_reading)
+
+    def stop(*_: object) -> None:
+        if half:
+            raise HalfRemoved
+
+    def reading(*given: Any, **more: Any) -> Iterator[Any]:
+        rows = iter(really(*given, **more))
+        yield next(rows)
+        with suppress(HalfRemoved):
+            remove_run(graph.driver, graph.database, "going", stop)
+        yield from rows
+
+    monkeypatch.setattr(read, while_reading, reading)
+    file = tmp_path / "going.gexf"
+    done = Calls(tmp_path, neo4j_server)("export", "gexf", "going", "-o", str(file))
+    *_, told = done.stderr.splitlines()
+    assert told == "error: run 'going' was removed from Neo4j while it was read"
+    assert done.exit_code == 1
+    assert [*tmp_path.iterdir()] == []

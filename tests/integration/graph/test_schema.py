@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 import cypher
-from graphstore.schema import LABELS, TYPES, create_constraints, create_indexes
+from graphstore.connection import connect
+from graphstore.schema import (
+    LABELS,
+    TYPES,
+    create_constraints,
+    create_indexes,
+    index_states,
+    wanted_indexes,
+)
+from graphstore.server import LocalServer
 from tests.integration.graph.conftest import Graph, random_history
 
 pytestmark = pytest.mark.neo4j
@@ -178,3 +190,25 @@ def test_labels_and_types_are_of_the_closed_lists(graph: Graph) -> None:
     assert used <= set(LABELS)
     types = graph.ask("CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType")
     assert {name for (name,) in types} <= set(TYPES)
+
+
+def test_loads_at_once_may_make_the_same_constraints_and_indexes(server: LocalServer) -> None:
+    """Neo4j lets one of them wait for ever, or says that the other made it just now."""
+    with connect(server.start()) as driver, ThreadPoolExecutor(2) as threads:
+        graph = Graph(driver, "neo4j")
+        for (name,) in graph.ask("SHOW CONSTRAINTS YIELD name"):
+            graph.ask(f"DROP CONSTRAINT {name}")
+        for (name,) in graph.ask(
+            "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"
+        ):
+            graph.ask(f"DROP INDEX {name}")
+        together = Barrier(2)
+
+        def make(what: Callable[..., None]) -> None:
+            together.wait()
+            what(driver, "neo4j")
+
+        for what in (create_constraints, create_indexes):
+            assert [*threads.map(make, [what, what])] == [None, None]
+        states = index_states(driver, "neo4j")
+    assert {states.get(index) for index in wanted_indexes()} == {"ONLINE"}

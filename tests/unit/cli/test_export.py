@@ -11,7 +11,7 @@ import pytest
 
 from cli.export import unchanged
 from model.clock import Clock
-from model.errors import UnknownName, UseError
+from model.errors import CheckFailed, UnknownName
 from model.run import RunFacts
 
 MONDAY = RunFacts("monday", "edges", Clock(), tables="first")
@@ -40,12 +40,12 @@ def read(there: Sequence[RunFacts], error: Exception | None = None) -> None:
 
 def test_run_that_is_removed_meanwhile_is_named_as_gone() -> None:
     for error in (None, TypeError("'NoneType' object is not subscriptable")):
-        with pytest.raises(UnknownName, match="no run 'monday'"):
+        with pytest.raises(CheckFailed, match="run 'monday' was removed from Neo4j"):
             read([], error)
 
 
 def test_run_that_is_replaced_meanwhile_is_refused() -> None:
-    with pytest.raises(UseError, match="was replaced while it was read"):
+    with pytest.raises(CheckFailed, match="was replaced while it was read"):
         read([replace(MONDAY, tables="second")])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from graphstore.judge import PROCEDURES, check_words
+from graphstore.judge import PROCEDURES, check_plan, check_words
 from graphstore.tokens import tokens
 from model.errors import UseError
 
@@ -41,8 +43,46 @@ def test_clause_that_does_more_than_read_is_refused(text: str, why: str) -> None
         *(f"CALL {name}() YIELD x RETURN x" for name in sorted(PROCEDURES)),
         "CALL (x) { RETURN 1 AS y } RETURN y IN transactions",
         "MATCH (n) RETURN n.x AS in, [x IN [1, 2] | x]",
+        "CALL { RETURN 1 AS x } RETURN {a: x} IN transactions",
+        "CALL db.labels YIELD label RETURN label",
         "}})]) RETURN 1",
+        "} IN transactions",
     ],
 )
 def test_words_in_other_places_are_let_through(text: str) -> None:
     check_words(list(tokens(text)))
+
+
+def plan(operator: str, *children: dict[str, Any], **args: str) -> dict[str, Any]:
+    """As the driver tells what the server has planned."""
+    return {"operatorType": f"{operator}@neo4j", "args": args, "children": [*children]}
+
+
+LABELS = plan("ProcedureCall", Details="db.labels() :: (label :: STRING)")
+
+
+@pytest.mark.parametrize(
+    ("planned", "kind", "why"),
+    [
+        (plan("ProduceResults"), "rw", ""),
+        (plan("ProduceResults"), "w", ""),
+        (plan("ProduceResults"), None, ""),
+        (None, "r", ""),
+        (plan("LoadCSV"), "r", ": LOAD CSV"),
+        (plan("ProduceResults", plan("Apply", LABELS, plan("LoadCSV"))), "r", ": LOAD CSV"),
+        (plan("ProduceResults", plan("TransactionApply"), LABELS), "r", ": IN TRANSACTIONS"),
+        (plan("ProcedureCall", Details="dbms.listConfig() :: (x)"), "r", ": dbms.listConfig is"),
+    ],
+)
+def test_plan_that_does_more_than_read_is_refused(
+    planned: dict[str, Any] | None, kind: str | None, why: str
+) -> None:
+    with pytest.raises(
+        UseError, match=f"only statements that read the graph are allowed here{why}"
+    ):
+        check_plan(planned, kind)
+
+
+def test_plan_that_reads_is_let_through() -> None:
+    leaf = {"operatorType": "AllNodesScan@neo4j", "args": {}}
+    check_plan(plan("ProduceResults", plan("Apply", LABELS, leaf), Details="n"), "r")

@@ -47,6 +47,11 @@ def test_quote_that_is_not_closed_is_refused(text: str) -> None:
         words(text)
 
 
+def test_line_of_what_is_not_closed_is_counted_from_the_first() -> None:
+    with pytest.raises(UseError, match="opens in line 2 is not closed"):
+        words("\n'a")
+
+
 @pytest.mark.parametrize("text", [r"\u+041", r"\u-041", r"\uu0041", r"\u00", r"\u", "\\u００４１"])
 def test_escape_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(UseError, match="four hexadecimal digits"):
