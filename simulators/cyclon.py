@@ -11,6 +11,11 @@ neighbour that it took out. Else some entries would be in two views afterwards a
 at a latency of a hundredth of the period the in-degree's standard deviation would be 2.9 instead of
 2.2, for 10,000 peers with views of 35. What is left of latencies: entries on their way are in no
 view.
+
+An entry that both send is new to neither, and as one of those sent it may be overwritten in both
+views: a plain program without latencies comes to 2.2 so, and to 2.0 if such entries are spared.
+Clustering and path lengths are those that Leitão, Pereira, Rodrigues print of CYCLON (HyParView,
+2007).
 """
 
 from __future__ import annotations
