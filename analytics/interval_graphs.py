@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from analytics.intervals import per_interval
-from model.artifacts import graphframes_jars
+from model.jvm.artifacts import graphframes_jars
 from model.clock import Clock
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _PEER_MASK = 2**_PEER_BITS - 1
 def load_graphframes(spark: SparkSession) -> None:
     """Put GraphFrames' classes into the session, unless it was started with them.
 
-    Raises: ArtifactsMissing, UseError (see `model.artifacts.graphframes_jars`).
+    Raises: ArtifactsMissing, UseError (see `model.jvm.artifacts.graphframes_jars`).
     """
     if _is_loaded(spark):
         return

@@ -23,7 +23,7 @@ from graphstore.load import load_run
 from graphstore.runs import LoadedRun, open_run
 from graphstore.server import LocalServer
 from graphstore.settings import JARS
-from model.artifacts import jar_set
+from model.jvm.artifacts import jar_set
 from model.errors import CheckFailed, UseError
 
 COMPARED = 1_000

@@ -33,7 +33,7 @@ from graphstore.settings import (
     settings,
 )
 from ingest.shipping import pack
-from model.artifacts import cache_path, jar_set, jars
+from model.jvm.artifacts import cache_path, jar_set, jars
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

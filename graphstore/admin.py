@@ -15,9 +15,9 @@ from graphstore import processes
 from graphstore.home import ServerHome
 from graphstore.offline import SCRATCH, Command, Tool
 from graphstore.settings import ADMIN_CLASS, ADMIN_JVM, JARS, SERVER_JVM
-from model.artifacts import Progress, cache_path, jars
-from model.class_data import ClassData, kind_of
-from model.java import Java, find_java
+from model.jvm.artifacts import Progress, cache_path, jars
+from model.jvm.class_data import ClassData, kind_of
+from model.jvm.java import Java, find_java
 from model.private import replace_text
 
 LOCAL = "the local server"

@@ -23,7 +23,7 @@ from neo4j.exceptions import AuthError
 
 from graphstore.connection import Connection, connect
 from graphstore.offline import SCRATCH, Command, Tool
-from model.artifacts import cache_path
+from model.jvm.artifacts import cache_path
 from model.errors import Neo4jUnavailable, UseError
 from model.private import make_private
 

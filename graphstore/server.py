@@ -34,8 +34,8 @@ from graphstore.home import HOST, ServerHome, ServerState
 from graphstore.offline import ROOM, gist
 from graphstore.processes import alive, answers, ends, recorded_process, running
 from graphstore.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
-from model.artifacts import Progress, jar_set
-from model.class_data import is_listed
+from model.jvm.artifacts import Progress, jar_set
+from model.jvm.class_data import is_listed
 from model.errors import Neo4jUnavailable, ServiceError, UseError
 from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text

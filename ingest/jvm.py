@@ -3,7 +3,7 @@
 PySpark starts it through two shell scripts and another Java, which works out the command from
 what the user configured. Where that is nothing the command is always the same: it is worked out
 once, kept in the cache, and run at once from then on, with the classes it will load
-(model.class_data), while this process still imports PySpark.
+(model.jvm.class_data), while this process still imports PySpark.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from model.artifacts import cache_path
-from model.class_data import ClassData, kind_of
-from model.java import Java
+from model.jvm.artifacts import cache_path
+from model.jvm.class_data import ClassData, kind_of
+from model.jvm.java import Java
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -38,7 +38,7 @@ _CONFIGURED_BY = (
 )
 """What changes how Spark's own scripts start it, or says that it runs already."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
-"""See model.java: not needed, not everywhere, and warned about."""
+"""See model.jvm.java: not needed, not everywhere, and warned about."""
 _DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
 """What the terminal's keys send is for this process, which then ends its Java."""
 _POLL_S = 0.01

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ingest.cluster import check_shared, cores, is_local, shipped
 from ingest.jvm import is_running, start_jvm
 from model.errors import DiskFull, SparkFailed, StoreBroken
-from model.java import find_java, spark_java_home
+from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
 
 if TYPE_CHECKING:

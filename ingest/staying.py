@@ -153,7 +153,7 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
     Raises: UseError where Spark is configured to be elsewhere, where the folder is not ours
     alone, or where a command uses a session that does not fit; JavaMissing, SparkFailed.
     """
-    from model.java import find_java
+    from model.jvm.java import find_java
 
     if name := elsewhere():
         raise UseError(f"{name} is set: a session that stays is for the Spark of this machine")

@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.caching import _CacheLocator
 from numba.extending import intrinsic
 
-from model.artifacts import cache_path
+from model.jvm.artifacts import cache_path
 
 IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 """Nothing is compiled (NUMBA_DISABLE_JIT=1): the same functions run as the Python they are."""

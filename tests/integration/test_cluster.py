@@ -25,7 +25,7 @@ import pytest
 
 from ingest.shipping import PACKAGES
 from ingest.store import StoredRun, open_run
-from model.java import find_java, spark_java_home
+from model.jvm.java import find_java, spark_java_home
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store

@@ -19,7 +19,7 @@ from analytics import by_graphframes, engines
 from analytics.engines import largest_interval
 from analytics.interval_graphs import load_graphframes, motifs_by_topic, union_graph
 from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
-from model.artifacts import missing
+from model.jvm.artifacts import missing
 from model.clock import OPEN, Clock
 
 pytestmark = [pytest.mark.spark, pytest.mark.graphframes]

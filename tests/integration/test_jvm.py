@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from model.class_data import find_archive
+from model.jvm.class_data import find_archive
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -23,7 +23,7 @@ from graphstore.connection import Connection, connect, find_connection
 from graphstore.home import ServerHome, ServerState
 from graphstore.processes import check_server
 from graphstore.server import LocalServer
-from model.class_data import find_archive, is_listed
+from model.jvm.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
 from model.process import birth
 from tests.support.clocks import clock_set

@@ -23,10 +23,10 @@ from graphstore.queries import ask
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
 from graphstore.server import LocalServer
-from model.artifacts import jars
+from model.jvm.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
-from model.java import find_java
+from model.jvm.java import find_java
 from model.run import CAPABILITIES, RunFacts
 from tests.support.tables import Batches
 

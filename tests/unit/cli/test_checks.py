@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import cli.checks
 from cli.checks import Check, checks
 from cli.main import app
-from model.lock import read_lock
+from model.jvm.lock import read_lock
 
 NEEDED = {"Python", "packages", "Java", "Neo4j", "workspace"}
 

@@ -1,6 +1,6 @@
 """jgo, a Maven resolver in Python: fetches single jars and makes the lock.
 
-`python -m model.maven [SET…]` resolves the roots that stand in `jvm.lock` (of all sets, or of
+`python -m model.jvm.maven [SET…]` resolves the roots that stand in `jvm.lock` (of all sets, or of
 those named), fetches what follows from them and writes sizes and sha256 sums. The
 repositories are those jgo is configured for; none is named here.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from model.errors import ArtifactsMissing
-from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+from model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

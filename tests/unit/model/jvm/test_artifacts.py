@@ -16,11 +16,11 @@ from typing import ClassVar
 
 import pytest
 
-from model import artifacts
-from model.artifacts import cache_path, graphframes_jars, jars, missing
+from model.jvm import artifacts
+from model.jvm.artifacts import cache_path, graphframes_jars, jars, missing
 from model.errors import ArtifactsMissing, UnknownName, UseError
-from model.lock import LOCK, Artifact, JarSet, read_lock, write_lock
-from model.maven import make_lock
+from model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
+from model.jvm.maven import make_lock
 
 # jgo does not close the answers it gives up, which Python notices when it collects them.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

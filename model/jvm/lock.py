@@ -1,7 +1,7 @@
 """The lock of the JVM artifacts: `jvm.lock` beside this module, in TOML.
 
 It names sets of jars: the roots that were asked for, and the coordinates, size and sha256
-of every file that follows from them. `model.maven` writes it, `model.artifacts` obeys it.
+of every file that follows from them. `model.jvm.maven` writes it, `model.jvm.artifacts` obeys it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 LOCK = Path(__file__).with_name("jvm.lock")
 
 _HEADER = """\
-# The JVM artifacts vizpub runs, pinned. Made by `python -m model.maven`, which resolves the
+# The JVM artifacts vizpub runs, pinned. Made by `python -m model.jvm.maven`, which resolves the
 # roots again and rewrites the jars; edit the roots and versions only.
 """
 
