@@ -18,7 +18,7 @@ from analytics.kernels.clustering import clustering
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.pagerank import pagerank
 from analytics.kernels.path_lengths import path_lengths
-from analytics.kernels.spans import clipped_spans
+from analytics.kernels.periods import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 from analytics.measures import Measures
 from model.arrays import Int32s, Integers

@@ -40,7 +40,7 @@ def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
         return Choice(asked, asked)
     if _all_fit(versions, clock):
         return Choice("kernels", "kernels")
-    from analytics.interval_graphs import load_graphframes
+    from analytics.graphframes.graphs import load_graphframes
 
     try:
         load_graphframes(versions.presence.sparkSession)

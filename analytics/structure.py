@@ -140,7 +140,7 @@ class BlockFold:
 
 
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    from analytics.by_graphframes import by_graphframes  # which takes its words from here
+    from analytics.graphframes.engine import by_graphframes  # which takes its words from here
 
     return by_graphframes(versions, clock, measures)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from ingest.measured import Answer, Question
+    from analytics.comparison.per_run import Answer, Question
     from ingest.run import Run
 
 
@@ -91,7 +91,7 @@ def compare(
     vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
     ```
     """
-    from ingest.measured import measured
+    from analytics.comparison.per_run import measured
 
     form = _figure_format(comparing)
     opened = _opened(settings, runs)
@@ -134,7 +134,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
     """The runs a name or a pattern stands for. Raises: UnknownName where there is none."""
     if not any(character in name for character in "*?["):
         return [name]
-    from analytics.comparison import ordered
+    from analytics.comparison.tables import ordered
     from ingest.store import run_names
 
     there = run_names(settings.workspace)
@@ -144,7 +144,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
 
 
 def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Question:
-    from ingest.measured import Question, common_clock
+    from analytics.comparison.per_run import Question, common_clock
 
     return Question(
         comma_list(comparing.metrics),
@@ -156,7 +156,7 @@ def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Ques
 
 
 def _table(found: Answer, over: str) -> pa.Table:
-    from analytics.comparison import compare, compare_series, compare_settings
+    from analytics.comparison.tables import compare, compare_series, compare_settings
 
     if over == "intervals":
         return compare_series(found.runs, found.metrics, found.first)

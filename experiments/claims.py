@@ -20,7 +20,7 @@ from experiments.words import number, told
 from model.errors import UseError
 
 if TYPE_CHECKING:
-    from analytics.estimates import Estimate
+    from analytics.comparison.estimates import Estimate
     from experiments.measures import Measures
 
 Outcome = Literal["met", "not met", "shown", "not known"]

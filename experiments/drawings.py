@@ -69,15 +69,15 @@ class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
 
     def check(self) -> None:
         """See _Drawing."""
-        from analytics.compared import interval_metric
+        from analytics.comparison.metrics import interval_metric
 
         for metric in self.metrics:
             interval_metric(metric)
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from analytics.compared import interval_metric
-        from analytics.comparison import compare_series
+        from analytics.comparison.metrics import interval_metric
+        from analytics.comparison.tables import compare_series
         from analytics.figures.comparison import comparison_series
 
         found = measures.series(self.metrics, [group.name for group in self.chosen(groups)])
@@ -94,7 +94,7 @@ class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from analytics.comparison import compare
+        from analytics.comparison.tables import compare
         from analytics.figures.comparison import comparison
 
         names = [group.name for group in self.chosen(groups)]

@@ -13,9 +13,9 @@ from model.errors import UnknownName, UseError
 if TYPE_CHECKING:
     import numpy as np
 
-    from analytics.compared import Metric
-    from analytics.comparison import Measured
-    from analytics.estimates import Estimate
+    from analytics.comparison.metrics import Metric
+    from analytics.comparison.tables import Measured
+    from analytics.comparison.estimates import Estimate
     from ingest.run import Run
 
 _UNION = {
@@ -45,7 +45,7 @@ _OVER = " / "
 
 def check_metric(name: str, table: str = "") -> None:
     """Raises: UnknownName for a metric there is not; UseError where it is not of that table."""
-    from analytics.compared import metric, names
+    from analytics.comparison.metrics import metric, names
 
     if _OVER in name:
         for part in name.split(_OVER, 1):
@@ -61,7 +61,7 @@ def check_metric(name: str, table: str = "") -> None:
 
 def metric_of(name: str) -> Metric:
     """What a metric is, ours as well."""
-    from analytics.compared import Metric, metric
+    from analytics.comparison.metrics import Metric, metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
@@ -94,7 +94,7 @@ class Measures:
 
     def estimate(self, metric: str, term: str, during: Share = WHOLE) -> Estimate:
         """The mean over a group's runs, or the ratio of two groups' means, paired by seed."""
-        from analytics.estimates import mean, ratio
+        from analytics.comparison.estimates import mean, ratio
 
         first, *others = (self.of(metric, group, during) for group in groups_of(term))
         if not others:
@@ -108,7 +108,7 @@ class Measures:
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
         """By which share the metric is larger in the second part of the run than in the first."""
-        from analytics.estimates import mean
+        from analytics.comparison.estimates import mean
 
         before, after = (self.of(metric, group, part) for part in parts)
         both = [seed for seed in before if seed in after and before[seed]]
@@ -116,14 +116,14 @@ class Measures:
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
         """Spearman's rank correlation over the peers, its mean over the runs."""
-        from analytics.estimates import mean
+        from analytics.comparison.estimates import mean
 
         found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
         return mean([value for value in found if value is not None])
 
     def measured(self, metrics: Sequence[str], during: Share) -> list[Measured]:
         """One value of each metric for every run, by the names that `metric_of` gives them."""
-        from analytics.comparison import Measured
+        from analytics.comparison.tables import Measured
 
         return [
             Measured(
@@ -139,7 +139,7 @@ class Measures:
         """The metrics in every interval, of the runs of the groups."""
         from dataclasses import replace
 
-        from ingest.measured import Question, measured
+        from analytics.comparison.per_run import Question, measured
 
         chosen = [r for group in groups for r in self.replicas if r.group == group]
         if not chosen:
@@ -161,7 +161,7 @@ class Measures:
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
     """The metric, and what comes with it."""
-    from ingest.measured import Question, measured
+    from analytics.comparison.per_run import Question, measured
 
     if metric == "publisher_copies":
         return {metric: _publisher_copies(run)}

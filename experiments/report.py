@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.csv
 
-from analytics.comparison import compare
+from analytics.comparison.tables import compare
 from analytics.figures import save
 from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
@@ -112,7 +112,7 @@ def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
 
 
 def _values(found: Findings) -> pa.Table:
-    """Every metric of every group, as analytics.comparison.compare has it."""
+    """Every metric of every group, as analytics.comparison.tables.compare has it."""
     content = found.experiment.content
     measured = found.measures.measured(content.metrics, content.window)
     return compare(measured, [metric_of(metric) for metric in content.metrics])

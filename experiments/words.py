@@ -6,7 +6,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analytics.estimates import Estimate
+    from analytics.comparison.estimates import Estimate
 
 UNKNOWN = "–"
 _MOST = 7

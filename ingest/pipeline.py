@@ -35,7 +35,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from analytics.interval_graphs import load_graphframes
+from analytics.graphframes.graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.cluster import is_local
 from ingest.files import Found, find

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.comparison import Measured
+from analytics.comparison.tables import Measured
 from analytics.figures.canvas import (
     PALETTE,
     alone,
@@ -47,7 +47,7 @@ _LABEL = 26
 def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
-    `table` is what analytics.comparison.compare gives; each of `runs` is a small circle beside
+    `table` is what analytics.comparison.tables.compare gives; each of `runs` is a small circle beside
     the mean of its group. Raises: UseError where there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
@@ -73,7 +73,7 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
 def comparison_series(table: pa.Table, title: str = "") -> Figure:
     """The mean of every group over the intervals, its interval as a band: a panel per metric.
 
-    `table` is what analytics.comparison.compare_series gives. A gap is unknown; a group of one
+    `table` is what analytics.comparison.tables.compare_series gives. A gap is unknown; a group of one
     run has no band. Raises: UseError where there is no row, or too many groups.
     """
     require(table.num_rows)
@@ -100,7 +100,7 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
 def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
     """The mean and interval of every group at each setting of a parameter: a panel per metric.
 
-    `table` is what analytics.comparison.compare_settings gives. Settings that are numbers lie
+    `table` is what analytics.comparison.tables.compare_settings gives. Settings that are numbers lie
     as far apart as they are. Raises: UseError where there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from analytics.kernels.adjacency import Peers, Rows, neighbour_bits
-from analytics.kernels.words import BLOCK, join
+from analytics.kernels.bitsets import BLOCK, join
 from model.arrays import Int32s, Int64s, Words
 from model.compiled import compiled, population
 

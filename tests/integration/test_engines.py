@@ -81,7 +81,7 @@ def test_graphframes_is_chosen_for_what_outgrows_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
-    monkeypatch.setattr("analytics.interval_graphs.load_graphframes", lambda spark: None)
+    monkeypatch.setattr("analytics.graphframes.graphs.load_graphframes", lambda spark: None)
     assert engine_for("auto", versions, CLOCK).engine == "graphframes"
 
 
@@ -92,8 +92,8 @@ def test_kernels_replace_missing_graphframes_and_say_so(
         raise ArtifactsMissing("graphframes", "not in the repository")
 
     monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
-    monkeypatch.setattr("analytics.interval_graphs._is_loaded", lambda spark: False)
-    monkeypatch.setattr("analytics.interval_graphs.graphframes_jars", nothing_to_be_had)
+    monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
+    monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
     choice = engine_for("auto", versions, CLOCK)
     assert (choice.engine, choice.told) == ("kernels", "kernels, for want of GraphFrames")
 

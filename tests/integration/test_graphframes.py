@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import by_graphframes, engines
+from analytics.graphframes import engine
+from analytics import engines
 from analytics.engines import largest_interval
-from analytics.interval_graphs import load_graphframes, motifs_by_topic, union_graph
+from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
 from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
 from model.jvm.artifacts import missing
 from model.clock import OPEN, Clock
@@ -115,7 +116,7 @@ def _sorted_rows(frame: DataFrame) -> Rows:
 def rows(graphframes: None, versions: Versions) -> Rows:
     """What the engine says, in two graphs rather than one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_graphframes, "_ROWS_PER_GRAPH", 5 * sum(largest_interval(versions, CLOCK)))
+        patch.setattr(engine, "_ROWS_PER_GRAPH", 5 * sum(largest_interval(versions, CLOCK)))
         return _sorted_rows(measure(versions, CLOCK, engine="graphframes"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from analytics.estimates import Estimate, mean, ratio
+from analytics.comparison.estimates import Estimate, mean, ratio
 from experiments.claims import Claim
 from experiments.measures import Measures
 from experiments.terms import WHOLE, Share, groups_of

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analytics.estimates import Estimate
+from analytics.comparison.estimates import Estimate
 from experiments.words import duration, number, size, told
 
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from analytics.compared import Metric
-from analytics.comparison import Measured, compare, compare_series, compare_settings
+from analytics.comparison.metrics import Metric
+from analytics.comparison.tables import Measured, compare, compare_series, compare_settings
 from analytics.figures import save
 from analytics.figures.comparison import comparison, comparison_series, comparison_settings
 from model.errors import UseError

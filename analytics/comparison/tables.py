@@ -1,7 +1,7 @@
 """Runs side by side: every metric over the runs of each group, and two groups against each other.
 
 A group is a system or a setting; its runs differ in the seed and are independent of one
-another. Arrow out; what the runs come to goes in (`ingest.measured` finds it).
+another. Arrow out; what the runs come to goes in (`analytics.comparison.per_run` finds it).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from analytics.compared import Metric
-from analytics.estimates import Estimate, difference, mean, ratio, row_means
+from analytics.comparison.metrics import Metric
+from analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "group")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analytics.kernels.spans import clipped_spans
+from analytics.kernels.periods import clipped_spans
 
 WINDOW = range(2, 12)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analytics.compared import Metric
-from analytics.comparison import (
+from analytics.comparison.metrics import Metric
+from analytics.comparison.tables import (
     COMPARISON,
     SERIES,
     Measured,

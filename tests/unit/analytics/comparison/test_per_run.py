@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.compared import names
-from analytics.comparison import Measured
+from analytics.comparison.metrics import names
+from analytics.comparison.tables import Measured
 from ingest.manifest import Manifest
-from ingest.measured import Question, common_clock, measured
+from analytics.comparison.per_run import Question, common_clock, measured
 from ingest.run import Run
 from ingest.store import StoredRun
 from ingest.writer import writing

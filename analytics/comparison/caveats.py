@@ -7,8 +7,8 @@ from itertools import groupby
 
 import pyarrow.compute as pc
 
-from analytics.compared import Metric
-from analytics.comparison import Measured, is_known
+from analytics.comparison.metrics import Metric
+from analytics.comparison.tables import Measured, is_known
 from ingest.run import Run
 
 _LISTED = 4

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analytics.grouping import grouped
+from analytics.comparison.groups import grouped
 from model.clock import Clock
 from model.errors import UnknownName, UseError
 from model.run import RunFacts

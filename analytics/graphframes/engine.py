@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.assembled import FOUND, LINK, TOPIC, assembled
+from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.engines import fits_task, largest_interval
 from analytics.frames import join_all
-from analytics.interval_graphs import (
+from analytics.graphframes.graphs import (
     STORAGE,
     kept_meanwhile,
     load_graphframes,
@@ -162,7 +162,7 @@ def _ranks(directed: GraphFrame) -> DataFrame:
 
 
 def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
-    """Rows (interval, kind, a, b) as `analytics.assembled` takes them."""
+    """Rows (interval, kind, a, b) as `analytics.graphframes.assembled` takes them."""
 
     def rows(frame: DataFrame, kind: int) -> DataFrame:
         return frame.toDF("interval", "a", "b").withColumn("kind", F.lit(kind))

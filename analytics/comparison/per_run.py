@@ -4,7 +4,7 @@ A comparison takes three steps:
 
     runs = [Run.open(workspace, name) for name in ("poldercast-1", "scribe-1")]
     found = measured(runs, Question(metrics=("diameter", "hit_ratio")))
-    table = compare(found.runs, found.metrics)  # of analytics.comparison
+    table = compare(found.runs, found.metrics)  # of analytics.comparison.tables
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.compared import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
-from analytics.comparison import Measured, is_known
-from analytics.grouping import grouped
-from ingest.comparable import clock_notes, layer_notes, refusal_notes, unknown_notes
+from analytics.comparison.metrics import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
+from analytics.comparison.tables import Measured, is_known
+from analytics.comparison.groups import grouped
+from analytics.comparison.caveats import clock_notes, layer_notes, refusal_notes, unknown_notes
 from ingest.run import Run
 from ingest.whole import Span, whole_run
 from model.clock import Clock
@@ -36,9 +36,9 @@ class Question:
     """What is asked of the runs."""
 
     metrics: tuple[str, ...] | None = None
-    """Names as in analytics.compared; null = the usual ones, those known in some run."""
+    """Names as in analytics.comparison.metrics; null = the usual ones, those known in some run."""
     by: tuple[str, ...] | None = None
-    """What sets groups apart (analytics.grouping)."""
+    """What sets groups apart (analytics.comparison.groups)."""
     window: tuple[int | None, int | None] = (None, None)
     """First and last interval; null = as far as all runs go."""
     per_interval: bool = False

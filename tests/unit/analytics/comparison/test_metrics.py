@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics.compared import (
+from analytics.comparison.metrics import (
     DEFAULT,
     DEFAULT_SERIES,
     WHOLE,
@@ -64,6 +64,6 @@ def test_names_include_the_defaults_and_lead_to_their_metrics() -> None:
 
 
 def test_compare_page_explains_every_figure_of_a_whole_run() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "compare.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "compare.md").read_text("utf-8")
     for of in WHOLE:
         assert f"| `{of.name}` | {of.meaning} | {of.over} |" in page
