@@ -28,11 +28,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.watched import ROOT
-from ingest import durable, intact, job, writer
-from ingest.manifest import Manifest
+from runstore import durable, intact, writer
+from ingest import job
+from runstore.manifest import Manifest
 from ingest.pipeline import IngestRequest, ingest_in
 from ingest.session import spark_session
-from ingest.writer import RunWriter, writing
+from runstore.writer import RunWriter, writing
 from model.tables import TABLES
 
 FILES = 39

@@ -15,7 +15,7 @@ from benchmarks.steps import Steps
 from graphstore.bulk import Target, load
 from graphstore.connection import connect
 from graphstore.server import LocalServer
-from ingest.store import StoredRun, open_run
+from runstore.store import StoredRun, open_run
 from model.errors import CheckFailed
 
 WAYS = {"bolt": False, "bulk": True}

@@ -150,7 +150,7 @@ def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
 
 def check_run(bench: Bench, workspace: Path) -> None:
     """The run holds the versions, metrics and messages that went into the reports."""
-    from ingest.run import Run
+    from runstore.run import Run
 
     run = Run.open(workspace, "benchmark")
     inside = pq.read_table(bench.inputs.versions / "links.parquet")

@@ -26,7 +26,7 @@ from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
 from ingest.job import Measuring
 from ingest.pipeline import IngestRequest, ingest
-from ingest.store import open_run
+from runstore.store import open_run
 
 RUN = "skew"
 EXPONENT = 0.8

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from analytics.comparison.per_run import Answer, Question
-    from ingest.run import Run
+    from runstore.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -124,7 +124,7 @@ def _figure_format(comparing: Comparing) -> str:
 
 
 def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
-    from ingest.run import Run
+    from runstore.run import Run
 
     chosen = dict.fromkeys(run for name in names for run in _matching(settings, name))
     return [Run.open(settings.workspace, name) for name in chosen]
@@ -135,7 +135,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
     if not any(character in name for character in "*?["):
         return [name]
     from analytics.comparison.tables import ordered
-    from ingest.store import run_names
+    from runstore.store import run_names
 
     there = run_names(settings.workspace)
     if found := [run for run in there if fnmatchcase(run, name)]:

@@ -76,7 +76,7 @@ def complete_engines(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_runs(ctx: typer.Context) -> Iterable[str]:
     """Names of the runs of the workspace."""
-    from ingest.store import run_names
+    from runstore.store import run_names
 
     return run_names(_workspace(ctx))
 
@@ -104,7 +104,7 @@ def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
 
 
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
-    from ingest.store import open_run
+    from runstore.store import open_run
 
     run = open_run(_workspace(ctx), _typed(ctx, "run", 0))
     for batch in run.scan(table, [column]):

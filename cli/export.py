@@ -145,7 +145,7 @@ def _metric_values(
 ) -> Iterator[MetricRun] | None:
     """The metrics of the peers, which only the run store has; null without it."""
     from graphstore.gexf_spans import run_lengths
-    from ingest.store import open_run, run_names
+    from runstore.store import open_run, run_names
     from model.metrics import METRICS_PEERS
 
     if run not in run_names(settings.workspace):
@@ -200,7 +200,7 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
-    from ingest.store import open_run
+    from runstore.store import open_run
     from model.tables import TABLES, table
 
     stored = open_run(settings.workspace, run)

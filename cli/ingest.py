@@ -27,7 +27,7 @@ from model.sizes import parse_size
 if TYPE_CHECKING:
     from ingest.account import Account
     from ingest.pipeline import IngestRequest
-    from ingest.store import StoredRun
+    from runstore.store import StoredRun
 
 
 def register(app: typer.Typer) -> None:
@@ -224,7 +224,7 @@ def _refused(run: StoredRun) -> str:
 
 def _check_nothing_refused(run: StoredRun) -> None:
     """Raises: CheckFailed if records were refused or files are damaged."""
-    from ingest.summary import damaged
+    from runstore.summary import damaged
 
     if details := [*filter(None, [_refused(run)]), *damaged(run)]:
         raise CheckFailed("--strict was given, and not all of the input was taken", details)

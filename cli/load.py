@@ -14,7 +14,7 @@ from cli.settings import Settings
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from ingest.store import StoredRun
+    from runstore.store import StoredRun
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,7 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
     vizpub load monday --bulk
     ```
     """
-    from ingest.store import open_run
+    from runstore.store import open_run
 
     load_stored(settings, open_run(settings.workspace, run), filling)
 
@@ -68,7 +68,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     ```
     """
     from graphstore.verify import remedy
-    from ingest.store import open_run
+    from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     with asking(settings) as neo4j:
@@ -97,7 +97,7 @@ def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
     ```
     """
     from graphstore.bulk import require_alone
-    from ingest.store import open_run
+    from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     with connected(target(settings, filling).connection) as neo4j:

@@ -59,7 +59,7 @@ def metrics(
     vizpub metrics monday messages -o messages.json
     ```
     """
-    from ingest.run import Run, Where
+    from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
     first, last = window.intervals(opened.clock)

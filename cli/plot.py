@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from ingest.run import Run
+    from runstore.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -127,7 +127,7 @@ def plot(
     ```
     """
     from analytics.figures import FORMATS, save
-    from ingest.run import Run
+    from runstore.run import Run
 
     form = file.suffix.lower().removeprefix(".")
     if form not in FORMATS:
@@ -167,7 +167,7 @@ def _of_each_peer(
     """The rows of a metrics table, peer after peer where they are told apart."""
     import pyarrow as pa
 
-    from ingest.run import Where
+    from runstore.run import Where
 
     first, last = window.intervals(run.clock)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
@@ -213,7 +213,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -
     """The rows of some intervals of a metrics table, in the order they were asked for."""
     import pyarrow as pa
 
-    from ingest.run import Where
+    from runstore.run import Where
 
     if len(drawing.peers) > 1:
         raise UseError("give several times or several peers, not both")
@@ -228,7 +228,7 @@ def _coverage(
     run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import coverage
-    from ingest.views import coverage as arrivals
+    from runstore.snapshots import coverage as arrivals
 
     data = arrivals(run, messages)
     return data, coverage(data, run.facts.name)
@@ -242,7 +242,7 @@ def _tree(
 
     from analytics.figures import dissemination_tree
     from analytics.figures.canvas import cut
-    from ingest.views import spread
+    from runstore.snapshots import spread
 
     if len(messages) != 1:
         raise UseError("name the one message whose tree to draw")
@@ -258,7 +258,7 @@ def _overlay(
     run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import overlay_snapshot
-    from ingest.views import snapshot
+    from runstore.snapshots import snapshot
 
     tick = run.clock.parse_at(drawing.at or "last")
     peers, links = snapshot(run, tick, drawing.topic)

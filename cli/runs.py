@@ -19,7 +19,7 @@ from cli.summary import show_summary
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:
-    from ingest.store import BrokenRun, StoredRun
+    from runstore.store import BrokenRun, StoredRun
 
 _COLUMNS = (
     "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
@@ -56,7 +56,7 @@ def list_runs(settings: Settings, output: Output) -> None:
     ```
     """
     from cli.service import states_in_neo4j
-    from ingest.store import BrokenRun, runs
+    from runstore.store import BrokenRun, runs
 
     there = runs(settings.workspace)
     broken = [run for run in there if isinstance(run, BrokenRun)]
@@ -72,7 +72,7 @@ def list_runs(settings: Settings, output: Output) -> None:
 
 
 def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
-    from ingest.store import BrokenRun
+    from runstore.store import BrokenRun
 
     if isinstance(run, BrokenRun):
         return {**dict.fromkeys(_COLUMNS), "run": run.name, "state": "broken"}
@@ -119,8 +119,8 @@ def show_run(
     vizpub runs show monday log
     ```
     """
-    from ingest.journal import COLUMNS, LOG
-    from ingest.store import open_run
+    from runstore.journal import COLUMNS, LOG
+    from runstore.store import open_run
     from model.tables import table as meaning
 
     stored = open_run(settings.workspace, run, complete=False)
@@ -141,7 +141,7 @@ def show_run(
 
 def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
     """Those of the run's log; for people with the rows in words."""
-    from ingest.journal import read_journal
+    from runstore.journal import read_journal
 
     for event in read_journal(run.directory):
         if event["rows"] is not None and output_format(output) in ("table", "md"):
@@ -161,8 +161,8 @@ def check_run(settings: Settings, run: RunName, output: Output) -> None:
     vizpub runs check monday --format json
     ```
     """
-    from ingest.intact import damages
-    from ingest.store import open_run
+    from runstore.intact import damages
+    from runstore.store import open_run
 
     stored = open_run(settings.workspace, run, complete=False)
     found = list(damages(stored.directory, stored.manifest))
@@ -191,8 +191,8 @@ def remove(
     ```
     """
     from cli.service import remove_from_neo4j
-    from ingest.store import run_names
-    from ingest.writer import remove_run
+    from runstore.store import run_names
+    from runstore.writer import remove_run
     from model.run import check_run_name
 
     stored = check_run_name(run) in run_names(settings.workspace)

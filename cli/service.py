@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphstore.runs import LoadedRun
     from graphstore.server import LocalServer
     from graphstore.verify import Difference
-    from ingest.store import StoredRun
+    from runstore.store import StoredRun
 
 
 def local_server(settings: Settings) -> LocalServer:
@@ -115,7 +115,7 @@ def asking(settings: Settings) -> Iterator[Neo4j]:
 
 
 def _stored(settings: Settings, run: str) -> bool:
-    from ingest.store import run_names
+    from runstore.store import run_names
 
     return run in run_names(settings.workspace)
 

@@ -222,7 +222,7 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError for what ingest would refuse when the simulation is over."""
-    from ingest.store import open_run, run_names
+    from runstore.store import open_run, run_names
     from model.run import check_run_name
 
     for layer in comma_list(running.layers) or ():

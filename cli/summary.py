@@ -10,12 +10,12 @@ from cli.output import Rows, output_format, show
 from cli.settings import Settings
 
 if TYPE_CHECKING:
-    from ingest.store import StoredRun
+    from runstore.store import StoredRun
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
     """The run as facts and values; in JSON, which nests, its whole run.json."""
-    from ingest.summary import facts_for_people
+    from runstore.summary import facts_for_people
 
     if output_format(output) in ("json", "jsonl"):
         show(Rows.of_records([asdict(run.manifest)]), output, settings)

@@ -165,7 +165,7 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
 
     def _of(self, group: Group, replica: Replica) -> Iterator[Drawn]:
         from analytics.figures import dissemination_tree
-        from ingest.views import spread
+        from runstore.snapshots import spread
 
         message = _messages(replica)[0]
         peers, copies = spread(replica.run, message)
@@ -188,7 +188,7 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group."""
         from analytics.figures import overlay_snapshot
-        from ingest.views import snapshot
+        from runstore.snapshots import snapshot
 
         for group in self.chosen(groups):
             if (replica := _first(measures, group)) is not None:
@@ -218,7 +218,7 @@ def _peers_at(replica: Replica, metric: str, at: float) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from ingest.run import Where
+    from runstore.run import Where
 
     interval, _ = intervals(replica.run.clock, (at, at))
     found = replica.run.metrics("peers", ["present", metric], Where(interval, interval))

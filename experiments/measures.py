@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analytics.comparison.metrics import Metric
     from analytics.comparison.tables import Measured
     from analytics.comparison.estimates import Estimate
-    from ingest.run import Run
+    from runstore.run import Run
 
 _UNION = {
     "nodes": "peers",

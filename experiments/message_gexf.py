@@ -8,8 +8,8 @@ from graphstore.gexf import gexf_output
 from graphstore.gexf_message import MessageGraph, MessageRows
 from graphstore.gexf_writer import write_gexf
 from graphstore.read import ArrivalRow
-from ingest.run import Run
-from ingest.views import spread
+from runstore.run import Run
+from runstore.snapshots import spread
 from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 
 

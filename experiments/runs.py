@@ -18,9 +18,9 @@ from pathlib import Path
 
 from experiments.definition import Experiment, Group
 from experiments.measures import Replica
-from ingest.run import Run
-from ingest.store import run_names
-from ingest.writer import remove_run
+from runstore.run import Run
+from runstore.store import run_names
+from runstore.writer import remove_run
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name

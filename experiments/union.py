@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.terms import Share, intervals
-from ingest.run import Run
+from runstore.run import Run
 
 
 @dataclass(frozen=True)

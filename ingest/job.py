@@ -32,8 +32,8 @@ from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
 from ingest.fold import Counted
-from ingest.intact import files_of
-from ingest.manifest import Manifest, Part, TableEntry
+from runstore.intact import files_of
+from runstore.manifest import Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
@@ -41,7 +41,7 @@ from ingest.sources import source_named
 from ingest.sources.base import Description, InputFile, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
-from ingest.writer import RunWriter
+from runstore.writer import RunWriter
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table

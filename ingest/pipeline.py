@@ -17,7 +17,7 @@ under way (ingest.starting).
 A small run is handed from stage to stage in memory and committed in the end (ingest.job); one that
 was stopped begins again.
 
-A run that is replaced or appended to stays what it is until all stages are done (ingest.writer).
+A run that is replaced or appended to stays what it is until all stages are done (runstore.writer).
 Those of an append read little of what is there, and write only what is not (ingest.plan).
 """
 
@@ -41,9 +41,9 @@ from ingest.cluster import is_local
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
-from ingest.journal import Journal
+from runstore.journal import Journal
 from ingest.leavings import SCRATCH
-from ingest.manifest import Manifest, TableEntry
+from runstore.manifest import Manifest, TableEntry
 from ingest.scale import QUICK_START, is_small, restore, tune
 from ingest.session import failures_told
 from ingest.sources import SOURCES, source_named
@@ -51,10 +51,10 @@ from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from ingest.warm import warm_session
 from ingest.watch import repetitions_told, watching
-from ingest.writer import RunWriter, writing
+from runstore.writer import RunWriter, writing
 from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import check_run_name

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from analytics.restored import restored
 from ingest import dense
-from ingest.manifest import Boundary, Cut, Manifest, Part
+from runstore.manifest import Boundary, Cut, Manifest, Part
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables
 from ingest.versions import close_at

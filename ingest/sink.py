@@ -18,9 +18,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest import durable
-from ingest.intact import described
-from ingest.manifest import StoredFile
+from runstore import durable
+from runstore.intact import described
+from runstore.manifest import StoredFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

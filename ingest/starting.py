@@ -14,12 +14,12 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from ingest.intact import files_of, stands
-from ingest.manifest import Manifest
+from runstore.intact import files_of, stands
+from runstore.manifest import Manifest
 from ingest.sources import source_named
 from ingest.sources.base import InputFile
-from ingest.store import StoredRun
-from ingest.writer import RunWriter
+from runstore.store import StoredRun
+from runstore.writer import RunWriter
 from model.errors import InputsDiffer, UseError
 
 

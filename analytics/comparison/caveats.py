@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from analytics.comparison.metrics import Metric
 from analytics.comparison.tables import Measured, is_known
-from ingest.run import Run
+from runstore.run import Run
 
 _LISTED = 4
 _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")

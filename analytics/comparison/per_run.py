@@ -19,8 +19,8 @@ from analytics.comparison.metrics import DEFAULT, DEFAULT_SERIES, Metric, interv
 from analytics.comparison.tables import Measured, is_known
 from analytics.comparison.groups import grouped
 from analytics.comparison.caveats import clock_notes, layer_notes, refusal_notes, unknown_notes
-from ingest.run import Run
-from ingest.whole import Span, whole_run
+from runstore.run import Run
+from runstore.totals import Span, whole_run
 from model.clock import Clock
 from model.errors import UseError
 from model.progress import Progress, silent

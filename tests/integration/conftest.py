@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from graphstore.connection import Connection, connect, from_environment
 from graphstore.server import LocalServer
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from model.errors import ServiceError
 from tests.containers.engine import (
     NoContainers,

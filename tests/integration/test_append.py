@@ -20,14 +20,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import intact, scale
-from ingest.journal import FILE as LOG
-from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
+from runstore import intact
+from ingest import scale
+from runstore.journal import FILE as LOG
+from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.session import failures_told
 from ingest.stages import STEPS
-from ingest.store import StoredRun, open_run
-from ingest.writer import PENDING, RunWriter
+from runstore.store import StoredRun, open_run
+from runstore.writer import PENDING, RunWriter
 from model.errors import InputsDiffer, StoreBroken, UseError
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest

@@ -24,9 +24,9 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from graphstore.connection import Connection, connect
-from ingest.run import Run
-from ingest.store import StoredRun
-from ingest.views import snapshot
+from runstore.run import Run
+from runstore.store import StoredRun
+from runstore.snapshots import snapshot
 from tests.support.imports import codes_and_imports
 from tests.support.ingested import copied
 

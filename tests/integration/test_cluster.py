@@ -24,7 +24,7 @@ import pyspark
 import pytest
 
 from ingest.shipping import PACKAGES
-from ingest.store import StoredRun, open_run
+from runstore.store import StoredRun, open_run
 from model.jvm.java import find_java, spark_java_home
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest import intact
-from ingest.intact import damages, described
-from ingest.manifest import TableEntry, write_manifest
-from ingest.store import StoredRun, open_run
+from runstore import intact
+from runstore.intact import damages, described
+from runstore.manifest import TableEntry, write_manifest
+from runstore.store import StoredRun, open_run
 from model.errors import StoreBroken
 from tests.support.ingested import Store, copied
 

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.journal import read_journal
+from runstore.journal import read_journal
 from ingest.leavings import SCRATCH
-from ingest.store import StoredRun, open_run, run_names
+from runstore.store import StoredRun, open_run, run_names
 from tests.support.ingested import TINY, Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ingest.run import Run
+from runstore.run import Run
 
 TEXT = """
 title = "Rings of sixteen"

@@ -26,8 +26,8 @@ from graphstore.connection import Connection, connect
 from graphstore.load import load_run
 from graphstore.queries import ask, query_names
 from graphstore.verify import verify_run
-from ingest.run import Run
-from ingest.writer import writing
+from runstore.run import Run
+from runstore.writer import writing
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph
 from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports

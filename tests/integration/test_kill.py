@@ -25,13 +25,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale, writer
-from ingest.journal import FILE as LOG
+from ingest import scale
+from runstore import writer
+from runstore.journal import FILE as LOG
 from ingest.leavings import SCRATCH, sweep
-from ingest.manifest import FILE, Manifest, read_manifest, write_manifest
+from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 from model.locks import lock_of
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested

@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from tests.support.ingested import SMALL, truth, workspace_of
 
 pytestmark = pytest.mark.spark

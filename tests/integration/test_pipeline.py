@@ -20,11 +20,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest.job import Measuring
-from ingest.journal import FILE as LOG
-from ingest.manifest import FILE
+from runstore.journal import FILE as LOG
+from runstore.manifest import FILE
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.sources.base import SourceOptions
-from ingest.store import StoredRun, open_run
+from runstore.store import StoredRun, open_run
 from model.clock import OPEN
 from model.columns import Table
 from model.errors import InputError, InputsDiffer, VizpubError

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.structure import STRUCTURE_SCHEMA
 from ingest.job import Job
-from ingest.manifest import Boundary, Manifest, Part, TableEntry
+from runstore.manifest import Boundary, Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.reports import Reports

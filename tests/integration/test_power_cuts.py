@@ -1,6 +1,6 @@
 """Power cuts in ingests by Spark: the same command goes on to the run that nobody disturbed.
 
-All operations without Spark are in tests/unit/ingest/test_durable.py.
+All operations without Spark are in tests/unit/runstore/test_durable.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import scale
-from ingest.intact import damages
-from ingest.store import StoredRun, open_run, runs
+from runstore.intact import damages
+from runstore.store import StoredRun, open_run, runs
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.faults import LARGE
 from tests.support.ingested import ingest

@@ -14,9 +14,9 @@ from graphstore.connection import Connection, connect
 from graphstore.load import load_run
 from graphstore.remove import remove_run
 from graphstore.runs import run_properties
-from ingest.frames import Frame
-from ingest.run import Run
-from ingest.store import StoredRun
+from runstore.frames import Frame
+from runstore.run import Run
+from runstore.store import StoredRun
 from model.tables import table
 from tests.support.ingested import workspace_of
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from ingest import scale, stages
 from ingest.job import Job
-from ingest.manifest import FILE, read_manifest
-from ingest.store import StoredRun
-from ingest.writer import RunWriter
+from runstore.manifest import FILE, read_manifest
+from runstore.store import StoredRun
+from runstore.writer import RunWriter
 from model.errors import InputError
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import Store, copied, ingest

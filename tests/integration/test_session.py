@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from ingest.staying import FOLDER, status
-from ingest.store import StoredRun, open_run
+from runstore.store import StoredRun, open_run
 from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
 

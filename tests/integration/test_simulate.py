@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ingest.run import Run
-from ingest.store import runs
+from runstore.run import Run
+from runstore.store import runs
 from simulators.folder import Folder
 from simulators.plan import planned
 from simulators.run import simulate

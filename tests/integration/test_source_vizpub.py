@@ -20,7 +20,7 @@ from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, SourceOptions
 from ingest.sources.vizpub import Vizpub
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError

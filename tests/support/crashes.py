@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from ingest import durable
+from runstore import durable
 
 _UNDER_WAY = "_temporary"
 """Where Spark keeps what it has not written to the end."""

@@ -11,8 +11,9 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JavaObject
 
-from ingest import scale, writer
-from ingest.manifest import FILE, Manifest, write_manifest
+from ingest import scale
+from runstore import writer
+from runstore.manifest import FILE, Manifest, write_manifest
 
 LARGE = -1
 """Bytes of which every input has more: its run is committed stage by stage."""

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ingest.manifest import write_manifest
+from runstore.manifest import write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
 from ingest.sources.base import SourceOptions
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.intact import described
-from ingest.manifest import write_manifest
-from ingest.store import open_run
+from runstore.intact import described
+from runstore.manifest import write_manifest
+from runstore.store import open_run
 
 
 def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingest.manifest import Cut, Manifest, TableEntry
+from runstore.manifest import Cut, Manifest, TableEntry
 from ingest.sources.base import InputFile
 from ingest.starting import Start, Wanted, start
-from ingest.writer import RunWriter, writing
+from runstore.writer import RunWriter, writing
 from tests.support.tables import links, write
 
 RUN = "monday"

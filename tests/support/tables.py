@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.manifest import Manifest
-from ingest.writer import RunWriter
+from runstore.manifest import Manifest
+from runstore.writer import RunWriter
 from model.tables import LINKS, table
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.manifest import Manifest
-from ingest.writer import writing
+from runstore.manifest import Manifest
+from runstore.writer import writing
 from model.clock import OPEN, Clock
 from model.tables import table
 

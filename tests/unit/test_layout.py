@@ -204,9 +204,9 @@ class TestImports:
         return [dotted(path) for path in MODULES if inside(dotted(path), packages)]
 
     def test_store_modules_load_no_heavy_packages(self) -> None:
-        names = [*self.modules_of("model", "cypher"), "ingest.reports", "ingest.store"]
+        names = [*self.modules_of("model", "cypher"), "ingest.reports", "runstore.store"]
         names.remove("model.compiled")  # who measures or simulates asks for it
-        loaded = self.loaded_by(*names, "ingest.run")
+        loaded = self.loaded_by(*names, "runstore.run")
         assert loaded & {*HEAVY, "neo4j"} == set()
 
     def test_graphstore_loads_no_heavy_packages(self) -> None:

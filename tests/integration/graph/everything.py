@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.manifest import Manifest
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore.manifest import Manifest
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 from model.tables import table
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.support.hostile import TAKEN

@@ -12,7 +12,7 @@ import pytest
 
 from graphstore.load import load_run
 from graphstore.verify import verify_run
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, stored
 

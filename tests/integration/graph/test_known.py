@@ -24,7 +24,7 @@ from graphstore.connection import Connection
 from graphstore.load import load_run
 from graphstore.parameters import asked_of_user
 from graphstore.queries import ask, query_names
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 from model.errors import UseError
 from model.metrics import METRICS
 from tests.integration.graph.conftest import Calls, Graph

@@ -21,7 +21,7 @@ import pytest
 from graphstore.connection import Connection
 from graphstore.gexf_check import check_gexf
 from graphstore.load import load_run
-from ingest.run import Run
+from runstore.run import Run
 from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
 from tests.support.ingested import Store, workspace_of
 

@@ -18,7 +18,7 @@ from scipy import stats
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from ingest.manifest import read_manifest, write_manifest
+from runstore.manifest import read_manifest, write_manifest
 from model.metrics import METRICS_OVERLAY
 from tests.support.rewriting import rewrite
 

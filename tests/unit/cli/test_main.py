@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from ingest.journal import FILE as LOG_FILE
-from ingest.journal import Journal
+from runstore.journal import FILE as LOG_FILE
+from runstore.journal import Journal
 from model.tables import QUARANTINE
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite

@@ -9,7 +9,7 @@ import pytest
 from experiments.definition import Group, Setting, System
 from experiments.drawings import Drawing, Drawn
 from experiments.measures import Measures, Replica
-from ingest.run import Run
+from runstore.run import Run
 from model.errors import UnknownName, UseError
 
 GROUPS = [

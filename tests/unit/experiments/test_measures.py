@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from experiments.measures import OWN, Measures, Replica, check_metric, metric_of, rank_correlation
-from ingest.run import Run
+from runstore.run import Run
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from experiments.message_gexf import write_message
 from graphstore.gexf_check import check_gexf
-from ingest.run import Run
+from runstore.run import Run
 
 GEXF = "{http://gexf.net/1.3}"
 

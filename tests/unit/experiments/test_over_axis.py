@@ -8,7 +8,7 @@ from experiments.definition import Group, Setting, System
 from experiments.measures import Measures, Replica
 from experiments.over_axis import over_axis, table_over_axis
 from experiments.terms import WHOLE
-from ingest.run import Run
+from runstore.run import Run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from experiments.definition import Content, Experiment
 from experiments.measures import Measures, Replica
 from experiments.report import Findings, findings, write_report
 from experiments.runs import Place, Planned
-from ingest.run import Run
+from runstore.run import Run
 
 CONTENT = {
     "title": "T",

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.terms import WHOLE, Share
 from experiments.union import union_graph
-from ingest.run import Run
+from runstore.run import Run
 
 
 def graph_of(links: list[tuple[int, int]], peers: int) -> nx.DiGraph:

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from graphstore.server import LocalServer
 from ingest.leavings import SCRATCH, sweep
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 from model.locks import OF_SPARK, own_folder
 from tests.support.tables import EMPTY, everything
 
@@ -23,7 +23,7 @@ import sys, time
 from pathlib import Path
 from graphstore.server import LocalServer
 from ingest.leavings import SCRATCH
-from ingest.writer import writing
+from runstore.writer import writing
 from model.locks import OF_SPARK, own_folder
 workspace = Path(sys.argv[1])
 with (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.manifest import FILE, READ_ONLY
-from ingest.store import open_run
+from runstore.manifest import FILE, READ_ONLY
+from runstore.store import open_run
 from model.errors import InputsDiffer, StoreBroken, UseError
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, begun, ingest, wanted
 from tests.support.tables import everything

@@ -17,11 +17,11 @@ import pytest
 
 from analytics.comparison.metrics import names
 from analytics.comparison.tables import Measured
-from ingest.manifest import Manifest
+from runstore.manifest import Manifest
 from analytics.comparison.per_run import Question, common_clock, measured
-from ingest.run import Run
-from ingest.store import StoredRun
-from ingest.writer import writing
+from runstore.run import Run
+from runstore.store import StoredRun
+from runstore.writer import writing
 from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
 from model.tables import table

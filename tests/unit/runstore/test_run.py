@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.run import Run, Where
+from runstore.run import Run, Where
 from model.errors import RunNotComplete, UnknownName, UseError
 
 

@@ -4,7 +4,7 @@
     <workspace>/runs/<run>/links/<generation>/*.parquet
 
 Reading needs pyarrow only, and believes no file that is not what run.json says of it
-(ingest.intact). Writing is in ingest.writer.
+(runstore.intact). Writing is in runstore.writer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingest.intact import dataset, files_of
-from ingest.manifest import FILE, Cut, Manifest, Part, read_manifest
+from runstore.intact import dataset, files_of
+from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
 from model.columns import Table
 from model.errors import RunNotComplete, StoreBroken, UnknownName
 from model.run import RunFacts, check_run_name

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 from tests.support.tables import EMPTY, add, links
 
 

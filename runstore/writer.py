@@ -2,7 +2,7 @@
 
 A run that is there stays what it is until what takes its place is complete: that grows beside it,
 named by a manifest of its own. Files are synced before the manifest that names them, so a power
-cut leaves the old run or the new one, whole; see ingest.durable.
+cut leaves the old run or the new one, whole; see runstore.durable.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
-from ingest import durable
-from ingest.intact import dataset, described, files_of
-from ingest.manifest import (
+from runstore import durable
+from runstore.intact import dataset, described, files_of
+from runstore.manifest import (
     FILE,
     Cut,
     Manifest,
@@ -28,7 +28,7 @@ from ingest.manifest import (
     read_manifest,
     write_manifest,
 )
-from ingest.store import below, run_names
+from runstore.store import below, run_names
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from model.locks import Held, holding, lock_of
 from model.run import check_run_name

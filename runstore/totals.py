@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.run import Run
+from runstore.run import Run
 from model.tables import table as meaning
 
 Figures = dict[str, float | None]

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from ingest import intact
-from ingest.intact import damages, described, files_of, stands
-from ingest.manifest import Part
-from ingest.store import StoredRun, open_run
-from ingest.writer import writing
+from runstore import intact
+from runstore.intact import damages, described, files_of, stands
+from runstore.manifest import Part
+from runstore.store import StoredRun, open_run
+from runstore.writer import writing
 from model.errors import StoreBroken
 from model.tables import LINKS
 from tests.support.tables import EMPTY, links

@@ -6,7 +6,7 @@
     run.topic("news", "12.5s")
     run.tree("m17")
 
-What it gives are frames (ingest.frames) with the columns of model.tables, and the names of
+What it gives are frames (runstore.frames) with the columns of model.tables, and the names of
 peers, topics and messages beside their dense indexes. It needs neither Neo4j nor Spark.
 A time is an interval number, 'first', 'last' or a time from the start as '12.5s'.
 """
@@ -22,11 +22,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest import answers
-from ingest.answers import Snapshot, Tree
-from ingest.frames import Frame, html_table
-from ingest.store import StoredRun, metric_table, open_run
-from ingest.summary import facts_for_people
+from runstore import answers
+from runstore.answers import Snapshot, Tree
+from runstore.frames import Frame, html_table
+from runstore.store import StoredRun, metric_table, open_run
+from runstore.summary import facts_for_people
 from model.clock import Clock
 from model.columns import Table
 from model.errors import UnknownName, UseError

@@ -21,7 +21,7 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ingest.manifest import Manifest, Part, StoredFile
+from runstore.manifest import Manifest, Part, StoredFile
 from model.errors import StoreBroken
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ingest.manifest import (
+from runstore.manifest import (
     FILE,
     FORMAT,
     READ_ONLY,

@@ -15,7 +15,7 @@ from model.errors import UnknownName
 from model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
-    from ingest.run import Run
+    from runstore.run import Run
 
 
 def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from ingest.store import StoredRun
+from runstore.store import StoredRun
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.manifest import TableEntry
-from ingest.run import Run
-from ingest.store import open_run
-from ingest.views import coverage, snapshot, spread
+from runstore.manifest import TableEntry
+from runstore.run import Run
+from runstore.store import open_run
+from runstore.snapshots import coverage, snapshot, spread
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
 from model.tables import ROLES

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ingest.manifest import FILE, Cut, read_manifest
-from ingest.store import StoredRun, open_run, runs
-from ingest.writer import PENDING, RunWriter, remove_run, writing
+from runstore.manifest import FILE, Cut, read_manifest
+from runstore.store import StoredRun, open_run, runs
+from runstore.writer import PENDING, RunWriter, remove_run, writing
 from model.errors import RunLocked, UnknownName, UseError
 from model.tables import LINKS
 from tests.support.tables import EMPTY, add, everything, links, write
@@ -243,7 +243,7 @@ class TestAppending:
 _HOLD = """
 import sys, time
 from pathlib import Path
-from ingest.writer import writing
+from runstore.writer import writing
 with writing(Path(sys.argv[1]), "monday"):
     print("held", flush=True)
     time.sleep(600)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.manifest import TableEntry
-from ingest.run import Run
-from ingest.store import StoredRun
+from runstore.manifest import TableEntry
+from runstore.run import Run
+from runstore.store import StoredRun
 from model.clock import OPEN, Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.tables import table

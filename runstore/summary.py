@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ingest.pooled import pooled, reporting
-from ingest.store import StoredRun
+from runstore.pooled import pooled, reporting
+from runstore.store import StoredRun
 
 
 def damaged(run: StoredRun) -> list[str]:

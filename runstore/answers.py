@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.frames import Frame
-from ingest.views import alive, links_at, spread
+from runstore.frames import Frame
+from runstore.snapshots import alive, links_at, spread
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from ingest.run import Run
+    from runstore.run import Run
 
 _ENDS = ("src_name", "dst_name")
 
@@ -87,7 +87,7 @@ class Tree(Frame):
     """
 
     peers: Frame
-    """Whom it came to and whom it missed, with their role, as ingest.views.spread says."""
+    """Whom it came to and whom it missed, with their role, as runstore.snapshots.spread says."""
 
 
 def overlay(run: Run, at: int | str, layers: Sequence[str] | None) -> Snapshot:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.journal import COLUMNS, FILE, Journal, read_journal
+from runstore.journal import COLUMNS, FILE, Journal, read_journal
 
 ROOT = Path(__file__).parents[3]
 
@@ -57,7 +57,7 @@ def test_stop_is_told_with_its_reason(tmp_path: Path, error: BaseException, why:
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ingest.journal import Journal
+from runstore.journal import Journal
 with Journal(Path(sys.argv[1])).ingest("x"):
     os.kill(os.getpid(), signal.SIGKILL)
 """

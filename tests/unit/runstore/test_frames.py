@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ingest.frames import Frame, html_table
+from runstore.frames import Frame, html_table
 from model.clock import OPEN
 
 HOSTILE = [

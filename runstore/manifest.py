@@ -20,7 +20,7 @@ from zlib import crc32
 
 import msgspec
 
-from ingest import durable
+from runstore import durable
 from model.clock import Clock
 from model.errors import StoreBroken, UseError
 from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name

@@ -17,12 +17,12 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pytest
 
-from ingest import durable
-from ingest.intact import damages
-from ingest.manifest import FILE
+from runstore import durable
+from runstore.intact import damages
+from runstore.manifest import FILE
 from ingest.sources.base import InputFile
-from ingest.store import StoredRun, runs
-from ingest.writer import remove_run
+from runstore.store import StoredRun, runs
+from runstore.writer import remove_run
 from model.tables import LINKS
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.scripted import FIRST, RUN, SECOND, THIRD, ingest, wanted
