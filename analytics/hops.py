@@ -15,7 +15,7 @@ UNKNOWN = -1
 _MOST_HOPS = 2**31 - 1
 """As the column `hop` holds."""
 _BITS = 32
-"""Of a pair: what comes second is an int32. What is left holds as many messages as ingest.dense
+"""Of a pair: what comes second is an int32. What is left holds as many messages as ingest.indexing
 can number."""
 LARGEST = (1 << _BITS) - 1
 """No second number of a pair is larger."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.steps import Steps
-from ingest.session import spark_session
+from ingest.spark.session import spark_session
 from ingest.versions import coalesce
 
 

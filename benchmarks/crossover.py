@@ -1,7 +1,7 @@
 """From how many bytes on plans of large inputs pay: `python -m benchmarks.crossover`, ten minutes.
 
 Reports of growing size, each ingested by a process of its own as a small input and as a large one
-(ingest.scale), in turn. What `SMALL_INPUT` should be is where the seconds cross.
+(ingest.spark.scale), in turn. What `SMALL_INPUT` should be is where the seconds cross.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.smoke import Run, measured
 INTERVALS = (25, 100, 200, 400)
 """Of 200 peers with 10 links each."""
 BOUNDS = {"small": 2**40, "large": -1}
-_INGEST = "import ingest.scale as s; s.SMALL_INPUT = {}; from cli.main import app; app()"
+_INGEST = "import ingest.spark.scale as s; s.SMALL_INPUT = {}; from cli.main import app; app()"
 
 
 def main() -> None:

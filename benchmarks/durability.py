@@ -32,7 +32,7 @@ from runstore import durable, intact, writer
 from ingest import job
 from runstore.manifest import Manifest
 from ingest.pipeline import IngestRequest, ingest_in
-from ingest.session import spark_session
+from ingest.spark.session import spark_session
 from runstore.writer import RunWriter, writing
 from model.tables import TABLES
 

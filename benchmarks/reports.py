@@ -1,6 +1,6 @@
 """What every peer would have reported: its neighbours, topics, traffic and messages.
 
-NDJSON by the contract of ingest.reports, a file for so many intervals. Lines are put together
+NDJSON by the contract of ingest.reports.files, a file for so many intervals. Lines are put together
 as text, since there are millions of them; a test reads them back with the contract's reader.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.dissemination import (
 )
 from benchmarks.overlay import Step, history
 from benchmarks.sizes import Size
-from ingest.reports import ReportWriter, RunHeader
+from ingest.reports.files import ReportWriter, RunHeader
 
 FILE_INTERVALS = 25
 CONTROL_BYTES, MESSAGE_BYTES = 100, 512

@@ -15,7 +15,7 @@ from analytics.structure import Versions, measure
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
-from ingest.session import spark_session
+from ingest.spark.session import spark_session
 from model.clock import Clock
 
 

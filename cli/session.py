@@ -38,7 +38,7 @@ def start(
     vizpub session start --idle 120
     ```
     """
-    from ingest import staying
+    from ingest.spark import staying
 
     with settings.progress() as progress:
         progress("Start Spark", 0, 0)
@@ -57,7 +57,7 @@ def stop(settings: Settings) -> None:
     vizpub session stop
     ```
     """
-    from ingest import staying
+    from ingest.spark import staying
 
     was = staying.stop(settings.scratch)
     if was.state == "absent":
@@ -77,7 +77,7 @@ def status(settings: Settings, output: Output) -> None:
     vizpub session status --format json
     ```
     """
-    from ingest import staying
+    from ingest.spark import staying
 
     facts = asdict(staying.status(settings.scratch))
     show(Rows.of_records([facts]).upright(output), output, settings)

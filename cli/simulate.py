@@ -267,7 +267,7 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Res
 def _side_by_side(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
-    from ingest.sweep import spread
+    from ingest.spark.tasks import spread
     from simulators.reporter import BLOCK
     from simulators.run import simulate_quietly
 

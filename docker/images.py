@@ -32,7 +32,7 @@ from graphstore.settings import (
     conf_lines,
     settings,
 )
-from ingest.shipping import pack
+from ingest.spark.shipping import pack
 from model.jvm.artifacts import cache_path, jar_set, jars
 
 HERE = Path(__file__).parent

@@ -227,7 +227,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     if len(runs) == 1:
         simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=anew[0])
         return
-    from ingest.sweep import spread
+    from ingest.spark.tasks import spread
 
     folders = [run.folder.absolute() for run in runs]  # wherever executors work
     plans = [run.plan for run in runs]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.compressed import GZIP, ZSTD, Content, Readable
+from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
 from ingest.files import Found, Stamp, check_unchanged, located
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError

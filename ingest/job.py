@@ -35,7 +35,7 @@ from ingest.fold import Counted
 from runstore.intact import files_of
 from runstore.manifest import Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
-from ingest.scale import SMALL_RUN
+from ingest.spark.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, InputFile, Source, SourceOptions
@@ -102,7 +102,7 @@ class Job:
     options: SourceOptions
     measuring: Measuring
     small: bool = False
-    """See ingest.scale; the session is tuned for it."""
+    """See ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
     watch: Watch = _unwatched
     note: Callable[[str], None] = lambda _: None

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from analytics import message_fold
-from ingest.dense import Indices, with_messages, with_peers, with_topics
+from ingest.indexing import Indices, with_messages, with_peers, with_topics
 
 _CLAIMS = ("topic", "publisher", "interval", "tick")
 """What both a publication and its arrivals tell."""

@@ -37,23 +37,23 @@ from pyspark.sql import SparkSession
 
 from analytics.graphframes.graphs import load_graphframes
 from ingest.account import END, START, Account
-from ingest.cluster import is_local
+from ingest.spark.cluster import is_local
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
 from runstore.journal import Journal
 from ingest.leavings import SCRATCH
 from runstore.manifest import Manifest, TableEntry
-from ingest.scale import QUICK_START, is_small, restore, tune
-from ingest.session import failures_told
+from ingest.spark.scale import QUICK_START, is_small, restore, tune
+from ingest.spark.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
 from runstore.store import StoredRun
-from ingest.warm import warm_session
-from ingest.watch import repetitions_told, watching
+from ingest.spark.warm import warm_session
+from ingest.spark.progress import repetitions_told, watching
 from runstore.writer import RunWriter, writing
 from model.errors import UseError
 from model.progress import Progress, silent

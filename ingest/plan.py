@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.restored import restored
-from ingest import dense
+from ingest import indexing
 from runstore.manifest import Boundary, Cut, Manifest, Part
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables
@@ -63,7 +63,7 @@ class Plan:
         del observed
         return None
 
-    def known(self, name: str, *columns: str) -> dense.Known | None:
+    def known(self, name: str, *columns: str) -> indexing.Known | None:
         """The indices that a table has given already, by those columns: name (and key), index."""
         del name, columns
         return None
@@ -150,7 +150,7 @@ class Growth(Plan):
         published, since = self._before("publications"), self.since
         if published is None:
             return Boundary(since, since, 0)
-        named = dense.message_index(observed).select(F.col("name").alias("key"))
+        named = indexing.message_index(observed).select(F.col("name").alias("key"))
         touched = published.join(named, "key").select("message")
         open_yet = published.where(F.col("interval") >= since).select("message")
         first = _least(touched.unionAll(open_yet), self._base.tables["publications"].rows)
@@ -161,18 +161,18 @@ class Growth(Plan):
         ]
         return Boundary(since, _least(reduce(DataFrame.unionAll, of_them), since), first)
 
-    def known(self, name: str, *columns: str) -> dense.Known | None:
+    def known(self, name: str, *columns: str) -> indexing.Known | None:
         """Messages from the boundary on are all that is asked for."""
         if (frame := self._before(name)) is None:
             return None
         taken = self._base.tables[name].rows
         if "message" in frame.columns:
             frame = frame.where(F.col("message") >= self.boundary.message)
-        return dense.Known(frame.selectExpr(*columns), taken)
+        return indexing.Known(frame.selectExpr(*columns), taken)
 
     def unsettled(self, observed: Observed) -> Observed:
         """Spans that end at `since` or later, and what names them."""
-        tables = dense.observed_tables(observed)
+        tables = indexing.observed_tables(observed)
         found = {
             name: frame.where(F.coalesce("vt", F.lit(OPEN)) >= self.since)
             for name, frame in tables.items()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from ingest import compressed
-from ingest.compressed import MAX_LINE, Content, LongLine, Readable
+from ingest.reports import compressed
+from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable
 from model.sizes import size_told
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from analytics.engines import engine_for
 from analytics.message_fold import MessageFold
 from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
 from analytics.summaries import Metrics, Seen
-from ingest import dense, messages
+from ingest import indexing, messages
 from ingest.files import check_unchanged
 from ingest.fold import reasons
 from ingest.inventory import check_layers
@@ -113,13 +113,13 @@ class Names:
     """name, index."""
 
     @property
-    def indices(self) -> dense.Indices:
-        """For ingest.dense."""
+    def indices(self) -> indexing.Indices:
+        """For ingest.indexing."""
         peers, topics = (
             frame.select(F.col("key").alias("name"), F.col(index).alias("index"))
             for frame, index in ((self.peers, "peer"), (self.topics, "topic"))
         )
-        return dense.Indices(peers, topics, self.of_messages)
+        return indexing.Indices(peers, topics, self.of_messages)
 
 
 def _names(job: Job, observed: Observed) -> Names:
@@ -127,14 +127,14 @@ def _names(job: Job, observed: Observed) -> Names:
     plan, clock = job.plan, job.clock
     job.tell(boundary=plan.find_boundary(observed))
     known_peers = plan.known("peers", "key AS name", "peer AS index")
-    peers = dense.peer_index(observed, clock, known_peers)
-    topics = dense.topic_index(
+    peers = indexing.peer_index(observed, clock, known_peers)
+    topics = indexing.topic_index(
         observed, clock, plan.known("topics", "key AS name", "topic AS index")
     )
     of_messages = None
     if observed.publications is not None:
         known = plan.known("publications", "key AS name", "message AS index")
-        of_messages = dense.message_index(observed, known)
+        of_messages = indexing.message_index(observed, known)
     return Names(
         peers.select(F.col("index").alias("peer"), F.col("name").alias("key"), "reports"),
         topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
@@ -183,7 +183,7 @@ def _maximal(
     """
     if rows is None:
         return None
-    spans = dense.with_indices(rows, names.indices)
+    spans = indexing.with_indices(rows, names.indices)
     if not job.plan.settled:
         spans = coalesce(job.plan.going_on(spans, *tables), keys)
     return close_at(spans, end_of(job.clock)) if job.manifest.ended else spans
@@ -205,11 +205,11 @@ def _events(job: Job, observed: Observed, names: Names) -> Events:
     traffic = observed.traffic and job.plan.unheard(observed.traffic)
     ever = job.plan.of_messages(observed, names.of_messages)
     traffic, untold = (
-        rows and dense.with_indices(rows, names.indices) for rows in (traffic, ever.untold)
+        rows and indexing.with_indices(rows, names.indices) for rows in (traffic, ever.untold)
     )
     if ever.publications is None:
         return Events(traffic, untold=untold)
-    tables = dense.observed_tables(ever)
+    tables = indexing.observed_tables(ever)
     return Events(
         traffic,
         messages.publications(tables, names.indices),

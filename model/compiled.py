@@ -47,7 +47,7 @@ def compiled(*signature: Any) -> Callable[[Operation], Operation]:
 
 class PackedLocator(_CacheLocator):
     """Where numba keeps what it compiled from our packages in one file, as executors get them
-    (ingest.shipping): in the user's cache, by the file's name, which tells its content.
+    (ingest.spark.shipping): in the user's cache, by the file's name, which tells its content.
 
     Every session has that file in other directories. numba's own locators go by the path, and so
     would compile everything anew for each. NUMBA_CACHE_LOCATOR_CLASSES names this one.

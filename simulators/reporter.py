@@ -1,4 +1,4 @@
-"""Peers of a simulation report: the files that `ingest.reports` describes.
+"""Peers of a simulation report: the files that `ingest.reports.files` describes.
 
 A run of millions of reports spends its time here, so that lines are put together from parts
 which are JSON already; tests hold every line to the contract.
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from ingest.reports import Counters, Report, ReportWriter, RunHeader
+from ingest.reports.files import Counters, Report, ReportWriter, RunHeader
 from simulators.engine import Simulation
 from simulators.network import COPY_BYTES, Copy, Links, System
 from simulators.subscriptions import Subscriptions

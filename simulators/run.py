@@ -8,7 +8,7 @@ from errno import ENOSPC
 from functools import partial
 from typing import Any
 
-from ingest.reports import RunHeader
+from ingest.reports.files import RunHeader
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
 from simulators.churn import Session

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from msgspec import Meta
 
-from ingest.report_fields import Key
+from ingest.reports.fields import Key
 from model.errors import UseError
 from simulators.files import lines, not_understood
 from simulators.parameters import Positive, PositiveReal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.reports import Counters
+from ingest.reports.files import Counters
 
 
 class Traffic:

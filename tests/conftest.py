@@ -118,7 +118,7 @@ def outside_data() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A real Spark on this machine, with the JVM tuned for a quick start."""
-    from ingest.session import spark_session
+    from ingest.spark.session import spark_session
 
     scratch = tmp_path_factory.mktemp("spark")
     with spark_session(scratch, master="local[2]", quick=True) as session:

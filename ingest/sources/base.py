@@ -86,7 +86,7 @@ class SourceOptions:
     reporters_only: bool = False
     """Leave out peers that only others name."""
     max_line: int | None = None
-    """Bytes of a line that is taken; null = ingest.compressed.MAX_LINE."""
+    """Bytes of a line that is taken; null = ingest.reports.compressed.MAX_LINE."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.report_fields import INT64, Key
+from ingest.reports.fields import INT64, Key
 from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row
-from ingest.report_fields import INT32
+from ingest.reports.fields import INT32
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,

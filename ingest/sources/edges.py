@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row, Split
-from ingest.report_fields import INT32, LAST_INTERVAL
-from ingest.report_records import OVERLAY
+from ingest.reports.fields import INT32, LAST_INTERVAL
+from ingest.reports.records import OVERLAY
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,

@@ -85,7 +85,7 @@ def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
         return Done(words, result.exit_code, result.stdout, result.stderr)
 
     with pytest.MonkeyPatch.context() as patch:
-        for start in ("ingest.pipeline.warm_session", "ingest.sweep.spark_session"):
+        for start in ("ingest.pipeline.warm_session", "ingest.spark.tasks.spark_session"):
             patch.setattr(start, lambda *_, **__: nullcontext(spark))
         yield call
 

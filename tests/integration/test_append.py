@@ -21,11 +21,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from runstore import intact
-from ingest import scale
+from ingest.spark import scale
 from runstore.journal import FILE as LOG
 from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
-from ingest.session import failures_told
+from ingest.spark.session import failures_told
 from ingest.stages import STEPS
 from runstore.store import StoredRun, open_run
 from runstore.writer import PENDING, RunWriter

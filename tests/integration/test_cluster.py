@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from ingest.shipping import PACKAGES
+from ingest.spark.shipping import PACKAGES
 from runstore.store import StoredRun, open_run
 from model.jvm.java import find_java, spark_java_home
 from tests.integration.test_experiments import TEXT

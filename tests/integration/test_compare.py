@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ingest.reports import Counters, Neighbor, Received, Report, ReportWriter, RunHeader, Sent
+from ingest.reports.files import Counters, Neighbor, Received, Report, ReportWriter, RunHeader, Sent
 from tests.support.ingested import Store, copied
 
 pytestmark = pytest.mark.spark

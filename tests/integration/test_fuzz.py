@@ -24,7 +24,7 @@ from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Event
-from ingest.sources.vizpub import Vizpub
+from ingest.sources.vizpub.source import Vizpub
 from model.clock import OPEN
 from tests.support.fuzz import bent, mixture, odd_fields
 from tests.support.protobuf import varint

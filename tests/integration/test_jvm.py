@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from ingest.session import spark_session
+from ingest.spark.session import spark_session
 
 with spark_session(Path(sys.argv[1]), master="local[1]", quick=True) as spark:
     # What does no more is no pattern for an archive, and none is made.

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale
+from ingest.spark import scale
 from runstore import writer
 from runstore.journal import FILE as LOG
 from ingest.leavings import SCRATCH, sweep

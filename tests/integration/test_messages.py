@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.message_fold import ROWS, SILENCE, SUBSCRIPTION, MessageFold
-from ingest.dense import Indices, message_index, peer_index, topic_index
+from ingest.indexing import Indices, message_index, peer_index, topic_index
 from ingest.messages import (
     Told,
     arrivals,

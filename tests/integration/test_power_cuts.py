@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale
+from ingest.spark import scale
 from runstore.intact import damages
 from runstore.store import StoredRun, open_run, runs
 from tests.support.crashes import Disk, Operation, Recorder

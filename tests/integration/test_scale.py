@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest import scale, stages
+from ingest.spark import scale
+from ingest import stages
 from ingest.job import Job
 from runstore.manifest import FILE, read_manifest
 from runstore.store import StoredRun

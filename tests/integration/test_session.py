@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.staying import FOLDER, status
+from ingest.spark.staying import FOLDER, status
 from runstore.store import StoredRun, open_run
 from tests.support.clocks import clock_set
 from tests.support.ingested import TINY, Store
@@ -48,7 +48,7 @@ def main(scratch: str, does: str, file: str = "") -> None:
 
 def refusal(scratch: Path) -> str:
     """Why there is no session for this process."""
-    from ingest.staying import NotUsed, lease
+    from ingest.spark.staying import NotUsed, lease
 
     with pytest.raises(NotUsed) as told:
         lease(scratch)
@@ -75,7 +75,7 @@ def code_without_java(scratch: Path, file: str) -> int:
 
 
 def use(scratch: Path, does: str, file: str) -> None:
-    from ingest.warm import warm_session
+    from ingest.spark.warm import warm_session
 
     with warm_session(scratch, quick=True) as spark:
         told = {

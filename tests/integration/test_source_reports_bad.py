@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingest.report_fields import INT64
+from ingest.reports.fields import INT64
 from ingest.sources.base import InputFile, SourceOptions
 from ingest.sources.reports import Reports
 from tests.support.staged import Staged, staged

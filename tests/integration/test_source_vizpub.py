@@ -19,7 +19,7 @@ from ingest.files import find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, SourceOptions
-from ingest.sources.vizpub import Vizpub
+from ingest.sources.vizpub.source import Vizpub
 from runstore.store import StoredRun
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS

@@ -11,7 +11,7 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JavaObject
 
-from ingest import scale
+from ingest.spark import scale
 from runstore import writer
 from runstore.manifest import FILE, Manifest, write_manifest
 

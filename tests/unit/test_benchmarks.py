@@ -23,7 +23,7 @@ from benchmarks.reference import require_same, sample
 from benchmarks.reports import first_interval
 from benchmarks.sizes import SIZES, Size
 from benchmarks.watched import Program, measure
-from ingest.reports import Report, ReportReader
+from ingest.reports.files import Report, ReportReader
 from model.clock import OPEN
 from model.errors import CheckFailed
 

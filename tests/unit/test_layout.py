@@ -24,18 +24,18 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 """What a command that only asks or reads must not wait for."""
 SPARK = (
     "analytics",
-    *("ingest.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.watch"),
+    *("ingest.spark.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.spark.progress"),
     *(
         "ingest.stage",
         "ingest.plan",
-        "ingest.cluster",
-        "ingest.scale",
-        "ingest.jvm",
+        "ingest.spark.cluster",
+        "ingest.spark.scale",
+        "ingest.spark.jvm",
         "ingest.account",
     ),
     *("ingest.reader", "ingest.sink"),
-    *("ingest.warm", "ingest.holder", "ingest.worker_daemon"),
-    *("ingest.inventory", "ingest.sources", "ingest.dense", "ingest.versions", "ingest.messages"),
+    *("ingest.spark.warm", "ingest.spark.holder", "ingest.spark.worker_daemon"),
+    *("ingest.inventory", "ingest.sources", "ingest.indexing", "ingest.versions", "ingest.messages"),
 )
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
 NO_SPARK = tuple(
@@ -204,7 +204,7 @@ class TestImports:
         return [dotted(path) for path in MODULES if inside(dotted(path), packages)]
 
     def test_store_modules_load_no_heavy_packages(self) -> None:
-        names = [*self.modules_of("model", "cypher"), "ingest.reports", "runstore.store"]
+        names = [*self.modules_of("model", "cypher"), "ingest.reports.files", "runstore.store"]
         names.remove("model.compiled")  # who measures or simulates asks for it
         loaded = self.loaded_by(*names, "runstore.run")
         assert loaded & {*HEAVY, "neo4j"} == set()
@@ -220,7 +220,7 @@ class TestImports:
         assert loaded & {"pyspark", "numba", "networkx"} == set()
 
     def test_report_contract_loads_the_standard_library_only(self) -> None:
-        ours = self.loaded_by("ingest.reports") - self.loaded_by("os")
+        ours = self.loaded_by("ingest.reports.files") - self.loaded_by("os")
         foreign = ours - set(sys.stdlib_module_names) - {"ingest", "model"}
         assert {name for name in foreign if not name.startswith("_")} == set()
 

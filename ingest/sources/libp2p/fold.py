@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ingest.fold import Counted, KeyFold, Rows, count
 from ingest.reader import Row
-from ingest.report_fields import INT32
-from ingest.report_records import OVERLAY
+from ingest.reports.fields import INT32
+from ingest.reports.records import OVERLAY
 from ingest.sources.folded import OBSERVED
 from ingest.sources.libp2p.events import Event, Type
 from ingest.sources.libp2p.facts import Tally

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from ingest.report_fields import DEEPEST, INT64, SURROGATE
+from ingest.reports.fields import DEEPEST, INT64, SURROGATE
 from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
 _PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from ingest.compressed import KEPT, MAX_LINE, LongLine
+from ingest.reports.compressed import KEPT, MAX_LINE, LongLine
 from ingest.reader import INVALID_UTF8
 from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 

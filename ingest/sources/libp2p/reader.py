@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
-from ingest.compressed import MAX_LINE, Content, LongLine
+from ingest.reports.compressed import MAX_LINE, Content, LongLine
 from ingest.reader import Damage, Kind, Row, Split, lines, refused, too_long
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, Type, judged

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
-from ingest.report_records import OVERLAY
+from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,

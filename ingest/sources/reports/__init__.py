@@ -1,4 +1,4 @@
-"""Reports by the contract of `ingest.reports`: lines of JSON, or Parquet."""
+"""Reports by the contract of `ingest.reports.files`: lines of JSON, or Parquet."""
 
 from ingest.sources.reports.source import Reports
 

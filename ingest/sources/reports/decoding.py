@@ -1,7 +1,7 @@
 """Lines of reports → rows: the fast decoder, and the contract's own judgement where it fails.
 
 `msgspec` decodes what is sound and plainly spelled by types made from the grammar. Any other
-line is judged by `ingest.reports`, which takes it or says why not.
+line is judged by `ingest.reports.files`, which takes it or says why not.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ingest.reader import Kind, Row, Split, lines, refused
-from ingest.report_fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
-from ingest.report_fields import Kind as Grammar
-from ingest.report_records import Report, RunHeader
-from ingest.reports import parse, unknown_fields
+from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
+from ingest.reports.fields import Kind as Grammar
+from ingest.reports.records import Report, RunHeader
+from ingest.reports.files import parse, unknown_fields
 from ingest.sources.reports.facts import Tally
 
 
@@ -63,7 +63,7 @@ def report_decoder() -> msgspec.json.Decoder[Any]:
 
 def plain_report(line: bytes) -> Any:
     """The report, where a line is plainly a sound one without unknown fields; else null: then
-    `ingest.reports` judges it.
+    `ingest.reports.files` judges it.
     """
     # A name may hold a control character where something is escaped, where there is DEL, and
     # where there is what those of C1 begin with.

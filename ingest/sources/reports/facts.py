@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ingest.fold import count, every_refused
-from ingest.report_fields import END, RUN
+from ingest.reports.fields import END, RUN
 from ingest.sources.base import Description, SourceOptions
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS

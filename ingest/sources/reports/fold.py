@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ingest.fold import Counted, KeyFold, Rows
 from ingest.reader import Kind, Row
-from ingest.report_records import OVERLAY, Report
+from ingest.reports.records import OVERLAY, Report
 from ingest.sources.folded import CARRIED, OBSERVED
 from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ingest.fold import Counted
 from ingest.reader import Read, Row, Split, line_splits
-from ingest.reports import parse
+from ingest.reports.files import parse
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ingest.report_fields import INT64
+from ingest.reports.fields import INT64
 
 Counts = list[int | None]
 """Values of facts.COUNTERS; null = not told."""

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ingest.compressed import Content
+from ingest.reports.compressed import Content
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Counts, Event

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from ingest.reports import ReportReader
+from ingest.reports.files import ReportReader
 from simulators.specs import describe
 from simulators.systems import SYSTEMS
 

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ingest.reports import Report, ReportReader, RunEnd, RunHeader
+from ingest.reports.files import Report, ReportReader, RunEnd, RunHeader
 from model.errors import InputError, UseError
 from simulators.folder import Folder
 from simulators.plan import Plan

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.compressed import Content, LongLine
+from ingest.reports.compressed import Content, LongLine
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.protobuf import StreamBroken, parse_event, records, unknown_fields
 from tests.support.protobuf import varint

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ingest.shipping import pack
+from ingest.spark.shipping import pack
 from model.errors import UseError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from ingest.session import failures_told
+from ingest.spark.session import failures_told
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark import StatusTracker
 
-from ingest.watch import watching
+from ingest.spark.progress import watching
 from tests.support.faults import java_gone
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.report_fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
-from ingest.report_records import Report
+from ingest.reports.fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
+from ingest.reports.records import Report
 
 Mask = npt.NDArray[np.bool_]
 

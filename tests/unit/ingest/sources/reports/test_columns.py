@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest.report_arrow import (
+from ingest.sources.reports.columns import (
     UnfitType,
     arrow_type,
     reports_of,
@@ -16,7 +16,7 @@ from ingest.report_arrow import (
     unfit_columns,
     unknown_columns,
 )
-from ingest.report_fields import REPORT, Key, KeyOr, Object, Whole
+from ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
 
 SEED = 7
 NAMES = ["a", "99", "ü", "", "tab\t", "\x85", None]

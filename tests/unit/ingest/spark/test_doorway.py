@@ -12,14 +12,14 @@ from threading import Thread
 
 import pytest
 
-from ingest import doorway
+from ingest.spark import doorway
 from model.errors import UseError
 from model.private import make_private
 
 LISTENER = """
 import sys, time
 from pathlib import Path
-from ingest.doorway import listen
+from ingest.spark.doorway import listen
 door = listen(Path(sys.argv[1]))
 print("listening", flush=True)
 time.sleep(600)

@@ -9,10 +9,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from ingest import shipping
-from ingest.shipping import PACKAGES, digest, pack
+from ingest.spark import shipping
+from ingest.spark.shipping import PACKAGES, digest, pack
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_archive_name_changes_with_the_content(
 
 
 def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> None:
-    code = "import ingest.reports, model.tables; print(ingest.reports.__file__)"
+    code = "import ingest.reports.files, model.tables; print(ingest.reports.files.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -70,8 +70,8 @@ def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> 
 
 def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
     """Executors of a cluster may have it so."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import ingest.sweep, simulators.run"
-    found = f"{code}; print(ingest.sweep.__file__, ingest.session.__file__)"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import ingest.spark.tasks, simulators.run"
+    found = f"{code}; print(ingest.spark.tasks.__file__, ingest.spark.session.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", found, packed.name],
         cwd=packed.parent,

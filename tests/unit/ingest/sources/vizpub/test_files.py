@@ -9,9 +9,9 @@ import pytest
 
 from ingest.reader import CUT_OFF
 from ingest.sources import SOURCES
-from ingest.sources.vizpub_files import HOST, MERGED, recognised, split
+from ingest.sources.vizpub.files import HOST, MERGED, recognised, split
 
-DEMO = Path(__file__).parents[2] / "data/vizpub/reports/processed/protocol.demo"
+DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 FILES = sorted(DEMO.glob("*.json"))
 HEAD = b'{"protocolId":2,"protocolName":"protocol.rings","intervalCount":7,"nodes":{"44":{"id":"44"'
 

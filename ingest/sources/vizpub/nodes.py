@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingest.reader import INVALID_UTF8
-from ingest.report_fields import INT32, Array, Key, Kind, Object, Whole
-from ingest.report_records import Json, Report, RunHeader
+from ingest.reports.fields import INT32, Array, Key, Kind, Object, Whole
+from ingest.reports.records import Json, Report, RunHeader
 from model.run import DUPLICATES
 
 

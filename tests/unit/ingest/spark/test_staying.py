@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ingest import doorway, staying
-from ingest.staying import NotUsed, folder_of, lease, start, status, stop, unlike
+from ingest.spark import doorway, staying
+from ingest.spark.staying import NotUsed, folder_of, lease, start, status, stop, unlike
 from model.errors import UseError
 from model.private import make_private
-from tests.unit.ingest.test_doorway import answering, listener
+from tests.unit.ingest.spark.test_doorway import answering, listener
 
 
 @pytest.fixture

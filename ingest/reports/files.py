@@ -36,9 +36,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from ingest.compressed import Content, lines
-from ingest.report_fields import FORMATS
-from ingest.report_records import (
+from ingest.reports.compressed import Content, lines
+from ingest.reports.fields import FORMATS
+from ingest.reports.records import (
     OVERLAY,
     Counters,
     Json,

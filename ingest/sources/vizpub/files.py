@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 import msgspec
 from pyarrow import fs
 
-from ingest.compressed import Content
+from ingest.reports.compressed import Content
 from ingest.reader import CUT_OFF, INVALID_UTF8
-from ingest.report_fields import LAST_INTERVAL, Free, Key, Object, Whole
+from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ingest.reports
-from ingest import report_fields
-from ingest.report_fields import LAST_INTERVAL
-from ingest.reports import (
+import ingest.reports.files
+from ingest.reports import fields
+from ingest.reports.fields import LAST_INTERVAL
+from ingest.reports.files import (
     Counters,
     Neighbor,
     Received,
@@ -433,19 +433,19 @@ def test_line_number_of_a_bad_line_counts_blank_lines(tmp_path: Path) -> None:
 def test_record_fields_equal_the_grammar_fields() -> None:
     spelled = {"from_peer": "from"}
     for kind, grammar in [
-        (Report, report_fields.REPORT),
-        (RunHeader, report_fields.RUN),
-        (RunEnd, report_fields.END),
+        (Report, fields.REPORT),
+        (RunHeader, fields.RUN),
+        (RunEnd, fields.END),
     ]:
         names = {spelled.get(f.name, f.name) for f in fields(kind)} | {"format"}
         assert names == set(grammar.fields)
 
 
 def test_exported_names_exist_in_the_module() -> None:
-    assert all(hasattr(ingest.reports, name) for name in ingest.reports.__all__)
+    assert all(hasattr(ingest.reports.files, name) for name in ingest.reports.files.__all__)
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "sources.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -455,8 +455,8 @@ def blocks(language: str) -> list[str]:
 def test_page_records_are_valid_and_name_every_field() -> None:
     report, header, end = (json.loads(block) for block in blocks("json"))
     assert report == FULL
-    assert set(header) == set(report_fields.RUN.fields)
-    assert set(end) == set(report_fields.END.fields)
+    assert set(header) == set(fields.RUN.fields)
+    assert set(end) == set(fields.END.fields)
     assert problems(header) == problems(end) == []
 
 

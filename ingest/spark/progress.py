@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 
-from ingest.session import why_failed
+from ingest.spark.session import why_failed
 from model.progress import Progress
 
 _EVERY = 0.5

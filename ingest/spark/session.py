@@ -22,8 +22,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from ingest.cluster import check_shared, cores, is_local, shipped
-from ingest.jvm import is_running, start_jvm
+from ingest.spark.cluster import check_shared, cores, is_local, shipped
+from ingest.spark.jvm import is_running, start_jvm
 from model.errors import DiskFull, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
@@ -197,7 +197,7 @@ def _choose_python(conf: SparkConf) -> None:
     own = sys.executable if here else "python3"
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)
     if here and os.environ["PYSPARK_PYTHON"] == sys.executable:
-        conf.setIfMissing("spark.python.daemon.module", "ingest.worker_daemon")
+        conf.setIfMissing("spark.python.daemon.module", "ingest.spark.worker_daemon")
 
 
 def _of_the_jvm(quick: bool) -> dict[str, str]:

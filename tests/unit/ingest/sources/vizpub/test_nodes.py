@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ingest.sources.vizpub_nodes import NODE
+from ingest.sources.vizpub.nodes import NODE
 
-DEMO = Path(__file__).parents[2] / "data/vizpub/reports/processed/protocol.demo"
+DEMO = Path(__file__).parents[4] / "data/vizpub/reports/processed/protocol.demo"
 NODES = [
     node
     for path in sorted(DEMO.glob("*.json"))

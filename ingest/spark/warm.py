@@ -15,8 +15,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ingest.session import spark_session
-from ingest.staying import Lease, NotUsed, elsewhere, lease
+from ingest.spark.session import spark_session
+from ingest.spark.staying import Lease, NotUsed, elsewhere, lease
 from model.errors import UseError
 
 _LOG = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 def warm_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """As ingest.session.spark_session, but in the workspace's session that stays, if it can be.
+    """As ingest.spark.session.spark_session, but in the workspace's session that stays, if it can be.
 
     That it could not be is logged. What is run in it gets absolute paths, and no code but
     vizpub's: its workers are in another directory, and may know what an earlier command told

@@ -1,8 +1,8 @@
 """Spark sessions that stay: start, stop and see the one of a workspace, and take it for a while.
 
 What stays is Spark's JVM with one SparkContext, in the hands of a small process, the holder
-(ingest.holder). No code of a command stays: each runs in a process of its own and borrows
-the session (ingest.warm), one command at a time. A lease is a connection to the holder: it
+(ingest.spark.holder). No code of a command stays: each runs in a process of its own and borrows
+the session (ingest.spark.warm), one command at a time. A lease is a connection to the holder: it
 ends when the command does, however that ends.
 """
 
@@ -24,8 +24,8 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from ingest.doorway import NoAnswer, ask, connect, peer_pid
-from ingest.shipping import digest
+from ingest.spark.doorway import NoAnswer, ask, connect, peer_pid
+from ingest.spark.shipping import digest
 from model.errors import SparkFailed, UseError
 from model.private import make_private, new_file
 
@@ -230,7 +230,7 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
     log = folder / LOG
     with ours, its, os.fdopen(new_file(log), "wb") as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "ingest.holder", str(scratch.absolute()),
+            [sys.executable, "-m", "ingest.spark.holder", str(scratch.absolute()),
              str(idle_minutes * 60), str(its.fileno())],
             cwd="/", start_new_session=True, pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out,

@@ -1,4 +1,4 @@
-"""The process that holds a Spark session that stays: `python -m ingest.holder`.
+"""The process that holds a Spark session that stays: `python -m ingest.spark.holder`.
 
 It starts Spark's JVM and lends it to one command at a time. What a command leaves behind,
 also one that was killed in the middle of a job, is ended and dropped before the next one gets
@@ -28,10 +28,10 @@ from pyarrow import RecordBatch
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingest import doorway
-from ingest.doorway import Message
-from ingest.session import spark_session
-from ingest.staying import fit, folder_of, unlike
+from ingest.spark import doorway
+from ingest.spark.doorway import Message
+from ingest.spark.session import spark_session
+from ingest.spark.staying import fit, folder_of, unlike
 from model.errors import UseError
 
 _TICK_S = 1.0

@@ -1,6 +1,6 @@
 """The records of the report contract as dataclasses. Standard library only.
 
-`ingest.reports` has the contract itself and is where to import these from.
+`ingest.reports.files` has the contract itself and is where to import these from.
 """
 
 from __future__ import annotations

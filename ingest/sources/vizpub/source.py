@@ -13,15 +13,15 @@ import msgspec
 
 from ingest.fold import Counted
 from ingest.reader import Damage, Read, Row, Split, refused
-from ingest.report_records import OVERLAY
+from ingest.reports.records import OVERLAY
 from ingest.sources.base import Description, InputFile, Observed, SourceOptions, Tallies
 from ingest.sources.reports import facts
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.reports.fold import ReportFold
 from ingest.sources.reports.source import Reports
-from ingest.sources.vizpub_files import MERGED, content_of, recognised, split
-from ingest.sources.vizpub_nodes import (
+from ingest.sources.vizpub.files import MERGED, content_of, recognised, split
+from ingest.sources.vizpub.nodes import (
     BYTES,
     COUNTERS,
     as_report,
