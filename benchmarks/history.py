@@ -16,13 +16,14 @@ import cypher
 from benchmarks.histories import LAYER, LENGTHS, LongRun
 from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
-from graphstore import queries, sessions
-from graphstore.connection import connect
-from graphstore.epochs import EPOCH_INTERVALS, NONE
-from graphstore.load import load_run
+from graphstore.ask import queries
+from graphstore.server import sessions
+from graphstore.server.connection import connect
+from graphstore.load.partitions import EPOCH_INTERVALS, NONE
+from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
-from graphstore.server import LocalServer
-from graphstore.settings import JARS
+from graphstore.server.server import LocalServer
+from graphstore.server.settings import JARS
 from model.jvm.artifacts import jar_set
 from model.errors import CheckFailed, UseError
 

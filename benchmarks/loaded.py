@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.ingested import RUN
 from benchmarks.steps import Steps
-from graphstore.bulk import Target, load
-from graphstore.connection import connect
-from graphstore.server import LocalServer
+from graphstore.load.bulk import Target, load
+from graphstore.server.connection import connect
+from graphstore.server.server import LocalServer
 from runstore.store import StoredRun, open_run
 from model.errors import CheckFailed
 

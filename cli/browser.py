@@ -15,7 +15,7 @@ from cli.settings import Settings
 from model.errors import UseError
 
 if TYPE_CHECKING:
-    from graphstore.browser_kit import BrowserAddress
+    from graphstore.browser.kit import BrowserAddress
     from graphstore.runs import LoadedRun
 
 
@@ -63,8 +63,8 @@ def browser(
 
 def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
     """Browser of the server that NEO4J_URI names, and where its password is. Raises: UseError."""
-    from graphstore.browser_kit import BrowserAddress, browser_page
-    from graphstore.connection import from_environment
+    from graphstore.browser.kit import BrowserAddress, browser_page
+    from graphstore.server.connection import from_environment
 
     if not (found := from_environment()):
         return None
@@ -81,8 +81,8 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
     Raises: UseError where a page is given: the local server serves its own.
     """
-    from graphstore.browser_kit import BrowserAddress
-    from graphstore.home import ServerHome
+    from graphstore.browser.kit import BrowserAddress
+    from graphstore.server.home import ServerHome
 
     if page is not None:
         raise UseError("--page goes with NEO4J_URI; the local server serves Browser itself")
@@ -94,8 +94,8 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
 
 def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
-    """Write the guide of a run; its address. Raises: as graphstore.browser_kit.write_kit."""
-    from graphstore.browser_kit import write_kit
+    """Write the guide of a run; its address. Raises: as graphstore.browser.kit.write_kit."""
+    from graphstore.browser.kit import write_kit
 
     folder = guide_folder(settings, run.facts.name)
     return write_kit(run, address, folder, password).resolve().as_uri()

@@ -96,7 +96,7 @@ def _java(java: Java | VizpubError) -> Check:
 def _neo4j(workspace: Path) -> Check:
     if os.environ.get("NEO4J_URI"):
         return _given_neo4j()
-    from graphstore.server import LocalServer
+    from graphstore.server.server import LocalServer
 
     absent = missing("neo4j")
     if absent:
@@ -112,7 +112,7 @@ def _neo4j(workspace: Path) -> Check:
 
 
 def _given_neo4j() -> Check:
-    from graphstore.connection import connect, from_environment
+    from graphstore.server.connection import connect, from_environment
 
     try:
         if connection := from_environment():

@@ -20,9 +20,9 @@ from model.progress import Progress
 
 if TYPE_CHECKING:
     from cli.service import Neo4j
-    from graphstore.gexf import OverlayExport
-    from graphstore.gexf_spans import MetricRun
-    from graphstore.gexf_writer import Written
+    from graphstore.gexf.export import OverlayExport
+    from graphstore.gexf.spans import MetricRun
+    from graphstore.gexf.writer import Written
     from graphstore.runs import LoadedRun
     from model.columns import Table
 
@@ -114,7 +114,7 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
 @contextmanager
 def _gexf_output(file: Path | None) -> Iterator[TextIO]:
     """A file through `opened`, which leaves pipes and devices what they are."""
-    from graphstore.gexf import gexf_output
+    from graphstore.gexf.export import gexf_output
 
     with opened(file) as out:
         if not to_stdout(file):
@@ -127,7 +127,7 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
 def _overlay_export(
     part: Part, window: Window, loaded: LoadedRun, progress: Progress
 ) -> OverlayExport:
-    from graphstore.gexf import DEFAULT_ATTRIBUTES, OverlayExport
+    from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
 
     first, last = window.intervals(loaded.facts.clock)
     return OverlayExport(
@@ -144,7 +144,7 @@ def _metric_values(
     settings: Settings, run: str, options: OverlayExport
 ) -> Iterator[MetricRun] | None:
     """The metrics of the peers, which only the run store has; null without it."""
-    from graphstore.gexf_spans import run_lengths
+    from graphstore.gexf.spans import run_lengths
     from runstore.store import open_run, run_names
     from model.metrics import METRICS_PEERS
 
@@ -166,7 +166,7 @@ def _written(
     values: Iterator[MetricRun] | None,
     out: TextIO,
 ) -> Written:
-    from graphstore.gexf import export_message, export_overlay, export_topic
+    from graphstore.gexf.export import export_message, export_overlay, export_topic
 
     if part.message:
         return export_message(loaded, part.message, out)
@@ -237,7 +237,7 @@ def check(
     vizpub export check monday.gexf
     ```
     """
-    from graphstore.gexf_check import check_gexf
+    from graphstore.gexf.check import check_gexf
 
     found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not found:

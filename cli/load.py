@@ -44,7 +44,7 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
 
 def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
     """Load a run of the store, and say what Neo4j has of it then."""
-    from graphstore.bulk import load
+    from graphstore.load.bulk import load
 
     into = target(settings, filling or Filling())
     with settings.progress() as progress:
@@ -67,7 +67,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
     vizpub verify monday
     ```
     """
-    from graphstore.verify import remedy
+    from graphstore.load.verify import remedy
     from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
@@ -96,7 +96,7 @@ def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
     vizpub rebuild monday
     ```
     """
-    from graphstore.bulk import require_alone
+    from graphstore.load.bulk import require_alone
     from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)

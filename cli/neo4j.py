@@ -102,7 +102,7 @@ def dump(
     vizpub neo4j dump backups/monday.dump --force
     ```
     """
-    from graphstore.archive import dump
+    from graphstore.server.archive import dump
 
     file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
     place, connection = stopping(settings, container)
@@ -128,7 +128,7 @@ def restore(
     vizpub neo4j restore backups/monday.dump --yes
     ```
     """
-    from graphstore.archive import restore
+    from graphstore.server.archive import restore
 
     place, connection = stopping(settings, container)
     if not yes:

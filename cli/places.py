@@ -13,9 +13,9 @@ from cli.settings import Settings
 from model.errors import UseError
 
 if TYPE_CHECKING:
-    from graphstore.bulk import Target
-    from graphstore.connection import Connection
-    from graphstore.offline import Place
+    from graphstore.load.bulk import Target
+    from graphstore.server.connection import Connection
+    from graphstore.server.offline import Place
 
 _VARIABLE = "VIZPUB_NEO4J_CONTAINER"
 
@@ -49,7 +49,7 @@ def stoppable(settings: Settings, container: str | None) -> Place | None:
 
     Raises: UseError for a container without NEO4J_URI.
     """
-    from graphstore.connection import from_environment
+    from graphstore.server.connection import from_environment
 
     given = from_environment()
     # Not every command that loads has the option.
@@ -61,7 +61,7 @@ def stoppable(settings: Settings, container: str | None) -> Place | None:
             f"container {container} is that of the Neo4j which NEO4J_URI names, and that is not "
             "set; set it (and NEO4J_PASSWORD), or leave the container out"
         )
-    from graphstore.container import Container
+    from graphstore.server.container import Container
 
     return Container(container, given)
 
@@ -83,14 +83,14 @@ def target(settings: Settings, filling: Filling) -> Target:
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """
-    from graphstore.bulk import Target
+    from graphstore.load.bulk import Target
 
     place = stoppable(settings, filling.container)
     return Target(_started(settings, place), place, filling.bulk)
 
 
 def _started(settings: Settings, place: Place | None) -> Connection:
-    from graphstore.connection import from_environment
+    from graphstore.server.connection import from_environment
 
     if not (given := from_environment()):
         return start_local(settings)

@@ -18,8 +18,8 @@ from model.clock import parse_duration_us
 from model.errors import UseError
 
 if TYPE_CHECKING:
-    from graphstore.free_text import Stream
-    from graphstore.queries import Answer, Limits
+    from graphstore.ask.free_text import Stream
+    from graphstore.ask.queries import Answer, Limits
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +55,7 @@ class Question:
     @property
     def limits(self) -> Limits:
         """The cost in the words of the graph store. Raises: UseError."""
-        from graphstore.queries import Limits
+        from graphstore.ask.queries import Limits
 
         return Limits(parse_duration_us(self.timeout) / 1e6, self.limit or None)
 
@@ -99,7 +99,7 @@ def query(
     if name is None:
         show(_shipped(), output, settings)
         return
-    from graphstore.queries import shipped
+    from graphstore.ask.queries import shipped
 
     shipped(name)
     values = question.values
@@ -108,9 +108,9 @@ def query(
 
 
 def _shipped() -> Rows:
-    from graphstore.parameters import asked_of_user
-    from graphstore.queries import query_names
-    from graphstore.queries import shipped as found
+    from graphstore.ask.parameters import asked_of_user
+    from graphstore.ask.queries import query_names
+    from graphstore.ask.queries import shipped as found
 
     def usage(name: str) -> str:
         asked = asked_of_user(found(name))
@@ -140,7 +140,7 @@ def asked(
     limits: Limits | None = None,
 ) -> Answer:
     """The answer of a shipped query; a value of null is not given."""
-    from graphstore.queries import Limits, ask
+    from graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
     with asking(settings) as neo4j:
@@ -181,7 +181,7 @@ def cypher(
     vizpub cypher - --timeout 2m --limit 0 < question.cypher
     ```
     """
-    from graphstore.free_text import streaming
+    from graphstore.ask.free_text import streaming
 
     statement = _standard_input() if text == "-" else text
     values: dict[str, Any] = dict(question.values)

@@ -12,16 +12,16 @@ from cli.settings import Settings
 from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from graphstore.connection import Connection
+    from graphstore.server.connection import Connection
     from graphstore.runs import LoadedRun
-    from graphstore.server import LocalServer
-    from graphstore.verify import Difference
+    from graphstore.server.server import LocalServer
+    from graphstore.load.verify import Difference
     from runstore.store import StoredRun
 
 
 def local_server(settings: Settings) -> LocalServer:
     """The server of the workspace, running or not."""
-    from graphstore.server import LocalServer
+    from graphstore.server.server import LocalServer
 
     return LocalServer(settings.workspace / "neo4j")
 
@@ -43,7 +43,7 @@ def to_read(settings: Settings) -> Connection:
 
     Raises: Neo4jUnavailable where there is none, UseError.
     """
-    from graphstore.connection import find_connection, from_environment
+    from graphstore.server.connection import find_connection, from_environment
 
     if from_environment() is None and local_server(settings).status().state == "stopped":
         return start_local(settings)
@@ -65,7 +65,7 @@ class Neo4j:
 
     def verify(self, run: StoredRun) -> list[Difference]:
         """What differs between Neo4j and the store. Raises: Neo4jUnavailable, Neo4jAnswer."""
-        from graphstore.verify import verify_run
+        from graphstore.load.verify import verify_run
 
         return verify_run(self.driver, self.database, run.facts, run)
 
@@ -78,7 +78,7 @@ class Neo4j:
 
     def remove(self, run: str, settings: Settings) -> bool:
         """Remove a run, in whatever state; false where there is none of that name."""
-        from graphstore.remove import remove_run
+        from graphstore.load.remove import remove_run
 
         with settings.progress() as progress:
             try:
@@ -91,7 +91,7 @@ class Neo4j:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Neo4j]:
     """The server for the length of the block. Raises: Neo4jUnavailable."""
-    from graphstore.connection import connect
+    from graphstore.server.connection import connect
 
     with connect(connection) as driver:
         yield Neo4j(driver, connection.database)
@@ -127,7 +127,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     """
     if not runs or not _any_home(settings):
         return {}
-    from graphstore.connection import connect, find_connection, from_environment
+    from graphstore.server.connection import connect, find_connection, from_environment
     from graphstore.runs import run_states
 
     try:
@@ -182,6 +182,6 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
 
 
 def _any_neo4j(settings: Settings) -> bool:
-    from graphstore.connection import from_environment
+    from graphstore.server.connection import from_environment
 
     return bool(from_environment()) or local_server(settings).status().state != "absent"

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from graphstore.settings import (
+from graphstore.server.settings import (
     ADMIN_JVM,
     JARS,
     PROFILES,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphstore.gexf import gexf_output
-from graphstore.gexf_message import MessageGraph, MessageRows
-from graphstore.gexf_writer import write_gexf
-from graphstore.read import ArrivalRow
+from graphstore.gexf.export import gexf_output
+from graphstore.gexf.message import MessageGraph, MessageRows
+from graphstore.gexf.writer import write_gexf
+from graphstore.ask.bulk_reads import ArrivalRow
 from runstore.run import Run
 from runstore.snapshots import spread
 from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS

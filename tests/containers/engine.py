@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphstore.connection import Connection, connect
-from graphstore.settings import PROFILES
+from graphstore.server.connection import Connection, connect
+from graphstore.server.settings import PROFILES
 from model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from graphstore.connection import Connection, connect, from_environment
-from graphstore.server import LocalServer
+from graphstore.server.connection import Connection, connect, from_environment
+from graphstore.server.server import LocalServer
 from runstore.store import StoredRun
 from model.errors import ServiceError
 from tests.containers.engine import (

@@ -23,7 +23,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from graphstore.connection import Connection, connect
+from graphstore.server.connection import Connection, connect
 from runstore.run import Run
 from runstore.store import StoredRun
 from runstore.snapshots import snapshot

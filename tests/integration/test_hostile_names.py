@@ -21,11 +21,11 @@ from typer.testing import CliRunner, Result
 
 import cypher
 from cli.main import app
-from graphstore import sessions
-from graphstore.connection import Connection, connect
-from graphstore.load import load_run
-from graphstore.queries import ask, query_names
-from graphstore.verify import verify_run
+from graphstore.server import sessions
+from graphstore.server.connection import Connection, connect
+from graphstore.load.transactions import load_run
+from graphstore.ask.queries import ask, query_names
+from graphstore.load.verify import verify_run
 from runstore.run import Run
 from runstore.writer import writing
 from model.errors import UseError

@@ -10,9 +10,9 @@ import networkx as nx
 import pandas as pd
 import pytest
 
-from graphstore.connection import Connection, connect
-from graphstore.load import load_run
-from graphstore.remove import remove_run
+from graphstore.server.connection import Connection, connect
+from graphstore.load.transactions import load_run
+from graphstore.load.remove import remove_run
 from graphstore.runs import run_properties
 from runstore.frames import Frame
 from runstore.run import Run

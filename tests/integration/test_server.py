@@ -18,11 +18,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphstore import server as server_module
-from graphstore.connection import Connection, connect, find_connection
-from graphstore.home import ServerHome, ServerState
-from graphstore.processes import check_server
-from graphstore.server import LocalServer
+from graphstore.server import server as server_module
+from graphstore.server.connection import Connection, connect, find_connection
+from graphstore.server.home import ServerHome, ServerState
+from graphstore.server.processes import check_server
+from graphstore.server.server import LocalServer
 from model.jvm.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
 from model.process import birth
@@ -36,7 +36,7 @@ _MADE_S = 600
 _START = """
 import sys
 from pathlib import Path
-from graphstore.server import LocalServer
+from graphstore.server.server import LocalServer
 LocalServer(Path(sys.argv[1]), "test").start()
 """
 
@@ -373,7 +373,7 @@ def test_fixture_gives_a_server_that_answers(neo4j_server: Connection) -> None:
 def test_classes_of_one_server_are_mapped_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphstore.admin.cache_path", lambda: tmp_path / "cache")
+    monkeypatch.setattr("graphstore.server.admin.cache_path", lambda: tmp_path / "cache")
     server = LocalServer(tmp_path / "home", "test")
     server.start()
     assert is_listed(_command(server))

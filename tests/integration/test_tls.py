@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from graphstore import server as server_module
-from graphstore.connection import Connection, connect, from_home
-from graphstore.server import LocalServer
-from graphstore.settings import PROFILES
+from graphstore.server import server as server_module
+from graphstore.server.connection import Connection, connect, from_home
+from graphstore.server.server import LocalServer
+from graphstore.server.settings import PROFILES
 from model.errors import Neo4jUnavailable, ServiceError
 
 pytestmark = pytest.mark.neo4j

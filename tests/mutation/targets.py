@@ -35,7 +35,7 @@ TARGETS = {
             },
         ),
         Target(
-            "graphstore.verify",
+            "graphstore.load.verify",
             (
                 "tests/integration/graph/test_verify_nodes.py",
                 "tests/integration/graph/test_epochs.py::test_corrupt_copy_is_found_by_verify",
@@ -46,7 +46,7 @@ TARGETS = {
             },
         ),
         Target(
-            "graphstore.checksums",
+            "graphstore.load.checksums",
             (
                 "tests/integration/graph/test_epochs.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
@@ -55,10 +55,10 @@ TARGETS = {
                 "Checksums.add: 0 → 1": "all columns are of one length",
             },
         ),
-        Target("graphstore.tokens", ("tests/unit/graphstore/test_tokens.py",)),
+        Target("graphstore.ask.tokens", ("tests/unit/graphstore/ask/test_tokens.py",)),
         Target(
-            "graphstore.judge",
-            ("tests/unit/graphstore/test_judge.py",),
+            "graphstore.ask.judge",
+            ("tests/unit/graphstore/ask/test_judge.py",),
             {"check_words: False → True": "it is read after a bracket alone, which sets it"},
         ),
         Target(

@@ -17,12 +17,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from graphstore.connection import Connection, connect
-from graphstore.load import load_run
-from graphstore.queries import ask
-from graphstore.remove import remove_run
+from graphstore.server.connection import Connection, connect
+from graphstore.load.transactions import load_run
+from graphstore.ask.queries import ask
+from graphstore.load.remove import remove_run
 from graphstore.runs import run_properties
-from graphstore.server import LocalServer
+from graphstore.server.server import LocalServer
 from model.jvm.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing

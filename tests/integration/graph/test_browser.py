@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from cypher import names
-from graphstore.browser_kit import PICTURES
-from graphstore.connection import Connection
+from graphstore.browser.kit import PICTURES
+from graphstore.server.connection import Connection
 from model.clock import OPEN, Clock
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row

@@ -24,19 +24,19 @@ from neo4j import Driver
 from typer.testing import CliRunner
 
 from cli.main import app
-from graphstore import bulk
-from graphstore.admin import tools
-from graphstore.archive import restore
-from graphstore.bulk import Emptiness, Target, find_empty, import_run
-from graphstore.connection import Connection, connect
-from graphstore.home import ServerHome
-from graphstore.load import LoadSummary, load_run
-from graphstore.offline import Tool, last_transaction
-from graphstore.reading import Reading
+from graphstore.load import bulk
+from graphstore.server.admin import tools
+from graphstore.server.archive import restore
+from graphstore.load.bulk import Emptiness, Target, find_empty, import_run
+from graphstore.server.connection import Connection, connect
+from graphstore.server.home import ServerHome
+from graphstore.load.transactions import LoadSummary, load_run
+from graphstore.server.offline import Tool, last_transaction
+from graphstore.load.reading import Reading
 from graphstore.runs import run_names, run_properties
-from graphstore.server import LocalServer
-from graphstore.settings import PROFILES
-from graphstore.verify import verify_run
+from graphstore.server.server import LocalServer
+from graphstore.server.settings import PROFILES
+from graphstore.load.verify import verify_run
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 from tests.integration.graph.conftest import Graph, emptied
@@ -51,9 +51,9 @@ SOMEBODY = "CREATE (:Peer {of: 'somebody'})"
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from graphstore.connection import connect
-from graphstore.bulk import find_empty, import_run
-from graphstore.server import LocalServer
+from graphstore.server.connection import connect
+from graphstore.load.bulk import find_empty, import_run
+from graphstore.server.server import LocalServer
 from tests.integration.graph.test_bulk import HISTORY
 
 def die(step, done, total, note=""):

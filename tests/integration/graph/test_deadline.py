@@ -12,11 +12,11 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.connection import connect
-from graphstore.deadline import asking
-from graphstore.free_text import free_text
-from graphstore.queries import Limits
-from graphstore.server import LocalServer
+from graphstore.server.connection import connect
+from graphstore.ask.deadline import asking
+from graphstore.ask.free_text import free_text
+from graphstore.ask.queries import Limits
+from graphstore.server.server import LocalServer
 from model.errors import UseError
 from tests.support.bombs import SHAPES
 

@@ -10,8 +10,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from graphstore.load import load_run
-from graphstore.verify import verify_run
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import verify_run
 from runstore.store import StoredRun
 from tests.integration.graph.conftest import Graph
 from tests.integration.graph.everything import awkward_history, stored

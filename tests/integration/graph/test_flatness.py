@@ -12,8 +12,8 @@ import cypher
 from benchmarks.histories import LongRun
 from benchmarks.history import PLACES, db_hits, question
 from benchmarks.sizes import Size
-from graphstore.epochs import NONE
-from graphstore.load import load_run
+from graphstore.load.partitions import NONE
+from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
 from tests.integration.graph.conftest import Graph
 

@@ -12,9 +12,9 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.connection import Connection
-from graphstore.free_text import free_text, streaming
-from graphstore.queries import Limits
+from graphstore.server.connection import Connection
+from graphstore.ask.free_text import free_text, streaming
+from graphstore.ask.queries import Limits
 from model.errors import UseError
 from tests.integration.graph.conftest import Calls, Graph, random_history
 
@@ -347,7 +347,7 @@ def test_default_limits_are_30_seconds_and_1000_rows(
         seconds.append(timeout)
         return neo4j.Query(text, timeout=timeout, **more)
 
-    monkeypatch.setattr("graphstore.deadline.Query", query)
+    monkeypatch.setattr("graphstore.ask.deadline.Query", query)
     words = ["UNWIND range(1, 5000) AS x RETURN x", "--format", "csv"]
     done = Calls(tmp_path, neo4j_server)("cypher", *words)
     assert done.exit_code == 0, done.stderr

@@ -7,16 +7,16 @@ import re
 
 import pytest
 
-from graphstore.gexf import (
+from graphstore.gexf.export import (
     OverlayExport,
     export_message,
     export_overlay,
     export_topic,
     gexf_output,
 )
-from graphstore.gexf_overlay import OverlayGraph, OverlayRows
-from graphstore.gexf_writer import Edge, Head, Node, write_gexf
-from graphstore.read import LinkRow, PresenceRow
+from graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from graphstore.gexf.writer import Edge, Head, Node, write_gexf
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
 from tests.integration.graph.conftest import random_history

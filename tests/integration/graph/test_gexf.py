@@ -10,9 +10,9 @@ import networkx as nx
 import pyarrow as pa
 import pytest
 
-from graphstore import read
-from graphstore.connection import Connection
-from graphstore.gexf import (
+from graphstore.ask import bulk_reads
+from graphstore.server.connection import Connection
+from graphstore.gexf.export import (
     DEFAULT_ATTRIBUTES,
     METRIC_ATTRIBUTES,
     OverlayExport,
@@ -21,9 +21,9 @@ from graphstore.gexf import (
     export_topic,
     gexf_output,
 )
-from graphstore.gexf_check import check_gexf
-from graphstore.gexf_spans import run_lengths
-from graphstore.remove import remove_run
+from graphstore.gexf.check import check_gexf
+from graphstore.gexf.spans import run_lengths
+from graphstore.load.remove import remove_run
 from graphstore.runs import LoadedRun, open_run
 from model.errors import OutOfRange, UnknownName, UseError
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
@@ -236,7 +236,7 @@ def test_export_of_a_run_that_is_removed_meanwhile_says_so(
 ) -> None:
     """After the first of those rows has been read. No file is left that looks whole."""
     loaded(random_history(5, name="going"))
-    really = getattr(read, while_reading)
+    really = getattr(bulk_reads, while_reading)
 
     def stop(*_: object) -> None:
         if half:
@@ -249,7 +249,7 @@ def test_export_of_a_run_that_is_removed_meanwhile_says_so(
             remove_run(graph.driver, graph.database, "going", stop)
         yield from rows
 
-    monkeypatch.setattr(read, while_reading, reading)
+    monkeypatch.setattr(bulk_reads, while_reading, reading)
     file = tmp_path / "going.gexf"
     done = Calls(tmp_path, neo4j_server)("export", "gexf", "going", "-o", str(file))
     *_, told = done.stderr.splitlines()

@@ -20,10 +20,10 @@ import networkx as nx
 import pytest
 
 import cypher
-from graphstore.connection import Connection
-from graphstore.load import load_run
-from graphstore.parameters import asked_of_user
-from graphstore.queries import ask, query_names
+from graphstore.server.connection import Connection
+from graphstore.load.transactions import load_run
+from graphstore.ask.parameters import asked_of_user
+from graphstore.ask.queries import ask, query_names
 from runstore.store import StoredRun
 from model.errors import UseError
 from model.metrics import METRICS

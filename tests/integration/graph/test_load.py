@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from graphstore import read, steps
-from graphstore.degrees import DEGREE_CLASSES
-from graphstore.load import LoadSummary, load_run
-from graphstore.queries import ask
+from graphstore.ask import bulk_reads
+from graphstore.load import steps
+from graphstore.load.degrees import DEGREE_CLASSES
+from graphstore.load.transactions import LoadSummary, load_run
+from graphstore.ask.queries import ask
 from graphstore.runs import open_run
-from graphstore.verify import verify_run
+from graphstore.load.verify import verify_run
 from model.clock import OPEN, Clock
 from model.errors import CheckFailed, RunNotComplete, UnknownName
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
@@ -95,17 +96,17 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     run = open_run(graph.driver, graph.database, "whole")
     end = history.facts.clock.sampling_tick(history.facts.clock.last)
     assert run.facts == history.facts
-    assert [r[:3] for r in read.peers(run)] == given(history, "peers", "peer", "key", "reports")
-    assert list(read.topics(run)) == given(history, "topics", "topic", "key")
-    assert list(read.presence(run, 0, end)) == sorted(
+    assert [r[:3] for r in bulk_reads.peers(run)] == given(history, "peers", "peer", "key", "reports")
+    assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "key")
+    assert list(bulk_reads.presence(run, 0, end)) == sorted(
         given(history, "presence", "peer", "vf", "vt")
     )
     expected = given(history, "subscriptions", "peer", "topic", "vf", "vt")
-    assert list(read.subscriptions(run, 0, end)) == sorted(expected)
-    found = list(read.links(run, 0, end))
+    assert list(bulk_reads.subscriptions(run, 0, end)) == sorted(expected)
+    found = list(bulk_reads.links(run, 0, end))
     columns = ("src", "dst", "layer", "topic", "vf", "vt")
     assert sorted(map(repr, found)) == sorted(
-        repr(read.LinkRow(*row)) for row in given(history, "links", *columns)
+        repr(bulk_reads.LinkRow(*row)) for row in given(history, "links", *columns)
     )
     assert [row[:2] for row in found] == sorted(row[:2] for row in found)
 
@@ -115,9 +116,9 @@ def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> Non
     run = open_run(graph.driver, graph.database, "window")
     for first, last in ((0, 0), (3, 5), (8, 8)):
         touching = [r for r in history.rows["links"] if r["vf"] <= last and r["vt"] > first]
-        assert len(list(read.links(run, first, last))) == len(touching)
+        assert len(list(bulk_reads.links(run, first, last))) == len(touching)
         some = [r for r in touching if r["layer"] == "mesh" and r["topic"] == 1]
-        found = list(read.links(run, first, last, layers=["mesh"], topic=1))
+        found = list(bulk_reads.links(run, first, last, layers=["mesh"], topic=1))
         assert [(r.src, r.dst, r.vf) for r in found] == [
             (r["src"], r["dst"], r["vf"]) for r in some
         ]
@@ -349,7 +350,7 @@ def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Lo
     history = loaded(replace(history, facts=facts))
     run = open_run(graph.driver, graph.database, facts.name)
     assert run.facts == facts
-    assert [row.name for row in read.peers(run)] == HOSTILE
+    assert [row.name for row in bulk_reads.peers(run)] == HOSTILE
 
     def rows(name: str, **given: object) -> list[list[Any]]:
         return ask(graph.driver, graph.database, name, given, run=facts.name).rows

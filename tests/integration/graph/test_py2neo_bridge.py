@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from graphstore import py2neo_bridge
-from graphstore.connection import Connection
-from graphstore.parameters import asked_of_user
-from graphstore.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
-from graphstore.queries import ask, query_names, shipped
+from graphstore.ask import py2neo_bridge
+from graphstore.server.connection import Connection
+from graphstore.ask.parameters import asked_of_user
+from graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
+from graphstore.ask.queries import ask, query_names, shipped
 from graphstore.runs import open_run as open_loaded
 from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, random_history
@@ -234,4 +234,4 @@ def test_py2neo_is_named_in_the_bridge_alone() -> None:
         for path in (ROOT / package).rglob("*.py")
         if "py2neo" in path.read_text("utf-8")
     ]
-    assert speaking == ["graphstore/py2neo_bridge.py"]
+    assert speaking == ["graphstore/ask/py2neo_bridge.py"]

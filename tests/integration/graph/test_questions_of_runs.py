@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from graphstore.queries import ask
+from graphstore.ask.queries import ask
 from model.clock import OPEN
 from model.errors import UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, Row, random_history

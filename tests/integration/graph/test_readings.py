@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graphstore.parameters import KINDS
-from graphstore.queries import ask
+from graphstore.ask.parameters import KINDS
+from graphstore.ask.queries import ask
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, Row, random_history

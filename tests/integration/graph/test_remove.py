@@ -14,14 +14,14 @@ from typing import Any
 import psutil
 import pytest
 
-from graphstore import remove
-from graphstore.connection import Connection
-from graphstore.load import load_run
-from graphstore.queries import ask
-from graphstore.remove import remove_run
+from graphstore.load import remove
+from graphstore.server.connection import Connection
+from graphstore.load.transactions import load_run
+from graphstore.ask.queries import ask
+from graphstore.load.remove import remove_run
 from graphstore.runs import run_names
-from graphstore.server import LocalServer
-from graphstore.verify import verify_run
+from graphstore.server.server import LocalServer
+from graphstore.load.verify import verify_run
 from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient
@@ -144,7 +144,7 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
 REMOVE = """
 import sys
 from graphstore import remove
-from graphstore.connection import connect, from_environment
+from graphstore.server.connection import connect, from_environment
 
 remove.ROWS_PER_BATCH = 7
 def told(step, done, total, note=""):

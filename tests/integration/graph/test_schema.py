@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import cypher
-from graphstore.connection import connect
-from graphstore.schema import (
+from graphstore.server.connection import connect
+from graphstore.load.schema import (
     LABELS,
     TYPES,
     create_constraints,
@@ -20,7 +20,7 @@ from graphstore.schema import (
     index_states,
     wanted_indexes,
 )
-from graphstore.server import LocalServer
+from graphstore.server.server import LocalServer
 from tests.integration.graph.conftest import Graph, random_history
 
 pytestmark = pytest.mark.neo4j

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from neo4j import Query, Result, Transaction
 
-from graphstore.checksums import PRIMES, checksums_of
-from graphstore.verify import verify_run
+from graphstore.load.checksums import PRIMES, checksums_of
+from graphstore.load.verify import verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
 
 pytestmark = pytest.mark.neo4j

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from neo4j import Transaction
 
-from graphstore.load import load_run
-from graphstore.verify import Difference, remedy, verify_run
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import Difference, remedy, verify_run
 from model.clock import OPEN
 from model.errors import CheckFailed
 from tests.integration.graph.conftest import Graph, History, random_history

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from graphstore.verify import Difference, verify_run
+from graphstore.load.verify import Difference, verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
 
 pytestmark = pytest.mark.neo4j

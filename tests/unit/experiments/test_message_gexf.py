@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from experiments.message_gexf import write_message
-from graphstore.gexf_check import check_gexf
+from graphstore.gexf.check import check_gexf
 from runstore.run import Run
 
 GEXF = "{http://gexf.net/1.3}"

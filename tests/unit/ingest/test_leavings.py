@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from graphstore.server import LocalServer
+from graphstore.server.server import LocalServer
 from ingest.leavings import SCRATCH, sweep
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 _WORK = """
 import sys, time
 from pathlib import Path
-from graphstore.server import LocalServer
+from graphstore.server.server import LocalServer
 from ingest.leavings import SCRATCH
 from runstore.writer import writing
 from model.locks import OF_SPARK, own_folder

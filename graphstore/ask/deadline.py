@@ -1,0 +1,118 @@
+"""Questions that end in time, whatever the server does with them.
+
+Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed by
+nobody but who waits for it, so it is another thread that speaks to the server: who asked waits
+for it as long as was agreed, then has the transaction ended through another connection, and
+goes on without an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager, suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from neo4j import Driver, Query, Session
+
+import cypher
+from graphstore.server import sessions
+from model.errors import UseError, VizpubError
+
+GRACE_S = 2.0
+"""So much later than the server who asked gives up: one half to be told of the end by the server,
+the other to be obeyed."""
+
+_GOES_ON = (
+    "it did not end in time, and the server has not stopped it yet: it works on a single row, or "
+    "on the plan; others are answered meanwhile, and a restart of the server ends it"
+)
+
+T = TypeVar("T")
+Step = Callable[[Session], Any]
+
+
+@contextmanager
+def asking(driver: Driver, database: str, seconds: float) -> Iterator[Asked]:
+    """Who may be asked for so many seconds, for the length of the block."""
+    with closing(Asked(driver, database, seconds)) as asked:
+        yield asked
+
+
+class Asked:
+    """A reading session in a thread of its own, which takes steps in their order."""
+
+    def __init__(self, driver: Driver, database: str, seconds: float) -> None:
+        self._driver, self._database, self._seconds = driver, database, seconds
+        self._end = time.monotonic() + seconds
+        self._lost = False
+        self._name = uuid4().hex
+        self._steps: SimpleQueue[tuple[Step, Future[Any]] | None] = SimpleQueue()
+        # Nobody waits for it in the end: it may hang.
+        self._hand = Thread(target=self._serve, name=f"vizpub {self._name}", daemon=True)
+        self._hand.start()
+
+    def query(self, text: str) -> Query:
+        """The text as a query that can be found and ended, and that ends itself in time."""
+        return Query(text, metadata={"vizpub": self._name}, timeout=self._seconds)
+
+    def do(self, step: Callable[[Session], T]) -> T:
+        """What a step with the session gives.
+
+        Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
+        """
+        given: Future[T] = Future()
+        until = max(self._end, time.monotonic())
+        self._steps.put((step, given))
+        try:
+            in_time = _is_given(given, until + GRACE_S / 2)
+        except (KeyboardInterrupt, SystemExit):
+            self._end_transaction()
+            raise
+        if in_time:
+            return given.result()
+        self._end_transaction()
+        if _is_given(given, until + GRACE_S):
+            raise UseError(sessions.LATE)
+        self._lost = True
+        raise UseError(_GOES_ON)
+
+    def _end_transaction(self) -> None:
+        ending = Thread(target=self._terminate, daemon=True)
+        ending.start()
+        ending.join(GRACE_S / 4)
+
+    def _terminate(self) -> None:
+        text = cypher.statement("read", "end-transaction").text
+        with suppress(VizpubError):
+            sessions.rows(self._driver, self._database, text, {"name": self._name}, GRACE_S)
+
+    def close(self) -> None:
+        """Let the session go, if its thread does."""
+        self._steps.put(None)
+        if not self._lost:
+            self._hand.join(GRACE_S)
+
+    def _serve(self) -> None:
+        given: Future[Any] = Future()
+        try:
+            with sessions.reading(self._driver, self._database) as session:
+                while job := self._steps.get():
+                    step, given = job
+                    given.set_result(step(session))
+        except BaseException as error:
+            if not given.done():
+                given.set_exception(error)
+
+
+def _is_given(given: Future[Any], until: float) -> bool:
+    """Whether a step has ended by then."""
+    try:
+        given.exception(max(until - time.monotonic(), 0))
+    except TimeoutError:
+        return False
+    return True

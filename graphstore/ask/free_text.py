@@ -1,0 +1,144 @@
+"""Questions in the user's own Cypher: they read the graph, and nothing else is done for them.
+
+A READ session keeps the server from writing. It does not keep it from fetching a page for
+LOAD CSV, from ending other people's transactions or from calling what an administrator calls,
+so a statement's words, and the server's own plan of it, are looked at before it is run
+(graphstore.ask.judge). What is judged is what is sent: escapes are resolved first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from neo4j import Driver, Record, Result, Session
+
+from graphstore.ask.deadline import Asked, asking
+from graphstore.ask.judge import ALLOWED, check_plan, check_words
+from graphstore.ask.queries import Answer, Limits
+from graphstore.runs import open_run
+from graphstore.ask.size import check_length, check_size
+from graphstore.ask.tokens import plain, tokens
+from model.errors import Neo4jAnswer, UseError
+
+LIMITS = Limits()
+"""What a statement may cost where nothing else is said."""
+
+_EXPLAIN = "EXPLAIN\n"
+"""On a line of its own, so that the server quotes the user's lines as they are."""
+
+_BATCH = 1000
+"""Rows that are handed from the thread that asks at a time."""
+
+_PLACE = re.compile(r"\(line (\d+), column (\d+) \(offset: (\d+)\)\)")
+
+
+@dataclass
+class Stream:
+    """Rows of plain values as they come from the server; they can be read once."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[list[Any]]
+    more: bool = False
+    """There are more rows than the limit; known when the rows were read."""
+
+
+def free_text(
+    driver: Driver,
+    database: str,
+    text: str,
+    given: Mapping[str, object],
+    limits: Limits = LIMITS,
+) -> Answer:
+    """The whole answer of a statement of the user's own. Raises: as `streaming`."""
+    with streaming(driver, database, text, given, limits) as found:
+        rows = list(found.rows)
+    return Answer(found.columns, rows, found.more)
+
+
+@contextmanager
+def streaming(
+    driver: Driver,
+    database: str,
+    text: str,
+    given: Mapping[str, object],
+    limits: Limits = LIMITS,
+) -> Iterator[Stream]:
+    """The answer of a statement of the user's own, row by row, for the length of the block.
+
+    A parameter given as text is read as JSON where it is JSON (`7`, `["a", "b"]`,
+    `"7"` for the text 7), else as it is. Nodes come as maps of their properties, paths
+    as lists. A text given for `$run` is the name of a run, which must be one to ask.
+
+    Raises: UseError where the statement would do more than read the graph, is not Cypher,
+    lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
+    Neo4jAnswer.
+    """
+    check_length(text)
+    text = plain(text)
+    words = list(tokens(text))
+    check_words(words)
+    check_size(words)
+    values = {name: _from_json(value) for name, value in given.items()}
+    if isinstance(run := values.get("run"), str):
+        open_run(driver, database, run)
+    with _in_words(), asking(driver, database, limits.timeout_s) as asked:
+        explain = asked.query(_EXPLAIN + text)
+        summary = asked.do(lambda session: session.run(explain, values).consume())
+        check_plan(summary.plan, summary.query_type)
+        result = asked.do(lambda session: session.run(asked.query(text), values))
+        found = Stream(tuple(result.keys()), iter(()))
+        found.rows = _rows(asked, result, found, limits.rows)
+        yield found
+
+
+def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iterator[list[Any]]:
+    """As they come: first one by one, then more at a time."""
+    size = 1
+    while most is None or most > 0:
+        count = size if most is None else min(size, most)
+        batch = asked.do(partial(_next, result, count))
+        yield from (list(record.data().values()) for record in batch)
+        if len(batch) < count:
+            return
+        most = None if most is None else most - count
+        size = min(2 * size, _BATCH)
+    found.more = bool(asked.do(partial(_next, result, 1)))
+
+
+def _next(result: Result, count: int, _: Session) -> list[Record]:
+    return list(islice(result, count))
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except Neo4jAnswer as error:
+        if "AccessMode" in error.code:
+            raise UseError(ALLOWED) from error
+        if "execution mode" in error.message:
+            raise UseError("a plan cannot be asked for here; leave out PROFILE") from error
+        if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):
+            raise UseError(f"Neo4j does not understand: {_placed(error.message)}") from error
+        raise
+
+
+def _placed(message: str) -> str:
+    """What is wrong, and where in the user's own text."""
+    return _PLACE.sub(r"(column \2)", message).replace(_EXPLAIN, "")
+
+
+def _from_json(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value

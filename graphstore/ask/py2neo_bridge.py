@@ -1,0 +1,165 @@
+"""A loaded run for notebooks that are written with py2neo.
+
+py2neo is at its end of life: 2021.2.4 is its last release and its repository is archived, so
+nothing in it will be mended. It still reads Neo4j 5.26 (`Graph.query`, subgraphs, data frames;
+not the procedures Neo4j 5 took away), on Python 3.13 too. New code better takes the official
+driver, as the rest of this package does, or runstore.run, which needs no server. Nothing imports
+this module; it needs the extra `py2neo`.
+
+    connection = find_connection(Path("vizpub-data/neo4j"))
+    with open_run(connection, "monday") as run:
+        subgraph_at(run, 12, layers=["mesh"])
+        frame(run, "shortest-path", at="12.5s", **{"from": "alice", "to": "bob"})
+        run.graph.query("MATCH (p:Hub) RETURN p.name").to_data_frame()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from neo4j import Driver
+
+import cypher
+from graphstore.server.connection import Connection, check_server, connect
+from graphstore.ask.queries import prepared, shipped
+from graphstore.runs import LoadedRun
+from graphstore.runs import open_run as open_loaded
+from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class BridgedRun:
+    """A complete run in Neo4j. `graph` is py2neo's; names of the run are looked up as ever."""
+
+    graph: Any
+    loaded: LoadedRun
+    connection: Connection
+    driver: Driver
+
+    def __enter__(self) -> BridgedRun:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.driver.close()
+        self.graph.service.connector.close()
+
+
+def graph(connection: Connection) -> Any:
+    """py2neo's Graph of a server, which is asked when the graph is.
+
+    Raises: UseError where py2neo is not installed, Neo4jUnavailable.
+    """
+    check_server(connection)
+    login = (connection.username, connection.password)
+    with _errors(connection):
+        return _py2neo().Graph(connection.uri, auth=login, name=connection.database)
+
+
+def open_run(connection: Connection, name: str) -> BridgedRun:
+    """A loaded run; close it after use, or use it in a `with`.
+
+    Raises: UnknownName, RunNotComplete, Neo4jUnavailable, Neo4jAnswer, UseError where py2neo
+    is not installed.
+    """
+    _py2neo()
+    driver = connect(connection)
+    try:
+        loaded = open_loaded(driver, connection.database, name)
+        return BridgedRun(graph(connection), loaded, connection, driver)
+    except BaseException:
+        driver.close()
+        raise
+
+
+def subgraph_at(run: BridgedRun, at: int | str, layers: Sequence[str] | None = None) -> Any:
+    """The overlay at a time as a py2neo Subgraph: the nodes of the peers that are present,
+    and a relationship for each link, layer and topic.
+
+    `at` is an interval number, 'first', 'last' or a time as '12.5s'; `layers` null = all.
+    Nodes and relationships are those of the database, so that `graph.pull` knows them.
+
+    Raises: OutOfRange, UnknownName, UseError, Neo4jUnavailable, Neo4jAnswer.
+    """
+    given = {"at": at} if layers is None else {"at": at, "layers": list(layers)}
+    answer = _asked(run, cypher.statement("read", "overlay-entities"), given)
+    nodes = {row["peer"].identity: row["peer"] for row in answer if row["peer"] is not None}
+    links = [_between(nodes, row["link"]) for row in answer if row["link"] is not None]
+    return _py2neo().Subgraph(nodes.values(), links)
+
+
+def _between(nodes: dict[int, Any], link: Any) -> Any:
+    """The relationship between the nodes that were read.
+
+    Its own ends are empty: py2neo would ask the server for each of them, one by one.
+    """
+    ends = (nodes.setdefault(end.identity, end) for end in (link.start_node, link.end_node))
+    linked = type(link)(*ends, **dict(link))
+    linked.graph, linked.identity = link.graph, link.identity
+    return linked
+
+
+def frame(run: BridgedRun, query: str, **given: object) -> pd.DataFrame:
+    """The answer of a shipped query, with its columns. Numbers and truth values have pandas'
+    types that know NA, the unknown; lists stay lists.
+
+    Parameters are given as to `vizpub query`: peers, topics and messages by name.
+
+    Raises: UnknownName, OutOfRange, UseError, Neo4jUnavailable, Neo4jAnswer.
+    """
+    import pandas as pd
+
+    statement = shipped(query)
+    rows = _asked(run, statement, given)
+    columns = {column.name: [row[column.name] for row in rows] for column in statement.columns}
+    return pd.DataFrame({n: pd.Series(v, dtype=_dtype(v)) for n, v in columns.items()})
+
+
+_DTYPES = {int: "Int64", float: "Float64", bool: "boolean"}
+
+
+def _dtype(values: Sequence[object]) -> str:
+    """Of a column, whose type must not hang on which of its values are null or whole."""
+    kinds = {type(value) for value in values if value is not None}
+    return _DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+
+
+def _asked(run: BridgedRun, statement: cypher.Statement, given: Mapping[str, object]) -> list[Any]:
+    """py2neo's records of one of our statements, in a session that can only read."""
+    text, values = prepared(statement, given, run.loaded)
+    with _errors(run.connection):
+        return list(run.graph.query(text, values))
+
+
+def _py2neo() -> ModuleType:
+    try:
+        import py2neo  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        if error.name != "py2neo":
+            raise
+        raise UseError("py2neo is not installed; install it with: pip install py2neo") from None
+    module: ModuleType = py2neo
+    return module
+
+
+@contextmanager
+def _errors(connection: Connection) -> Iterator[None]:
+    """py2neo's errors in our words. Raises: Neo4jUnavailable, Neo4jAnswer."""
+    errors = _py2neo().errors
+    try:
+        yield
+    except errors.Neo4jError as error:
+        raise Neo4jAnswer(error.code, error.message) from error
+    except (errors.ConnectionUnavailable, errors.ConnectionBroken, errors.ServiceUnavailable) as e:
+        raise Neo4jUnavailable(connection.uri, f"py2neo: {e}") from e

@@ -1,0 +1,112 @@
+"""How large a user's own Cypher may be: a parser that runs out of stack never answers.
+
+What costs stack is not length but nesting: brackets, CASE, and each operator of a chain, as the
+sum of a hundred terms is a tree of a hundred levels. The limits are a fraction of what a Neo4j
+that was just started can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphstore.ask.tokens import Token
+from model.errors import UseError
+
+CHARACTERS = 100_000
+WORDS = 5_000
+"""Words, signs and values."""
+CLAUSES = 200
+BRACKETS = 50
+"""Inside each other, CASE … END included."""
+CURLY = 10
+"""Inside each other: the time to plan a subquery doubles with each two that it is in."""
+OPERATORS = 100
+"""That hang together: between two commas, clauses or, beside AND and OR, those of one condition."""
+
+_OPENS, _CLOSES = ("(", "[", "{", "CASE"), (")", "]", "}", "END")
+_OPERATORS = frozenset("+-*/%^=<>.!&|")
+_JOINING = frozenset({"AND", "OR", "XOR"})
+_WORDS = frozenset({"NOT", "IN", "IS", "CONTAINS", "STARTS", "ENDS"})
+_CLAUSES = frozenset(
+    {"MATCH", "OPTIONAL", "WITH", "WHERE", "RETURN", "UNWIND", "CALL", "UNION", "ORDER", "SKIP"}
+)
+_PARTS = frozenset({",", "WHEN", "THEN", "ELSE"})
+_INSIDE = _OPERATORS | _JOINING | _WORDS | frozenset(",:([{$")
+"""After these a word is part of an expression, whatever it is."""
+
+
+@dataclass
+class _Level:
+    """What stands in a bracket so far: its tallest part, and the part that goes on."""
+
+    opened: str
+    tallest: int = 0
+    joined: int = 0
+    condition: int = 0
+    tallest_condition: int = 0
+
+    @property
+    def height(self) -> int:
+        part = self.joined + max(self.condition, self.tallest_condition)
+        return max(self.tallest, part)
+
+    def end_condition(self) -> None:
+        self.tallest_condition = max(self.condition, self.tallest_condition)
+        self.condition = 0
+        self.joined += 1
+
+    def end_part(self) -> None:
+        self.tallest = self.height
+        self.joined = self.condition = self.tallest_condition = 0
+
+
+def check_length(text: str) -> None:
+    """Raises: UseError for a text that is too long to be looked at."""
+    if len(text) > CHARACTERS:
+        raise _too_large(f"it has {len(text):,} characters", CHARACTERS)
+
+
+def check_size(words: Sequence[Token]) -> None:
+    """Raises: UseError for more than a server may be asked to parse."""
+    if len(words) > WORDS:
+        raise _too_large(f"it has {len(words):,} words and signs", WORDS)
+    levels, clauses, before = [_Level("")], 0, ""
+    for token in words:
+        word, level = token.keyword, levels[-1]
+        if word in _OPENS and not (word == "CASE" and before in (".", ":", "$")):
+            levels.append(_Level(word))
+            _check_depth(levels)
+        elif word in _CLOSES and _fits(level.opened, word):
+            levels.pop()
+            levels[-1].condition += level.height + 1
+        elif word in _JOINING:
+            level.end_condition()
+        elif word in _OPERATORS or word in _WORDS:
+            level.condition += 1
+        elif word == "," or (word in _PARTS | _CLAUSES and before not in _INSIDE):
+            clauses += word in _CLAUSES
+            level.end_part()
+        if level.height > OPERATORS or levels[-1].height > OPERATORS:
+            raise _too_large("too many operators hang together", OPERATORS)
+        before = word
+    if clauses > CLAUSES:
+        raise _too_large(f"it has {clauses:,} clauses", CLAUSES)
+
+
+def _fits(opened: str, closing: str) -> bool:
+    return opened in _OPENS and _OPENS.index(opened) == _CLOSES.index(closing)
+
+
+def _check_depth(levels: Sequence[_Level]) -> None:
+    if len(levels) - 1 > BRACKETS:
+        raise _too_large("too many brackets are inside each other", BRACKETS)
+    if sum(level.opened == "{" for level in levels) > CURLY:
+        raise _too_large("too many curly brackets are inside each other", CURLY)
+
+
+def _too_large(what: str, most: int) -> UseError:
+    return UseError(
+        f"it is too large to be asked: {what}, and {most:,} are allowed; give values as "
+        "parameters, or ask in parts"
+    )

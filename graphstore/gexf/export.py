@@ -1,0 +1,264 @@
+"""GEXF 1.3 files out of the graph in Neo4j: an overlay, one topic of it, one message.
+
+Peers, subscriptions and the metric values of one peer at a time are held in memory; links
+are streamed from Neo4j into the file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+import cypher
+from graphstore.ask import parameters, bulk_reads
+from graphstore.gexf.message import MessageGraph, MessageRows
+from graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from graphstore.gexf.spans import MetricRun
+from graphstore.gexf.writer import Head, Written, write_gexf
+from graphstore.runs import LoadedRun
+from model.clock import Clock
+from model.errors import OutOfRange, UnknownName, UseError
+from model.metrics import METRICS_PEERS
+from model.progress import Progress, silent
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
+
+METRIC_ATTRIBUTES = tuple(
+    column.name
+    for column in METRICS_PEERS
+    # What is derived from the graph itself is not taken from the metrics.
+    if column.name not in ("peer", "interval", "present", "subscriptions")
+)
+"""Columns of metrics/peers that can become dynamic attributes of the nodes."""
+DEFAULT_ATTRIBUTES = (
+    "degree",
+    "in_degree",
+    "out_degree",
+    "betweenness",
+    "duplicates",
+    "control_messages_sent",
+    "control_messages_received",
+)
+_TOPICS_DESCRIBED = 100
+
+
+@dataclass(frozen=True)
+class OverlayExport:
+    """What of an overlay is exported. Null = all of the run."""
+
+    first: int | None = None
+    """First interval of the window."""
+    last: int | None = None
+    """Last interval of the window, inclusive."""
+    layers: Sequence[str] | None = None
+    """Layers whose links count; null = those the run's metrics count."""
+    parallel: bool = False
+    """An edge for each layer and topic of a pair, told apart by its kind."""
+    attributes: Sequence[str] = DEFAULT_ATTRIBUTES
+    """Metrics of the peers that `values` holds; see METRIC_ATTRIBUTES."""
+    progress: Progress = silent
+    """Told how many peers' links are written."""
+
+
+def export_overlay(
+    run: LoadedRun,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    """Write the overlay over a window: time is the interval number.
+
+    `values` are the run-length encoded metrics of the peers by ascending peer, as
+    `gexf_spans.run_lengths` gives them; null leaves these columns out.
+
+    Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
+    UseError where the run does not know presence or links (a topic: subscriptions),
+    Neo4jUnavailable, Neo4jAnswer.
+    """
+    return _export(run, _Part("the overlay"), options, values, out)
+
+
+def export_topic(
+    run: LoadedRun,
+    topic: str,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    """Write the overlay among a topic's subscribers: as `export_overlay`, in less of it.
+
+    A peer lives while it subscribes, a link while both its ends do.
+
+    Raises: UnknownName for the topic, else as `export_overlay`.
+    """
+    run.facts.check_known("subscriptions")
+    indexes = {name: index for index, name in bulk_reads.topics(run)}
+    if topic not in indexes:
+        raise UnknownName("topic", topic, list(indexes))
+    return _export(run, _Part(f"topic '{topic}'", indexes[topic]), options, values, out)
+
+
+def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
+    """Write one message's dissemination: time is the hop.
+
+    Raises: UnknownName for the message, UseError where the run does not know receptions, hops or
+    previous hops, Neo4jUnavailable, Neo4jAnswer.
+    """
+    run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
+    graph = MessageGraph(_message_rows(run, message), counts=run.facts.knows(DUPLICATES))
+    head = graph.head(message, run.facts.name)
+    return write_gexf(out, head, graph.nodes(), graph.edges())
+
+
+@contextmanager
+def gexf_output(path: Path | None) -> Iterator[TextIO]:
+    """Where to write: a file that appears whole or not at all, or standard output (null).
+
+    Raises: UseError where the file cannot be written.
+    """
+    if path is None:
+        sys.stdout.flush()
+        out = TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n")
+        try:
+            yield out
+        finally:
+            out.detach()
+        return
+    partial = path.parent / f".{path.name}.{os.getpid()}.part"
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        partial.replace(path)
+    except OSError as error:
+        raise UseError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What of an overlay: all of it, or one topic."""
+
+    title: str
+    topic: int | None = None
+
+
+def _export(
+    run: LoadedRun,
+    part: _Part,
+    options: OverlayExport,
+    values: Iterable[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    run.facts.check_known("presence", "links")
+    clock = _window(run, options)
+    metrics = () if values is None else _known("attribute", options.attributes, METRIC_ATTRIBUTES)
+    rows = _overlay_rows(run, part.topic, options, clock)
+    graph = OverlayGraph(rows, clock, part.topic, options.parallel)
+    head = Head(
+        _description(run, part.title, clock),
+        graph.node_attributes(metrics),
+        graph.edge_attributes(),
+    )
+    return write_gexf(out, head, graph.nodes(values or ()), graph.edges())
+
+
+def _window(run: LoadedRun, options: OverlayExport) -> Clock:
+    """The run's clock with the window as its first and last interval."""
+    clock = run.facts.clock
+    first = clock.first if options.first is None else options.first
+    last = clock.last if options.last is None else options.last
+    if first > last:
+        raise UseError(f"the window ends (interval {last}) before it begins (interval {first})")
+    for interval in (first, last):
+        if not clock.first <= interval <= clock.last:
+            raise OutOfRange("interval", str(interval), clock.describe_range())
+    return replace(clock, first=first, last=last)
+
+
+def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return names
+
+
+def _overlay_rows(
+    run: LoadedRun, topic: int | None, options: OverlayExport, clock: Clock
+) -> OverlayRows:
+    layers = run.facts.layers
+    if options.layers is not None:
+        layers = tuple(_known("layer", options.layers, run.layers))
+    ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
+    peers = list(bulk_reads.peers(run))
+    return OverlayRows(
+        [(row.peer, row.name) for row in peers],
+        bulk_reads.presence(run, *ticks),
+        bulk_reads.subscriptions(run, *ticks),
+        _watched(bulk_reads.links(run, *ticks, layers=layers), len(peers), options.progress),
+        _roles(run, topic, peers),
+    )
+
+
+def _roles(
+    run: LoadedRun, topic: int | None, peers: Sequence[bulk_reads.PeerRow]
+) -> dict[int, frozenset[str]]:
+    """The roles of the peers that have any: for the topic, or in the run."""
+    rendezvous = [row.peer for row in peers if "Rendezvous" in row.labels]
+    if topic is None:
+        told = [(row.peer, "publisher") for row in peers if "Publisher" in row.labels]
+        told += [(peer, "relay") for peer in bulk_reads.relays(run)]
+        told += [(peer, "rendezvous") for peer in rendezvous]
+    else:
+        roots = [f"{run.facts.name}/{peer}" for peer in rendezvous]
+        told = [(peer, role) for peer, role in bulk_reads.topic_roles(run, topic, roots)]
+    roles: dict[int, set[str]] = defaultdict(set)
+    for peer, role in told:
+        roles[peer].add(role)
+    return {peer: frozenset(of) for peer, of in roles.items()}
+
+
+def _watched(
+    links: Iterable[bulk_reads.LinkRow], total: int, progress: Progress
+) -> Iterator[bulk_reads.LinkRow]:
+    source = -1
+    for link in links:
+        if link.src != source:
+            source = link.src
+            progress("links", source, total)
+        yield link
+    progress("links", total, total)
+
+
+def _description(run: LoadedRun, title: str, clock: Clock) -> str:
+    facts = run.facts
+    lines = [
+        f"{title} of run '{facts.name}'; time is the interval number: {clock.describe_range()}"
+    ]
+    if facts.protocol:
+        lines.append(f"protocol: {facts.protocol}")
+    lines += [f"the source cannot tell: {what}" for what in facts.unknown]
+    topics = list(bulk_reads.topics(run))
+    lines += [f"topic {index}: {name}" for index, name in topics[:_TOPICS_DESCRIBED]]
+    if len(topics) > _TOPICS_DESCRIBED:
+        lines.append(f"and {len(topics) - _TOPICS_DESCRIBED} topics more")
+    return "\n".join(lines)
+
+
+def _message_rows(run: LoadedRun, name: str) -> MessageRows:
+    key = parameters.values(cypher.statement("read", "message"), {"message": name}, run)
+    ((message, _topic, publisher, time_us, _tick),) = run.rows("read", "message", **key)
+    return MessageRows(
+        {row.peer: row.name for row in bulk_reads.peers(run)},
+        publisher,
+        time_us,
+        list(bulk_reads.dissemination(run, message)),
+        missed=bulk_reads.missed(run, message),
+    )

@@ -1,0 +1,161 @@
+"""One message's dissemination as a GEXF graph: its time is the hop.
+
+Rows in, nodes and edges out. A peer appears at the hop of its first reception (the
+publisher at 0), a transmission at its own hop, and both stay: the file plays the message
+spreading. Whose hop is unknown appears with the last known one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphstore.gexf.overlay import COLOURS, circle_position
+from graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
+from graphstore.ask.bulk_reads import ArrivalRow
+
+
+@dataclass(frozen=True)
+class MessageRows:
+    """What is known of one message."""
+
+    names: Mapping[int, str]
+    """Name of each peer of the run."""
+    publisher: int | None
+    time_us: int | None
+    arrivals: Sequence[ArrivalRow]
+    missed: Collection[int] = ()
+    """Peers that subscribed at the publication and never received it."""
+
+
+_AT = (Attribute("hop", "integer"), Attribute("time_us", "long"))
+_COUNTED = (Attribute("receptions", "integer"), Attribute("duplicates", "integer"))
+"""What is known where all arrivals are told, not the first ones alone."""
+FIRST_COLOUR, DUPLICATE_COLOUR = "#333333", "#BDC3C7"
+
+
+@dataclass(frozen=True)
+class MessageGraph:
+    """The nodes and edges of one message's dissemination."""
+
+    rows: MessageRows
+    counts: bool = True
+    """All arrivals are told, not the first ones alone."""
+
+    def head(self, message: str, run: str) -> Head:
+        """What stands above the nodes and edges, for the names of the message and the run."""
+        title = f"the dissemination of message '{message}' in run '{run}'"
+        counted = _COUNTED if self.counts else ()
+        return Head(
+            f"{title}; time is the hop, 0 to {self.last}",
+            (*_AT, *counted, Attribute("role", "string")),
+            (*_AT, Attribute("first", "boolean"), *counted[:1]),
+        )
+
+    @cached_property
+    def last(self) -> int:
+        """The largest hop: where the time axis ends."""
+        hops = [arrival.hop for arrival in self.rows.arrivals if arrival.hop is not None]
+        return max(hops, default=0)
+
+    @cached_property
+    def start(self) -> dict[int, int]:
+        """The hop at which each peer appears."""
+        starts = dict.fromkeys(self.rows.missed, 0)
+        for peer, arrivals in _by_peer(self.rows.arrivals).items():
+            starts[peer] = self._step(_earliest(arrivals).hop)
+        for arrival in self.rows.arrivals:
+            if arrival.previous_hop is not None:
+                # Known only as the previous hop of others.
+                starts.setdefault(arrival.previous_hop, max(self._step(arrival.hop) - 1, 0))
+        if self.rows.publisher is not None:
+            starts[self.rows.publisher] = 0
+        return starts
+
+    def nodes(self) -> Iterator[Node]:
+        """The publisher, everyone who received or passed it on, and who missed it."""
+        receptions = _by_peer(self.rows.arrivals)
+        missed = frozenset(self.rows.missed)
+        size = max(self.rows.names, default=0) + 1
+        for peer in sorted(self.start):
+            arrivals = receptions.get(peer, [])
+            role = self._role(peer, arrivals, missed)
+            yield Node(
+                id=peer,
+                label=self.rows.names[peer],
+                spells=[(self.start[peer], self.last)],
+                position=circle_position(peer, size),
+                colour=COLOURS[role],
+                values=[*self._facts(peer, arrivals), ("role", role)],
+            )
+
+    def edges(self) -> Iterator[Edge]:
+        """One edge for each pair a copy travelled between, the first copy's hop as its label.
+
+        A duplicate that travelled fewer hops than the first reception of its receiver
+        appears with the receiver: no edge lives without its ends.
+        """
+        pairs: dict[tuple[int, int], list[ArrivalRow]] = {}
+        for arrival in self.rows.arrivals:
+            if arrival.previous_hop is not None:
+                pairs.setdefault((arrival.previous_hop, arrival.peer), []).append(arrival)
+        for (source, target), arrivals in sorted(pairs.items()):
+            hop = _earliest(arrivals).hop
+            first = any(arrival.first for arrival in arrivals)
+            start = max(self._step(hop), self.start[source], self.start[target])
+            yield Edge(
+                source,
+                target,
+                [(start, self.last)],
+                values=[
+                    *_measured(_earliest(arrivals)),
+                    ("first", first),
+                    *([("receptions", len(arrivals))] if self.counts else []),
+                ],
+                label="?" if hop is None else str(hop),
+                colour=FIRST_COLOUR if first else DUPLICATE_COLOUR,
+            )
+
+    def _step(self, hop: int | None) -> int:
+        return self.last if hop is None else hop
+
+    def _role(self, peer: int, arrivals: Sequence[ArrivalRow], missed: frozenset[int]) -> str:
+        if peer == self.rows.publisher:
+            return "publisher"
+        if not arrivals:
+            return "missed" if peer in missed else "peer"
+        interested = _earliest(arrivals).interested
+        if interested is None:
+            return "peer"
+        return "subscriber" if interested else "relay"
+
+    def _facts(self, peer: int, arrivals: Sequence[ArrivalRow]) -> Iterator[tuple[str, Value]]:
+        if peer == self.rows.publisher:
+            yield "hop", 0
+            if self.rows.time_us is not None:
+                yield "time_us", self.rows.time_us
+        elif arrivals:
+            yield from _measured(_earliest(arrivals))
+        if self.counts:
+            yield "receptions", len(arrivals)
+            yield "duplicates", sum(not arrival.first for arrival in arrivals)
+
+
+def _by_peer(arrivals: Iterable[ArrivalRow]) -> dict[int, list[ArrivalRow]]:
+    receptions: dict[int, list[ArrivalRow]] = {}
+    for arrival in arrivals:
+        receptions.setdefault(arrival.peer, []).append(arrival)
+    return receptions
+
+
+def _earliest(arrivals: Sequence[ArrivalRow]) -> ArrivalRow:
+    """The first reception if it is among them, else the first in time."""
+    return min(arrivals, key=lambda a: (not a.first, a.time_us is None, a.time_us or 0))
+
+
+def _measured(arrival: ArrivalRow) -> Iterator[tuple[str, Value]]:
+    if arrival.hop is not None:
+        yield "hop", arrival.hop
+    if arrival.time_us is not None:
+        yield "time_us", arrival.time_us

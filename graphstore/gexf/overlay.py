@@ -1,0 +1,247 @@
+"""An overlay as a GEXF graph: its time is the interval number.
+
+Rows in, nodes and edges out; no Neo4j, no file. A peer or link lives in the intervals
+that sample it (model.clock), so each interval of the file has as many nodes and edges as
+metrics/overlay says: n peers and m distinct links. Of one topic, it has as many as
+metrics/topics says: its subscribers, and the links whose two ends subscribe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+
+from graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
+from graphstore.gexf.writer import NODE_SIZE, Attribute, AttributeType, Edge, Node, Run, Value
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
+from model.clock import Clock
+from model.metrics import METRICS_PEERS
+
+Lives = dict[int, list[Span]]
+SampledLink = tuple[int, int, str, int | None, Span]
+"""(src, dst, layer, topic, the intervals that sample it)"""
+
+ROLES = ("rendezvous", "publisher", "relay")
+"""The first of them that a peer has is drawn."""
+COLOURS = {
+    # Okabe and Ito's palette, told apart by the colour-blind.
+    "rendezvous": "#009E73",
+    "publisher": "#D55E00",
+    "relay": "#E69F00",
+    "subscriber": "#0072B2",
+    "missed": "#CC79A7",
+    "peer": "#7F8C8D",
+}
+_GEXF_TYPES: dict[str, AttributeType] = {
+    "int32": "integer",
+    "int64": "long",
+    "double": "double",
+    "bool": "boolean",
+}
+_SIZES = {"rendezvous": 2 * NODE_SIZE}
+_ROOM_PER_PEER = 20.0
+_SMALLEST_RADIUS = 100.0
+
+
+@dataclass(frozen=True)
+class OverlayRows:
+    """What is known of an overlay. All but `links` is held in memory."""
+
+    peers: Sequence[tuple[int, str]]
+    """(id, name), by ascending id."""
+    presence: Iterable[PresenceRow]
+    subscriptions: Iterable[SubscriptionRow]
+    links: Iterable[LinkRow]
+    """Ordered by (src, dst); read once."""
+    roles: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """The roles of ROLES that peers have; a relay received what it had not subscribed to."""
+
+
+@dataclass(frozen=True)
+class OverlayGraph:
+    """The nodes and edges of a window of an overlay, or of one topic's part of it."""
+
+    rows: OverlayRows
+    clock: Clock
+    """The run's clock, its first and last interval narrowed to the window."""
+    topic: int | None = None
+    parallel: bool = False
+    """One edge for each (layer, topic) of a pair instead of one for the pair."""
+
+    @cached_property
+    def topics(self) -> dict[int, Lives]:
+        """The intervals of each peer's subscriptions, by peer and topic."""
+        return topic_lives(self.rows.subscriptions, self.clock)
+
+    @cached_property
+    def lives(self) -> Lives:
+        """The intervals in which each peer is there; of a topic, in which it subscribes."""
+        present = peer_lives(self.rows.presence, self.clock)
+        if self.topic is None:
+            return present
+        return {
+            peer: spans
+            for peer, of in self.topics.items()
+            if (spans := common(present.get(peer, []), of.get(self.topic, [])))
+        }
+
+    def node_attributes(self, metrics: Sequence[str]) -> list[Attribute]:
+        """The columns of the nodes; `metrics` names columns of metrics/peers."""
+        types = {column.name: column.type for column in METRICS_PEERS}
+        measured = [Attribute(name, _GEXF_TYPES[types[name]], dynamic=True) for name in metrics]
+        subscribed = [
+            Attribute("subscriptions", "integer", dynamic=True),
+            Attribute("topics_now", "string", dynamic=True),
+            Attribute("topics", "string"),
+        ]
+        roles = [Attribute("role", "string"), Attribute("roles", "string")]
+        return [*measured, *(subscribed if self.topics else []), *roles]
+
+    def edge_attributes(self) -> list[Attribute]:
+        """The columns of the edges."""
+        shared = [
+            Attribute("shared_topics", "integer", dynamic=True),
+            Attribute("weight", "double", dynamic=True),
+        ]
+        static = [Attribute("layers", "string"), Attribute("topics", "string")]
+        return [*(shared if self.topics else []), *static]
+
+    def nodes(self, values: Iterable[MetricRun] = ()) -> Iterator[Node]:
+        """The peers by ascending id; `values` by ascending peer."""
+        alive = [(peer, name) for peer, name in self.rows.peers if peer in self.lives]
+        size = max((peer for peer, _ in self.rows.peers), default=0) + 1
+        measured = runs_of_each([peer for peer, _ in alive], values)
+        for (peer, name), runs in zip(alive, measured, strict=True):
+            roles = self.rows.roles.get(peer, frozenset())
+            role = next((role for role in ROLES if role in roles), "peer")
+            yield Node(
+                id=peer,
+                label=name,
+                spells=self.lives[peer],
+                position=circle_position(peer, size),
+                colour=COLOURS[role],
+                runs=[*self._clipped(runs), *self._subscription_runs(peer)],
+                values=[*self._topics_of(peer), ("role", role), ("roles", delimited(roles))],
+                size=_SIZES.get(role, NODE_SIZE),
+            )
+
+    def edges(self) -> Iterator[Edge]:
+        """The links in the order of their rows."""
+        for (source, target), rows in groupby(self._sampled_links(), key=itemgetter(0, 1)):
+            for kind, links in self._kinds(list(rows)):
+                lives = self._within_ends(source, target, merged(link[4] for link in links))
+                if lives:
+                    runs = list(self._weights(source, target, lives))
+                    yield Edge(source, target, lives, runs, _served(links), kind)
+
+    def _kinds(
+        self, links: Sequence[SampledLink]
+    ) -> Iterable[tuple[str | None, Sequence[SampledLink]]]:
+        """The links of a pair by the kind of edge they become."""
+        if not self.parallel:
+            return [(None, links)]
+        kinds: dict[str | None, list[SampledLink]] = {}
+        for link in links:
+            _, _, layer, topic, _ = link
+            kinds.setdefault(f"{layer}:{'-' if topic is None else topic}", []).append(link)
+        return kinds.items()
+
+    def _clipped(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
+        for _, attribute, first, last, value in runs:
+            first, last = max(first, self.clock.first), min(last, self.clock.last)  # noqa: PLW2901
+            if first <= last:
+                yield attribute, first, last, value
+
+    def _subscription_runs(self, peer: int) -> Iterator[Run]:
+        if not self.topics:
+            return
+        for first, last, topics in sets_over(self.topics.get(peer, {}), self.lives[peer]):
+            yield "subscriptions", first, last, len(topics)
+            yield "topics_now", first, last, delimited(topics)
+
+    def _topics_of(self, peer: int) -> Iterator[tuple[str, Value]]:
+        if self.topics:
+            yield "topics", delimited(self.topics.get(peer, ()))
+
+    def _sampled_links(self) -> Iterator[SampledLink]:
+        clock = self.clock
+        for source, target, layer, topic, vf, vt in self.rows.links:
+            steps = clock.sampled(vf, vt)
+            if steps:
+                yield source, target, layer, topic, (steps[0], steps[-1])
+
+    def _within_ends(self, source: int, target: int, lives: list[Span]) -> list[Span]:
+        """A link lives inside the presence of its ends already; a topic narrows it further."""
+        if self.topic is None:
+            return lives
+        lives = common(lives, self.lives.get(source, []))
+        return common(lives, self.lives.get(target, []))
+
+    def _weights(self, source: int, target: int, lives: list[Span]) -> Iterator[Run]:
+        if not self.topics:
+            return
+        counts = shared_counts(self.topics.get(source, {}), self.topics.get(target, {}), lives)
+        for first, last, count in counts:
+            yield "shared_topics", first, last, count
+        for first, last, count in counts:
+            # Gephi throws an edge of weight 0 away.
+            yield "weight", first, last, 1 + count
+
+
+def peer_lives(presence: Iterable[PresenceRow], clock: Clock) -> Lives:
+    """The intervals that sample each peer's presence."""
+    spans: Lives = {}
+    for peer, vf, vt in presence:
+        if steps := clock.sampled(vf, vt):
+            spans.setdefault(peer, []).append((steps[0], steps[-1]))
+    return {peer: merged(of) for peer, of in spans.items()}
+
+
+def topic_lives(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Lives]:
+    """The intervals that sample each peer's subscription to each topic."""
+    spans: dict[int, Lives] = {}
+    for peer, topic, vf, vt in subscriptions:
+        if steps := clock.sampled(vf, vt):
+            of = spans.setdefault(peer, {})
+            of.setdefault(topic, []).append((steps[0], steps[-1]))
+    return {
+        peer: {topic: merged(lives) for topic, lives in of.items()} for peer, of in spans.items()
+    }
+
+
+def runs_of_each(
+    peers: Iterable[int], values: Iterable[MetricRun]
+) -> Iterator[Sequence[MetricRun]]:
+    """The rows of each peer in turn; both by ascending peer, read once."""
+    groups = groupby(values, key=itemgetter(0))
+    end: tuple[float, Iterable[MetricRun]] = (math.inf, ())
+    peer, runs = next(groups, end)
+    for wanted in peers:
+        while peer < wanted:
+            peer, runs = next(groups, end)
+        yield list(runs) if peer == wanted else []
+
+
+def circle_position(peer: int, size: int) -> tuple[float, float]:
+    """Where a peer stands on a circle ordered by id, the first at the right, anticlockwise."""
+    radius = max(_SMALLEST_RADIUS, size * _ROOM_PER_PEER / math.tau)
+    angle = math.tau * peer / size
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+def delimited(items: Iterable[int] | Iterable[str]) -> str:
+    """`|3|17|`: a search for `|1|` finds 1 alone, never 17. Nothing is `|`."""
+    return "|".join(["", *map(str, sorted(items)), ""])
+
+
+def _served(
+    links: Sequence[SampledLink],
+) -> list[tuple[str, Value]]:
+    """The layers and topics of a pair's links."""
+    values: list[tuple[str, Value]] = [("layers", delimited({link[2] for link in links}))]
+    topics: Mapping[int, None] = {link[3]: None for link in links if link[3] is not None}
+    return [*values, ("topics", delimited(topics))] if topics else values

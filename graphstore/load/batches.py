@@ -1,0 +1,235 @@
+"""The rows of the run store as what they become in the graph.
+
+Pure, Arrow in and Arrow out. A batch of nodes has a column for each property, a null where a
+node has none. A batch of relationships has the nodes at their ends (`start`, `end`) before
+their properties; a node is told by its `number`, which says its label and its dense index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphstore.load.partitions import COPIED, NONE, Epochs, copies, copy_types
+from model.clock import OPEN, Clock
+from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
+
+Batch: TypeAlias = pa.RecordBatch
+Rows = list[Any]
+
+
+class Tables(Protocol):
+    """The tables of a run."""
+
+    def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
+        """The batches of a table: (label, batch). A label names the same rows for ever."""
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has; 0 if there is none. Reads none of them."""
+
+
+CLOCK = "clock"
+"""Not a table: the intervals of the run, counted from its clock."""
+OPEN_LEVEL = 63
+LINK, SUBSCRIBES = COPIED
+LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
+"""The length of the longest names that fit into the circle of a node."""
+_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
+
+LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
+RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
+"""The labels, as they stand in the number of a node."""
+
+
+def level(vf: int, vt: int) -> int:
+    """The `lv` of a span: bit length of its length minus 1; 63 for an open end."""
+    return OPEN_LEVEL if vt == OPEN else (vt - vf).bit_length() - 1
+
+
+def levels(batch: Batch) -> np.ndarray:
+    """The `lv` of the spans in the columns vf and vt (int64)."""
+    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
+    closed = np.searchsorted(_POWERS, vt - vf, side="right") - 1
+    return np.where(vt == OPEN, OPEN_LEVEL, closed)
+
+
+def closed_levels(batch: Batch) -> list[int]:
+    """The `lv` that closed spans have, each once."""
+    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
+    lengths = np.unique((vt - vf)[vt != OPEN])
+    found: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
+    return found
+
+
+def sampled_spans(vf: np.ndarray, vt: np.ndarray, clock: Clock) -> tuple[np.ndarray, np.ndarray]:
+    """First and last sampled interval of each span (int64); empty where last < first."""
+    k = clock.ticks_per_interval
+    end = np.where(vt == OPEN, clock.last, vt // k - 1)
+    return np.maximum(vf // k, clock.first), np.minimum(end, clock.last)
+
+
+def numbers(label: int, ids: pa.Array) -> pa.Array:
+    """The numbers of the nodes of a label with these dense indices (int64, null for null)."""
+    return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
+
+
+def captions(names: pa.Array, longest: int) -> pa.Array:
+    """What nodes are captioned with: their names, or the ends of longer ones.
+
+    Names of one kind often begin alike, so it is the end that tells them apart.
+    """
+    ends = pc.binary_join_element_wise("…", pc.utf8_slice_codeunits(names, -4), "")
+    return pc.if_else(pc.less_equal(pc.utf8_length(names), longest), names, ends)
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """What a row of a run needs beyond itself."""
+
+    run: str
+    clock: Clock
+    topics: tuple[str, ...]
+    """Topic names by dense index."""
+    lives: dict[int, tuple[int, int]]
+    """First and last sampled interval of a peer; absent where it was never sampled."""
+    epochs: Epochs = NONE
+    """Which copies of links and subscriptions there are."""
+
+    def key(self, id: int) -> str:
+        """The key of a node of this run."""
+        return f"{self.run}/{id}"
+
+    def keys(self, ids: pa.Array) -> pa.Array:
+        """The keys of nodes with these dense indices, null for null."""
+        return pc.binary_join_element_wise(self.run, ids.cast(pa.string()), "/")
+
+    def keys_of(self, nodes: pa.Array) -> pa.Array:
+        """The keys of nodes by their numbers, null for the run itself."""
+        ids = pc.divide(nodes, len(LABELS))
+        return self.keys(pc.if_else(pc.equal(nodes, RUN), None, ids))
+
+    def peers(self, rows: Batch) -> Batch:
+        """The peers: with their first and last sampled interval."""
+        lives = [self.lives.get(id, (None, None)) for id in rows["peer"].to_pylist()]
+        first, last = (pa.array([life[i] for life in lives], pa.int64()) for i in (0, 1))
+        nodes = self._nodes("Peer", rows["peer"], rows["key"])
+        return _batch(**nodes, reports=rows["reports"], first=first, last=last)
+
+    def topic_nodes(self, rows: Batch) -> Batch:
+        """The topics."""
+        return _batch(**self._nodes("Topic", rows["topic"], rows["key"]))
+
+    def intervals(self, rows: Batch) -> Batch:
+        """The intervals, from a column `interval`; `t` is the sampling tick."""
+        i = rows["interval"]
+        ticks = [self.clock.sampling_tick(interval) for interval in i.to_pylist()]
+        return _batch(key=self.keys(i), run=self._run(rows), i=i, t=pa.array(ticks, pa.int64()))
+
+    def messages(self, rows: Batch) -> Batch:
+        """The messages, without their metrics."""
+        told = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
+        nodes = self._nodes("Message", rows["message"], rows["key"])
+        return _batch(**nodes, **{name: rows[name] for name in told})
+
+    def message_metrics(self, rows: Batch) -> Batch:
+        """Metrics of messages, by their key."""
+        return self._metrics(rows, METRICS_MESSAGES.names)
+
+    def interval_metrics(self, rows: Batch) -> Batch:
+        """Metrics of intervals, by their key."""
+        return self._metrics(rows, METRICS_OVERLAY.names)
+
+    def links(self, rows: Batch) -> Batch:
+        """Peer to peer."""
+        names = pa.array(self.topics, pa.string()).take(rows["topic"])
+        ends = {"start": numbers(PEER, rows["src"]), "end": numbers(PEER, rows["dst"])}
+        told = {"layer": rows["layer"], "topic": rows["topic"], "topic_name": names}
+        return _batch(**ends, **told, **_span(rows), lv=pa.array(levels(rows)))
+
+    def presence(self, rows: Batch) -> Batch:
+        """Peer to run."""
+        ends = {"start": numbers(PEER, rows["peer"]), "end": self._whole(rows)}
+        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
+
+    def subscriptions(self, rows: Batch) -> Batch:
+        """Peer to topic."""
+        ends = {"start": numbers(PEER, rows["peer"]), "end": numbers(TOPIC, rows["topic"])}
+        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
+
+    def link_copies(self, rows: Batch) -> Batch:
+        """Copies of links in the epochs they are alive in, each with its type."""
+        return self._copies(LINK, rows, self.links)
+
+    def subscription_copies(self, rows: Batch) -> Batch:
+        """Copies of subscriptions likewise."""
+        return self._copies(SUBSCRIBES, rows, self.subscriptions)
+
+    def _copies(self, type: str, rows: Batch, shape: Callable[[Batch], Batch]) -> Batch:
+        found = copies(rows, self.epochs)
+        return shape(found).add_column(2, "type", copy_types(type, found["epoch"]))
+
+    def roles(self, rows: Batch) -> Batch:
+        """Peer to topic, or to the run where the role is for none."""
+        of = pc.coalesce(numbers(TOPIC, rows["topic"]), self._whole(rows))
+        return _batch(start=numbers(PEER, rows["peer"]), end=of, role=rows["role"], **_span(rows))
+
+    def published(self, rows: Batch) -> Batch:
+        """Peer to message, where the publisher is known."""
+        known = rows.filter(pc.is_valid(rows["publisher"]))
+        return _batch(
+            start=numbers(PEER, known["publisher"]), end=numbers(MESSAGE, known["message"])
+        )
+
+    def on(self, rows: Batch) -> Batch:
+        """Message to topic, where the topic is known."""
+        known = rows.filter(pc.is_valid(rows["topic"]))
+        return _batch(start=numbers(MESSAGE, known["message"]), end=numbers(TOPIC, known["topic"]))
+
+    def hops(self, rows: Batch) -> Batch:
+        """Previous hop to peer: the receptions whose previous hop is known."""
+        known = rows.filter(pc.is_valid(rows["previous_hop"]))
+        return _reception(numbers(PEER, known["previous_hop"]), known)
+
+    def reached(self, rows: Batch) -> Batch:
+        """Message to peer: the receptions whose previous hop is unknown."""
+        unknown = rows.filter(pc.is_null(rows["previous_hop"]))
+        return _reception(numbers(MESSAGE, unknown["message"]), unknown)
+
+    def missed(self, rows: Batch) -> Batch:
+        """Message to the peers that it should have reached and never did."""
+        return _batch(start=numbers(MESSAGE, rows["message"]), end=numbers(PEER, rows["peer"]))
+
+    def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
+        caption = captions(names, LONGEST_CAPTIONS[label])
+        own = {"key": self.keys(ids), "run": self._run(ids), "id": ids}
+        return {**own, "name": names, "caption": caption}
+
+    def _run(self, rows: pa.Array | Batch) -> pa.Array:
+        return pa.repeat(pa.scalar(self.run), len(rows))
+
+    @staticmethod
+    def _whole(rows: Batch) -> pa.Array:
+        return pa.repeat(pa.scalar(RUN, pa.int64()), len(rows))
+
+    def _metrics(self, rows: Batch, names: list[str]) -> Batch:
+        id, *metrics = names
+        return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
+
+
+def _reception(start: pa.Array, rows: Batch) -> Batch:
+    told = {name: rows[name] for name in ("time_us", "first", "interested")}
+    end = numbers(PEER, rows["peer"])
+    return _batch(start=start, end=end, msg=rows["message"], n=rows["hop"], **told)
+
+
+def _span(rows: Batch) -> dict[str, pa.Array]:
+    return {"vf": rows["vf"], "vt": rows["vt"]}
+
+
+def _batch(**columns: pa.Array) -> Batch:
+    return pa.RecordBatch.from_pydict(columns)

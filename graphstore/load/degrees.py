@@ -1,0 +1,69 @@
+"""The degrees of peers over a run, and the labels that they are given by them; by numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphstore.load.batches import Batch, sampled_spans
+from model.clock import Clock
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+DEGREE_CLASSES = {low: f"Degree{low}" for low in (0, 1, 2, 4, 8, 16, 32, 64)}
+"""Labels of peers by the lowest mean degree of the class."""
+
+
+def hub_peers(degrees: Ints) -> list[int]:
+    """The top 1 % of the peers by `summed_degrees`, at least one; none without links."""
+    ranked: list[int] = np.argsort(-degrees, kind="stable")[: np.count_nonzero(degrees)].tolist()
+    return ranked[: max(1, len(degrees) // 100)]
+
+
+def degree_classes(degrees: Ints, intervals: int) -> dict[str, list[int]]:
+    """The peers of each class of mean degree over the run; no classes without links.
+
+    `degrees` are `summed_degrees`. Classes are powers of two, so that they mean the same in
+    every run: DEGREE_CLASSES[8] has the means from 8 to below 16, the last one all from 64 on.
+    """
+    if not degrees.any():
+        return {}
+    lowest = np.array(list(DEGREE_CLASSES))
+    classes = lowest[np.searchsorted(lowest, degrees // intervals, side="right") - 1]
+    return {label: np.flatnonzero(classes == low).tolist() for low, label in DEGREE_CLASSES.items()}
+
+
+def summed_degrees(batches: Sequence[Batch], peers: int, clock: Clock) -> Ints:
+    """The degree of each peer by its dense index, summed over the run's intervals, from the links.
+
+    The degree of an interval is the number of distinct peers linked either way.
+    """
+    if not batches:
+        return np.zeros(peers, np.int64)
+    links = pa.Table.from_batches(batches)
+    src, dst = (links[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
+    first, last = sampled_spans(links["vf"].to_numpy(), links["vt"].to_numpy(), clock)
+    kept = first <= last
+    low, high = np.minimum(src, dst)[kept], np.maximum(src, dst)[kept]
+    low, high, intervals = _covered(low, high, first[kept], last[kept])
+    ends = np.concatenate((low, high))
+    # Sums of whole numbers, exact in doubles.
+    return np.bincount(ends, np.tile(intervals, 2), peers).astype(np.int64)
+
+
+def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct pairs and in how many intervals any of a pair's spans holds."""
+    order = np.lexsort((first, high, low))
+    low, high, first, last = low[order], high[order], first[order], last[order]
+    new = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))[: len(low)]
+    # A pair's spans stand one after the other, each pair on a stretch of its own,
+    # so that one running maximum tells for all how far the spans before reach.
+    stretch = (np.cumsum(new) - 1) * (int(last.max(initial=0)) + 2)
+    reach = np.maximum.accumulate(stretch + last + 1)
+    before = np.append(0, reach[:-1])[: len(low)]
+    added = np.maximum(0, stretch + last + 1 - np.maximum(before, stretch + first))
+    starts = np.flatnonzero(new)
+    return low[starts], high[starts], np.add.reduceat(added, starts) if len(starts) else added

@@ -1,0 +1,153 @@
+"""A run's tables as a load and its verification read them: each column twice at most.
+
+What the rows of a table mean together (the census) is read first, and once; then rows are read
+to be written, or compared. Topics are kept, as all links need their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphstore.load.batches import CLOCK, Batch, RunRows, Tables, closed_levels, sampled_spans
+from graphstore.load.checksums import Checksums
+from graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
+from graphstore.load.partitions import Epochs
+from model.clock import Clock
+
+_COUNTED = {
+    "peers": "peers",
+    "topics": "topics",
+    "messages": "publications",
+    "links": "links",
+    "receptions": "receptions",
+}
+_TAKEN = ("presence", "subscriptions", "roles", "links", "receptions", "missed")
+_SPANS = ("presence", "subscriptions", "links")
+
+
+class Census:
+    """What the rows of a run tell together."""
+
+    def __init__(self, tables: Tables, clock: Clock, epochs: Epochs) -> None:
+        """Reads the tables. Raises: what reading them raises."""
+        self.clock, self.epochs = clock, epochs
+        self.checksums = Checksums(epochs)
+        """Those of all tables but publications, whose rows are compared one by one."""
+        self.lives: dict[int, tuple[int, int]] = {}
+        """First and last sampled interval of a peer; absent where it was never sampled."""
+        self.levels: set[int] = set()
+        """Of closed spans."""
+        self._told: set[int] = set()
+        self._children: set[tuple[int | None, int]] = set()
+        self._parents: set[tuple[int | None, int]] = set()
+        self._links: list[Batch] = []
+        self._peers = tables.rows("peers")
+        for table in _TAKEN:
+            for _, rows in tables.row_groups(table):
+                self.checksums.add(table, rows)
+                if table in _SPANS:
+                    self.levels.update(closed_levels(rows))
+                if table == "presence":
+                    self._live(rows)
+                elif table == "roles":
+                    self._play(rows)
+                elif table == "links":
+                    self._link(rows)
+
+    @cached_property
+    def degrees(self) -> Ints:
+        """Of each peer by its dense index, summed over the run's intervals."""
+        return summed_degrees(self._links, self._peers, self.clock)
+
+    @property
+    def rendezvous(self) -> list[int]:
+        """The peers in the role of a rendezvous, else the roots of the topics' trees.
+
+        A root is linked to by its children in the layer `tree` and never links to a parent there.
+        """
+        return sorted(self._told or {peer for _, peer in self._parents - self._children})
+
+    @property
+    def labels(self) -> dict[str, list[int]]:
+        """The peers of each label that is not told by a relationship; one of none is left out."""
+        labels = {
+            "Rendezvous": self.rendezvous,
+            "Hub": hub_peers(self.degrees),
+            **degree_classes(self.degrees, self.clock.intervals),
+        }
+        return {label: peers for label, peers in labels.items() if peers}
+
+    def _live(self, rows: Batch) -> None:
+        spans = sampled_spans(rows["vf"].to_numpy(), rows["vt"].to_numpy(), self.clock)
+        first_and_last = (ints.tolist() for ints in spans)
+        for peer, first, last in zip(rows["peer"].to_pylist(), *first_and_last, strict=True):
+            if first <= last:
+                low, high = self.lives.get(peer, (first, last))
+                self.lives[peer] = (min(low, first), max(high, last))
+
+    def _play(self, rows: Batch) -> None:
+        players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
+        self._told.update(players.to_pylist())
+
+    def _link(self, rows: Batch) -> None:
+        self._links.append(rows.select(["src", "dst", "vf", "vt"]))
+        tree = rows.filter(pc.equal(rows["layer"], "tree"))
+        topics = tree["topic"].to_pylist()
+        self._children.update(zip(topics, tree["src"].to_pylist(), strict=True))
+        self._parents.update(zip(topics, tree["dst"].to_pylist(), strict=True))
+
+
+class Reading:
+    """The tables of a run, and the census of them; its intervals are one more table, CLOCK."""
+
+    def __init__(self, tables: Tables, clock: Clock) -> None:
+        """Reads nothing yet."""
+        self._tables, self.clock = tables, clock
+        self._census: Census | None = None
+
+    @classmethod
+    def of(cls, tables: Tables, clock: Clock) -> Reading:
+        """The same again of what is a Reading, with what was read already."""
+        return tables if isinstance(tables, Reading) else cls(tables, clock)
+
+    def row_groups(self, name: str) -> Iterable[tuple[str, Batch]]:
+        """As Tables."""
+        if name == CLOCK:
+            intervals = range(self.clock.first, self.clock.last + 1)
+            return [("all", pa.record_batch({"interval": pa.array(intervals, pa.int32())}))]
+        return self._topics if name == "topics" else self._tables.row_groups(name)
+
+    def rows(self, name: str) -> int:
+        """As Tables."""
+        return self.clock.intervals if name == CLOCK else self._tables.rows(name)
+
+    def census(self, epochs: Epochs) -> Census:
+        """Taken once for the same epochs."""
+        if self._census is None or self._census.epochs != epochs:
+            self._census = Census(self._tables, self.clock, epochs)
+        return self._census
+
+    def run_rows(self, run: str, epochs: Epochs) -> RunRows:
+        """What the rows of the run need."""
+        names: dict[int, str] = {}
+        for _, batch in self._topics:
+            names.update(zip(batch["topic"].to_pylist(), batch["key"].to_pylist(), strict=True))
+        topics = tuple(names[id] for id in range(len(names)))
+        return RunRows(run, self.clock, topics, self.census(epochs).lives, epochs)
+
+    def summary(self, census: Census) -> dict[str, Any]:
+        """Counts of the run, the layers of its links, and the levels of its closed spans."""
+        return {
+            **{name: self.rows(table) for name, table in _COUNTED.items()},
+            "link_layers": sorted(census.checksums.layers),
+            "levels": sorted(census.levels),
+        }
+
+    @cached_property
+    def _topics(self) -> list[tuple[str, Batch]]:
+        return list(self._tables.row_groups("topics"))

@@ -1,0 +1,196 @@
+"""Load a run: nodes, relationships, labels, check; each batch exactly once.
+
+Every batch is one transaction that also enters the batch into the ledger, under a
+uniqueness constraint. Whatever happens to the server or to this process in between,
+the same load again enters what is missing and nothing twice: a batch that is there
+fails on its ledger key and is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neo4j import Driver, ManagedTransaction, Session
+from neo4j.exceptions import ConstraintError
+
+import cypher
+from graphstore.server import sessions
+from graphstore.load.batches import Rows, RunRows, Tables
+from graphstore.load.partitions import EPOCH_INTERVALS, epochs_of
+from graphstore.load.reading import Census, Reading
+from graphstore.load.remove import remove_run
+from graphstore.runs import epochs_in, is_of_other_tables, node_of, run_properties
+from graphstore.load.schema import create_constraints, create_indexes
+from graphstore.load.steps import Step, parts, passes
+from graphstore.load.verify import remedy, verify_run
+from model.errors import CheckFailed
+from model.progress import Progress, silent
+from model.run import RunFacts
+
+
+@dataclass(frozen=True)
+class LoadSummary:
+    """What Neo4j has of a run after its load."""
+
+    run: str
+    already_complete: bool
+    """The run was there before, whole and equal to its tables: nothing was done."""
+    peers: int
+    topics: int
+    messages: int
+    links: int
+    receptions: int
+    replaced: bool = False
+    """A copy made from earlier tables of that name was removed first."""
+
+
+def load_run(
+    driver: Driver,
+    database: str,
+    facts: RunFacts,
+    tables: Tables,
+    progress: Progress | None = None,
+    epoch_intervals: int = EPOCH_INTERVALS,
+) -> LoadSummary:
+    """Load a run from its tables, or go on with a load that was interrupted.
+
+    The tables are in the schemas of model.tables; those that the run lacks are empty. A run that
+    is whole and equal is left alone; one that is half removed, or was made from other tables than
+    `facts.tables`, is removed first. `epoch_intervals` tells the length of its epochs.
+
+    Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
+    stays unfinished); Neo4jUnavailable where the connection is lost (the same load again
+    goes on); Neo4jAnswer.
+    """
+    progress = progress or silent
+    reading = Reading.of(tables, facts.clock)
+    create_constraints(driver, database)
+    there = run_properties(driver, database, facts.name) or {}
+    replaced = bool(there) and is_of_other_tables(there, facts)
+    if replaced or there.get("state") == "removing":
+        remove_run(driver, database, facts.name, progress)
+        there = {}
+    complete = there.get("state") == "complete"
+    if complete:
+        epochs = epochs_in(there, facts.clock)
+    else:
+        # Its epochs stay what they were when the load began.
+        epochs = epochs_of(facts.clock, there.get("epoch_intervals", epoch_intervals))
+    census = reading.census(epochs)
+    summary = reading.summary(census)
+    if not complete:
+        with sessions.writing(driver, database) as session:
+            _run(session, "run", run=facts.name, facts=node_of(facts, epochs, summary))
+            _fill(
+                session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
+            )
+    progress("index", 0, 1)
+    create_indexes(driver, database)
+    progress("index", 1, 1)
+    progress("verify", 0, 1)
+    _check(driver, database, facts, reading)
+    progress("verify", 1, 1)
+    if not complete:
+        with sessions.writing(driver, database) as session:
+            _run(session, "complete", run=facts.name)
+    counts = {name: summary[name] for name in _COUNTED}
+    return LoadSummary(facts.name, complete, **counts, replaced=replaced)
+
+
+_PEERS_PER_BATCH = 10_000
+_COUNTED = ("peers", "topics", "messages", "links", "receptions")
+
+
+def _fill(
+    session: Session,
+    run: str,
+    reading: Reading,
+    census: Census,
+    progress: Progress,
+    *,
+    imported: bool,
+) -> None:
+    rows = reading.run_rows(run, census.epochs)
+    for table, steps in passes(rows).items():
+        # What is created graphstore.load.bulk did, if it did.
+        if mine := [step for step in steps if not (imported and step.creates)]:
+            _load_table(session, run, table, mine, reading, progress)
+    _label(session, rows, census)
+
+
+def _load_table(
+    session: Session,
+    run: str,
+    table: str,
+    steps: Sequence[Step],
+    reading: Reading,
+    progress: Progress,
+) -> None:
+    done, total = 0, reading.rows(table)
+    for label, part in parts(reading, table):
+        for step in steps:
+            if rows := step.rows(part):
+                _load_batch(session, run, step, label, rows)
+        done += part.num_rows
+        progress(f"load {steps[0].statement}", done, total)
+
+
+def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
+    ledger = {"key": f"{run}|{step.statement}|{label}|{digest(rows)}", "rows": len(rows)}
+    try:
+        session.execute_write(_write_batch, ledger, step, {"run": run, "rows": rows})
+    except ConstraintError as error:
+        if "label `LoadBatch`" not in str(error):
+            raise CheckFailed(
+                f"run '{run}' was begun from other tables",
+                [error.message or "", f"make it anew with: vizpub rebuild {run}"],
+            ) from error
+
+
+def _write_batch(
+    transaction: ManagedTransaction,
+    ledger: dict[str, Any],
+    step: Step,
+    parameters: dict[str, Any],
+) -> None:
+    entry = cypher.statement("load", "ledger").text
+    transaction.run(entry, ledger).consume()
+    record = transaction.run(
+        cypher.statement("load", step.statement).text,
+        parameters,
+    ).single(strict=True)
+    if record["rows"] != ledger["rows"]:
+        missing = ledger["rows"] - record["rows"]
+        raise CheckFailed(
+            f"{step.table}: {missing} of {ledger['rows']} rows name something that is not there",
+            [f"in batch {ledger['key']}"],
+        )
+
+
+def digest(rows: Rows) -> str:
+    """A short digest of a batch's rows; equal rows in equal order have equal digests."""
+    text = json.dumps(rows, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _label(session: Session, rows: RunRows, census: Census) -> None:
+    _run(session, "label-publishers", run=rows.run)
+    for label, peers in census.labels.items():
+        for start in range(0, len(peers), _PEERS_PER_BATCH):
+            keys = [rows.key(peer) for peer in peers[start : start + _PEERS_PER_BATCH]]
+            _run(session, "label-peers", label=label, keys=keys)
+
+
+def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:
+    if differences := verify_run(driver, database, facts, tables):
+        what = f"Neo4j's copy of run '{facts.name}' is not what its tables are"
+        raise CheckFailed(what, [*map(str, differences), remedy(facts.name, differences)])
+
+
+def _run(session: Session, statement: str, **parameters: Any) -> None:
+    text = cypher.statement("load", statement).text
+    session.execute_write(lambda t: t.run(text, parameters).consume())

@@ -1,0 +1,118 @@
+"""The processes of a local server's home, as the kernel knows them.
+
+A command line can be anybody's, and a port is free for anybody when a server has ended. So one
+is taken for ours if it is the very process that was written down, or, where who started it was
+killed before it could write, a Java of ours that runs Neo4j in the home.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from graphstore.server.home import HOST, ServerHome, ServerState
+from model.errors import Neo4jUnavailable
+from model.process import Birth, birth
+
+_HELLO = bytes.fromhex("6060b017 00080805 00000000 00000000 00000000")
+"""Bolt's first words: who we are not, and the versions 5.0 to 5.8 (a driver asks the same)."""
+_ANSWER_S = 1.0
+
+
+def recorded_process(state: ServerState) -> psutil.Process | None:
+    """The server that was written down, if it lives and is that one still."""
+    if state.pid is None:
+        return None
+    with suppress(psutil.Error):
+        process = psutil.Process(state.pid)
+        is_it = birth(state.pid) == Birth(state.boot, state.ticks)
+        if is_it and _is_ours(process) and alive(process):
+            return process
+    return None
+
+
+def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Process]:
+    """The Javas of ours that run that class with that argument in the home."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            words = process.cmdline()
+            if (
+                {main_class, argument} <= {*words}
+                and _is_ours(process)
+                and Path(process.exe()).name == "java"
+                and os.path.samefile(process.cwd(), home.path)
+                and alive(process)
+            ):
+                found.append(process)
+    return found
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    """Started by us, and not as a program that has our rights whoever starts it."""
+    return set(process.uids()) == {os.geteuid()}
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it has not ended yet."""
+    with suppress(psutil.NoSuchProcess):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+        with suppress(psutil.TimeoutExpired):
+            process.wait(0)  # a child of ours: let the system forget it
+    return False
+
+
+def ends(process: psutil.Process, seconds: float) -> bool:
+    """Whether it ends in that time."""
+    with suppress(psutil.TimeoutExpired):
+        process.wait(seconds)
+    return not alive(process)
+
+
+def answers(process: psutil.Process, port: int) -> bool:
+    """Whether that process, and no other one, says at the port that it speaks Bolt.
+
+    Nothing is said there that others may not know.
+    """
+    with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S) as end:
+        end.settimeout(_ANSWER_S)
+        end.sendall(_HELLO)
+        return _listens(process, port) and len(end.recv(4)) > 0
+    return False
+
+
+def check_server(home: ServerHome, uri: str) -> None:
+    """See that who will be sent the password at that address is the server of the home.
+
+    Raises: Neo4jUnavailable; UseError as ServerHome.check.
+    """
+    home.check()
+    state, port = home.read_state(), urlsplit(uri).port
+    process = recorded_process(state) if state else None
+    if process is None or port is None:
+        raise Neo4jUnavailable(uri, "it does not answer")
+    if not _listens(process, port):
+        if _is_taken(port):
+            raise Neo4jUnavailable(uri, "another process answers there, and is told no password")
+        raise Neo4jUnavailable(uri, "it does not answer")
+
+
+def _listens(process: psutil.Process, port: int) -> bool:
+    with suppress(psutil.Error):
+        return any(
+            found.status == psutil.CONN_LISTEN and found.laddr.port == port
+            for found in process.net_connections("tcp")
+        )
+    return False
+
+
+def _is_taken(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HOST, port), _ANSWER_S):
+        return True
+    return False

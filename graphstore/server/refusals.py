@@ -1,0 +1,138 @@
+"""Why there is no connection to a Neo4j, in words a user can act on."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from neo4j.exceptions import (
+    AuthError,
+    ConfigurationError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    UnsupportedServerProduct,
+)
+
+from model.errors import Neo4jUnavailable
+
+if TYPE_CHECKING:
+    from graphstore.server.connection import Connection
+
+OLDEST = (5, 26)
+"""The oldest Neo4j whose Cypher the statements are written in; 2025.x and 2026.x follow 5.26."""
+
+_NEEDED = "5.26, 2025 or 2026"
+_AGENT = re.compile(r"Neo4j/(\d+)\.(\d+)")
+
+_NOT_STARTED = ("its database '{database}' is not available", "see the server's log")
+
+_BY_CODE = {
+    "Neo.ClientError.Security.AuthenticationRateLimit": (
+        "it refuses after too many wrong passwords", "wait a minute, then check NEO4J_PASSWORD",
+    ),
+    "Neo.ClientError.Security.CredentialsExpired": (
+        "the password has to be changed first", "log in with Neo4j Browser and change it",
+    ),
+    "Neo.ClientError.Database.DatabaseNotFound": (
+        "it has no database '{database}'", "check NEO4J_DATABASE",
+    ),
+    "Neo.TransientError.Database.DatabaseUnavailable": _NOT_STARTED,
+    "Neo.TransientError.General.DatabaseUnavailable": _NOT_STARTED,
+}  # fmt: skip
+
+_STOPPED = re.compile(r"Neo\.DatabaseError\.Transaction\.Transaction(Log|Start|Commit)")
+"""A database that could not write has stopped, and answers so to all until it is restarted."""
+
+_BY_CERTIFICATE = (
+    ("expired", "it has to be renewed on the server"),
+    ("not yet valid", "check the clocks of both machines"),
+    ("mismatch", "NEO4J_URI has to name the server as its certificate does"),
+    ("", "set SSL_CERT_FILE to the certificate of its authority, or write the address with "
+         "+ssc in place of +s, which encrypts and does not look at whom it talks to"),
+)  # fmt: skip
+"""Part of what OpenSSL says, and what to do then."""
+
+
+def unavailable(connection: Connection, error: Exception) -> Neo4jUnavailable:
+    """The driver's error in words a user can act on."""
+    uri = connection.uri
+    if isinstance(error, UnsupportedServerProduct):
+        return Neo4jUnavailable(uri, "no Neo4j that vizpub can talk to answers there", _upgrade())
+    if isinstance(error, (ServiceUnavailable, SessionExpired)):
+        return _unreached(connection, error)
+    if isinstance(error, (ConfigurationError, ValueError)):
+        return Neo4jUnavailable(uri, str(error), "write NEO4J_URI like bolt://localhost:7687")
+    code = error.code if isinstance(error, Neo4jError) and error.code else ""
+    if known := _known(connection, code):
+        return known
+    if isinstance(error, AuthError):
+        why = f"wrong password for the user '{connection.username}'"
+        return Neo4jUnavailable(uri, why, "check NEO4J_USERNAME and NEO4J_PASSWORD")
+    message = error.message if isinstance(error, Neo4jError) else str(error)
+    return Neo4jUnavailable(uri, message or code, "see the server's log")
+
+
+def _known(connection: Connection, code: str) -> Neo4jUnavailable | None:
+    if code not in _BY_CODE:
+        return has_stopped(connection.uri, code)
+    why, hint = _BY_CODE[code]
+    return Neo4jUnavailable(connection.uri, why.format(database=connection.database), hint)
+
+
+def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
+    """What to say where the code is that of a database that could not write any more."""
+    if not _STOPPED.match(code):
+        return None
+    return Neo4jUnavailable(
+        uri,
+        "its database could not write and has stopped; mostly its disk is full",
+        "make room there and restart it (the local one with: vizpub neo4j stop), "
+        "then run the same command again",
+    )
+
+
+def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
+    uri, cause = connection.uri, _first_cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        said = cause.verify_message
+        hint = next(hint for part, hint in _BY_CERTIFICATE if part in said)
+        return Neo4jUnavailable(uri, f"its certificate is refused: {said.rstrip('.')}", hint)
+    if isinstance(cause, socket.gaierror):
+        return Neo4jUnavailable(uri, "there is no machine of that name", "check NEO4J_URI")
+    if isinstance(cause, (ConnectionRefusedError, TimeoutError)):
+        return Neo4jUnavailable(uri, "it does not answer")
+    if "looks like HTTP" in str(cause):
+        why = "a web server answers there"
+        return Neo4jUnavailable(uri, why, "give the port for queries, which mostly is 7687")
+    if "+s" in uri:
+        why = "it does not answer in TLS"
+        hint = "have it encrypt, or write bolt:// in place of bolt+s://, which sends all in clear"
+        return Neo4jUnavailable(uri, why, hint)
+    why = "it ends the connection at the first word"
+    return Neo4jUnavailable(uri, why, "does it want TLS? write bolt+s:// in place of bolt://")
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """What the driver's errors were made from; of several attempts the first one's."""
+    if isinstance(error, BaseExceptionGroup):
+        return _first_cause(error.exceptions[0])
+    under = error.__cause__ or error.__context__
+    return _first_cause(under) if under else error
+
+
+def check_agent(uri: str, agent: str) -> None:
+    """Raises: Neo4jUnavailable where the server is no Neo4j that is new enough.
+
+    `agent` is what it calls itself, as "Neo4j/5.26.30".
+    """
+    found = _AGENT.match(agent)
+    if not found or (int(found[1]), int(found[2])) < OLDEST:
+        called = agent.replace("/", " ") or "something without a name"
+        raise Neo4jUnavailable(uri, f"it is {called}, and vizpub needs Neo4j {_NEEDED}", _upgrade())
+
+
+def _upgrade() -> str:
+    return "upgrade it, or unset NEO4J_URI and have a local one: vizpub neo4j start"

@@ -1,0 +1,298 @@
+"""The local Neo4j server: one child process per home directory, that outlives its parent.
+
+A start writes down the process it began before it waits for it, so that a server whose
+parent was killed is found again, by any process, from its home alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from filelock import FileLock
+from neo4j.exceptions import AuthError, DatabaseUnavailable
+
+from graphstore.server.admin import (
+    LOCAL,
+    LocalTool,
+    end_tools,
+    java_environment,
+    local_tool,
+    settle,
+)
+from graphstore.server.connection import Connection, connect, from_home
+from graphstore.server.home import HOST, ServerHome, ServerState
+from graphstore.server.offline import ROOM, gist
+from graphstore.server.processes import alive, answers, ends, recorded_process, running
+from graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from model.jvm.artifacts import Progress, jar_set
+from model.jvm.class_data import is_listed
+from model.errors import Neo4jUnavailable, ServiceError, UseError
+from model.locks import OF_IMPORTS, own_folder
+from model.private import make_private, new_file, replace_text
+from model.process import birth
+
+_START_S = 180
+_SETTLE_S = 10
+"""How long a database may be unavailable in a server that answers."""
+_STOP_S = 30
+_POLL_S = 0.05
+
+_ROOM_BYTES = 20_000_000
+"""What a start needs of the disk; with less it hangs instead of ending."""
+
+State = Literal["absent", "stopped", "starting", "running"]
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """What there is of a local server."""
+
+    state: State
+    home: Path
+    uri: str | None = None
+    browser: str | None = None
+    pid: int | None = None
+    version: str | None = None
+    memory: int | None = None
+    """Resident memory in bytes."""
+
+
+class LocalServer:
+    """The server whose files are in `home` (any path; made at the first start).
+
+    `profile` is a key of graphstore.server.settings.PROFILES.
+    """
+
+    def __init__(self, home: Path, profile: str = "default") -> None:
+        self._home = ServerHome(home.resolve())
+        self._profile = PROFILES[profile]
+
+    def start(self, progress: Progress | None = None) -> Connection:
+        """Start the server unless it is running already, and wait until Bolt answers.
+
+        `progress` is told of jars that have to be fetched first. Of several starts at once
+        one starts it and the others find it.
+
+        Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+        """
+        with self._locked():
+            process = self._find_process() or self._launch(progress)
+            return self._wait_until_ready(process)
+
+    def stop(self) -> bool:
+        """Stop the server; false where none was running."""
+        if not self._home.check():
+            return False
+        with self._locked():
+            return self._stop()
+
+    def remove(self) -> None:
+        """Stop the server and delete its home with every database in it.
+
+        Raises: UseError for a directory that no server was ever started in.
+        """
+        if not os.path.lexists(self._home.path):
+            return
+        if not self._home.state_file.exists():
+            raise UseError(f"{self._home.path} is not the home of a local Neo4j; left as it is")
+        with self._locked():
+            self._stop()
+            shutil.rmtree(self._home.path)
+
+    @contextmanager
+    def stopped(self) -> Iterator[LocalTool]:
+        """See graphstore.server.offline.Place."""
+        with self._locked():
+            tool = local_tool(self._home)
+            self._stop()
+            end_tools(self._home)
+            try:
+                yield tool
+            finally:
+                self._wait_until_ready(self._launch(None))
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """See graphstore.server.offline.Place. It is beside the data, on the same disk."""
+        with own_folder(self._home.path, OF_IMPORTS) as folder:
+            yield folder
+
+    def load_lock(self) -> Path:
+        """See graphstore.server.offline.Place."""
+        return self._home.load_lock
+
+    def status(self) -> ServerStatus:
+        """What there is, without waiting for anything.
+
+        Raises: UseError where anybody else owns the home or can enter it.
+        """
+        home, state = self._home.path, self._home.check() and self._home.read_state()
+        if not state:
+            return ServerStatus("absent", home)
+        with suppress(psutil.NoSuchProcess):
+            if process := recorded_process(state):
+                memory = process.memory_info().rss
+                word: State = "running" if answers(process, state.bolt_port) else "starting"
+                return ServerStatus(
+                    word, home, state.uri, state.browser, process.pid, state.version, memory
+                )
+        return ServerStatus("stopped", home, version=state.version)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One start, stop or removal at a time, across processes."""
+        try:
+            make_private(self._home.path)
+            with FileLock(self._home.lock_file):
+                yield
+        except OSError as error:
+            raise Neo4jUnavailable(
+                LOCAL, f"its home cannot be used: {error}", "free space, or check it"
+            ) from error
+
+    def _find_process(self) -> psutil.Process | None:
+        """The running server of this home: as written down, else the Java that runs it there.
+
+        The second finds one whose parent was killed before it could write, and writes.
+        """
+        state = self._home.read_state()
+        if state and (process := recorded_process(state)):
+            return process
+        for process in running(self._home, SERVER_CLASS, self._home_argument):
+            self._record(state, process)
+            return process
+        return None
+
+    def _record(self, state: ServerState | None, process: psutil.Process) -> None:
+        if state and (born := birth(process.pid)):
+            state = replace(state, pid=process.pid, boot=born.boot, ticks=born.ticks)
+            self._home.write_state(state)
+
+    @property
+    def _home_argument(self) -> str:
+        return f"--home-dir={self._home.path}"
+
+    def _launch(self, progress: Progress | None) -> psutil.Process:
+        """Begin the server's process and write down which it is."""
+        free = shutil.disk_usage(self._home.path).free
+        if free < _ROOM_BYTES:
+            left, needed = free // 1_000_000, _ROOM_BYTES // 1_000_000
+            why = f"its disk has {left} MB left, and a start needs {needed}"
+            raise Neo4jUnavailable(LOCAL, why, ROOM)
+        tool = local_tool(self._home, progress)
+        end_tools(self._home)
+        settle(self._home)
+        state = ServerState(*self._ports(), jar_set(JARS).version)
+        self._prepare(state)
+        if not self._home.has_store:
+            self._set_first_password(tool)
+        process = self._spawn(tool)
+        self._record(state, process)
+        return process
+
+    def _ports(self) -> tuple[int, int]:
+        """Those of the last start where they are free, else two that are."""
+        state = self._home.read_state()
+        if state and _is_free(state.bolt_port) and _is_free(state.http_port):
+            return state.bolt_port, state.http_port
+        with socket.create_server((HOST, 0)) as bolt, socket.create_server((HOST, 0)) as http:
+            return bolt.getsockname()[1], http.getsockname()[1]
+
+    def _prepare(self, state: ServerState) -> None:
+        for folder in (self._home.conf, self._home.log.parent):
+            folder.mkdir(exist_ok=True)
+        conf = conf_text(state.bolt_port, state.http_port, self._profile)
+        replace_text(self._home.conf / "neo4j.conf", conf)
+        self._home.make_password()
+        self._home.write_state(state)
+
+    def _set_first_password(self, tool: LocalTool) -> None:
+        """Must come before the first start; may come again while there was none."""
+        # The tool reads the argument from the file: nobody sees it in the process list.
+        tool.run(*SET_PASSWORD, f"@{self._home.password_file}")
+
+    def _spawn(self, tool: LocalTool) -> psutil.Process:
+        with suppress(FileNotFoundError):
+            self._home.log.replace(self._home.log.with_suffix(".1.log"))
+        with os.fdopen(new_file(self._home.log), "wb") as log:
+            child = subprocess.Popen(
+                [tool.java.executable, *self._profile.jvm, *tool.class_data.flags(), SERVER_CLASS,
+                 self._home_argument, f"--config-dir={self._home.conf}", "--console-mode"],
+                env=java_environment(tool.class_path), cwd=self._home.path, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        # It outlives us on purpose: Popen must neither warn about that nor wait for it.
+        child.returncode = 0
+        return psutil.Process(child.pid)
+
+    def _wait_until_ready(self, process: psutil.Process) -> Connection:
+        connection = from_home(self._home.path)
+        if not connection:
+            raise Neo4jUnavailable(
+                LOCAL,
+                f"process {process.pid} serves {self._home.path}, which lacks its own files",
+                f"end it: kill {process.pid}",
+            )
+        deadline, log = time.monotonic() + _START_S, self._home.log
+        while time.monotonic() < deadline:
+            if not alive(process):
+                raise self._failed(connection, "it ended while starting", log)
+            try:
+                connect(connection).close()
+                return connection
+            except Neo4jUnavailable as error:
+                if isinstance(error.__cause__, AuthError):
+                    raise self._locked_out(connection) from error
+                if isinstance(error.__cause__, DatabaseUnavailable):
+                    # Bolt answers when the databases have started, or have failed to.
+                    deadline = min(deadline, time.monotonic() + _SETTLE_S)
+                    log = self._home.debug_log
+            time.sleep(_POLL_S)
+        self._stop()
+        raise self._failed(connection, "its database did not start", log)
+
+    def _failed(self, connection: Connection, what: str, log: Path) -> Neo4jUnavailable:
+        return Neo4jUnavailable(
+            connection.uri,
+            f"{what}: {gist(log.read_text('utf-8', 'replace'))}",
+            f"its whole log: {log}\n"
+            "  where its store is broken: vizpub neo4j remove, then load the runs again",
+        )
+
+    def _locked_out(self, connection: Connection) -> Neo4jUnavailable:
+        return Neo4jUnavailable(
+            connection.uri,
+            "its password is not the one kept for it; was it changed?",
+            f"write the new one into {self._home.password_file}",
+        )
+
+    def _stop(self) -> bool:
+        process = self._find_process()
+        if not process:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            words = process.cmdline()
+            process.terminate()
+            if not ends(process, _STOP_S):
+                process.kill()
+                ends(process, _STOP_S)
+            if is_listed(words):
+                with suppress(ServiceError):  # of a Java or jars that are gone since
+                    local_tool(self._home).class_data.make_after(process.pid, words)
+        return True
+
+
+def _is_free(port: int) -> bool:
+    with suppress(OSError), socket.create_server((HOST, port)):
+        return True
+    return False

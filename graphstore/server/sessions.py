@@ -1,0 +1,114 @@
+"""Sessions, and Neo4j's errors in our words.
+
+Reads go through READ sessions, in which the server refuses to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, NotificationMinimumSeverity, Query, Session
+from neo4j.exceptions import (
+    DriverError,
+    IncompleteCommit,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+)
+
+from graphstore.server.refusals import has_stopped
+from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
+
+_URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
+"""Where the server of a driver is: the driver itself does not tell."""
+
+LATE = "it did not end in time and was stopped; ask for less, or allow more time"
+
+_AGAIN = {
+    WRITE_ACCESS: "run the same command again: what is done stays done",
+    READ_ACCESS: "see that it runs, then run the same command again",
+}
+"""What to do where a connection was lost."""
+
+
+def remember(driver: Driver, uri: str) -> None:
+    """Name the server in what goes wrong with the driver from now on."""
+    _URIS[driver] = uri
+
+
+@contextmanager
+def writing(driver: Driver, database: str) -> Iterator[Session]:
+    """A session that writes.
+
+    Raises: Neo4jUnavailable where the connection is lost, Neo4jAnswer.
+    """
+    with _session(driver, database, WRITE_ACCESS) as session:
+        yield session
+
+
+@contextmanager
+def reading(driver: Driver, database: str) -> Iterator[Session]:
+    """A session in which the server refuses to write.
+
+    Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
+    """
+    with _session(driver, database, READ_ACCESS) as session:
+        yield session
+
+
+def rows(
+    driver: Driver,
+    database: str,
+    text: str,
+    parameters: Mapping[str, Any],
+    timeout: float | None = None,
+) -> list[list[Any]]:
+    """All rows of one of our own reading statements. `timeout` in seconds, null = the server's."""
+    with reading(driver, database) as session:
+        query = Query(text, timeout=timeout)
+        return [record.values() for record in session.run(query, dict(parameters))]
+
+
+@contextmanager
+def _session(driver: Driver, database: str, access: str) -> Iterator[Session]:
+    # A type or property that no run has used yet is no news: no notifications.
+    config: dict[str, Any] = {
+        "database": database,
+        "default_access_mode": access,
+        "notifications_min_severity": NotificationMinimumSeverity.OFF,
+    }
+    uri = _URIS.get(driver, f"database '{database}'")
+    with _errors(uri, _AGAIN[access]), driver.session(**config) as session:
+        yield session
+
+
+@contextmanager
+def _errors(uri: str, again: str) -> Iterator[None]:
+    try:
+        yield
+    except (ServiceUnavailable, SessionExpired, IncompleteCommit) as error:
+        raise Neo4jUnavailable(uri, "the connection was lost", again) from error
+    except Neo4jError as error:
+        code = error.code or ""
+        if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
+            raise Neo4jUnavailable(uri, "its database is not available now", again) from error
+        raise (has_stopped(uri, code) or in_our_words(error)) from error
+    except DriverError as error:
+        raise Neo4jUnavailable(uri, str(error)) from error
+    except RecursionError as error:
+        raise UseError("its plan is too deep to be read; ask in parts") from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise UseError(f"Neo4j can hold no such value: {error}") from error
+
+
+def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
+    """The server's error as one of ours."""
+    code, message = error.code or "", error.message or ""
+    if "TransactionTimedOut" in code:
+        return UseError(LATE)
+    if "OutOfMemory" in code:
+        return UseError("it needs more memory than the server allows one query; ask for less")
+    return Neo4jAnswer(code, message)

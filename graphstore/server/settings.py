@@ -1,0 +1,118 @@
+"""How the local Neo4j is run: its main classes, JVM arguments and `neo4j.conf`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphstore.server.home import HOST
+
+JARS = "neo4j"
+"""The set of the artifact lock; its version is the server's."""
+
+SERVER_CLASS = "org.neo4j.server.CommunityEntryPoint"
+"""Belongs to 5.x; 2026.x starts with org.neo4j.server.Neo4jCommunity and needs Java 25."""
+
+ADMIN_CLASS = "org.neo4j.cli.AdminTool"
+
+SET_PASSWORD = ("dbms", "set-initial-password")
+
+SERVER_JVM = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/java.io=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "-Dlog4j2.disable.jmx=true",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dfile.encoding=UTF-8",
+)
+"""JVM arguments of a server, however large it is."""
+
+ADMIN_JVM = (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+"""JVM arguments for the administration tool, which lives for a second."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of the machine a server may take."""
+
+    jvm: tuple[str, ...]
+    page_cache: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What else `neo4j.conf` says; it wins over what all servers are set to."""
+
+
+PROFILES = {
+    "default": Profile((*SERVER_JVM, "-Xms512m", "-Xmx2g"), "512m"),
+    "test": Profile(
+        (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
+        "64m",
+        # Small runs come and go: what is there changes manifold, and each statement would be
+        # planned anew, which takes longer than all that it does.
+        {"dbms.cypher.min_replan_interval": "1h"},
+    ),
+}
+"""`default` for people; `test` starts in half the time, is slower under load, keeps its plans."""
+
+_BROWSER_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "style-src 'self' 'unsafe-inline'",
+        "font-src 'self' data:",
+        "base-uri 'none'",
+        "object-src 'none'",
+        "frame-ancestors 'none'",
+        "connect-src 'self' ws: http:",
+    )
+)
+"""What Neo4j Browser may load: nothing from outside."""
+
+
+def settings(profile: Profile) -> dict[str, str]:
+    """What holds wherever the server runs; addresses and directories are of the place."""
+    return {
+        "server.https.enabled": "false",
+        "server.memory.pagecache.size": profile.page_cache,
+        "dbms.usage_report.enabled": "false",
+        "db.transaction.timeout": "120s",
+        "db.memory.transaction.max": "512m",
+        "db.lock.acquisition.timeout": "30s",
+        # The run store is the system of record: of the transaction logs only what recovery
+        # needs is kept, and nothing is taken in advance (half a gigabyte otherwise).
+        "db.tx_log.preallocate": "false",
+        "db.tx_log.rotation.retention_policy": "keep_none",
+        # A disk that fills up cuts the log off in a transaction: it is forgotten, and the
+        # server starts again. A load notices by its ledger, and enters it once more.
+        "internal.dbms.tx_log.fail_on_corrupted_log_files": "false",
+        # LOAD CSV reads no file and, as all addresses are blocked, no page.
+        "dbms.security.allow_csv_import_from_file_urls": "false",
+        "internal.dbms.cypher_ip_blocklist": "0.0.0.0/0,::/0",
+        "dbms.security.http_static_content_security_policy_header": _BROWSER_POLICY,
+        # A path query that would try every path ends with an error instead of running on.
+        "dbms.cypher.forbid_exhaustive_shortestpath": "true",
+        # A peer's path to itself is the empty path, not an error.
+        "dbms.cypher.forbid_shortestpath_common_nodes": "false",
+        # Stop in one second instead of ten.
+        "internal.dbms.bolt.netty_server_shutdown_quiet_period": "0",
+        **profile.settings,
+    }
+
+
+def conf_text(bolt_port: int, http_port: int, profile: Profile) -> str:
+    """The whole `neo4j.conf` of a local server."""
+    bolt, http = f"{HOST}:{bolt_port}", f"{HOST}:{http_port}"
+    addresses = {
+        "server.default_listen_address": HOST,
+        "server.default_advertised_address": HOST,
+        "server.bolt.listen_address": bolt,
+        "server.bolt.advertised_address": bolt,
+        "server.http.listen_address": http,
+        "server.http.advertised_address": http,
+    }
+    return "# Written by vizpub at every start.\n" + conf_lines(addresses | settings(profile))
+
+
+def conf_lines(values: dict[str, str]) -> str:
+    """Settings as lines of a `neo4j.conf`."""
+    return "".join(f"{name}={value}\n" for name, value in values.items())

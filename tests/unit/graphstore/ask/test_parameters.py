@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cypher
+from graphstore.ask.parameters import asked_of_user, check_names, converted
+from model.errors import UseError
+
+
+@pytest.mark.parametrize(
+    ("type", "given", "value"),
+    [
+        ("int", "7", 7),
+        ("int", 7, 7),
+        ("string", "7", "7"),
+        ("string", 'it\'s "$run"', 'it\'s "$run"'),
+        ("list<string>", "a, b", ["a", "b"]),
+        ("list<string>", ["a, b"], ["a, b"]),
+        ("list<string>", '["a, b", "c"]', ["a, b", "c"]),
+        ("list<int>", "1,2", [1, 2]),
+        ("list<int>", 3, [3]),
+        ("count", "1", 1),
+        ("direction", "both", "both"),
+        ("flag", "yes", "yes"),
+    ],
+)
+def test_parameter_values_are_converted_to_their_type(type: str, given: object, value: Any) -> None:
+    assert converted(type, given) == value
+
+
+@pytest.mark.parametrize(
+    ("type", "given"),
+    [("int", "seven"), ("int", "7.5"), ("list<int>", "1,x"), ("list<string>", "[1, ")],
+)
+def test_value_of_a_wrong_type_is_refused(type: str, given: str) -> None:
+    with pytest.raises(UseError, match="is not a"):
+        converted(type, given)
+
+
+@pytest.mark.parametrize("given", ["0", "-3", 0])
+def test_count_below_one_is_refused(given: object) -> None:
+    with pytest.raises(UseError, match="is less than 1"):
+        converted("count", given)
+
+
+def test_count_above_the_limit_is_refused() -> None:
+    assert converted("count", "1000000") == 1_000_000
+    with pytest.raises(UseError, match="1000001 is more than 1,000,000"):
+        converted("count", "1000001")
+
+
+def test_unknown_direction_is_refused_with_the_choices() -> None:
+    with pytest.raises(UseError, match="'up' is none of out, in, both"):
+        converted("direction", "up")
+
+
+def test_parameters_set_by_vizpub_are_not_asked_for() -> None:
+    names = [p.name for p in asked_of_user(cypher.statement("queries", "hubs"))]
+    assert names == ["at", "k", "layers"]
+
+
+def test_parameter_name_errors_are_all_reported_at_once() -> None:
+    query = cypher.statement("queries", "shortest-path")
+    check_names(query, {"at": 1, "from": "a", "to": "b"})
+    with pytest.raises(UseError) as error:
+        check_names(query, {"at": 1, "form": "a", "run": "r"})
+    assert str(error.value) == (
+        "query shortest-path: no parameter form; no parameter run; from is missing; "
+        "to is missing; it takes: at (time), from (peer), to (peer), "
+        "layers (layers, may be left out)"
+    )

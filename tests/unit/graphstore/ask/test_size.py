@@ -1,0 +1,59 @@
+"""What may be parsed; what the largest of it costs a server is asked where Neo4j is."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+import cypher
+from graphstore.ask.size import CHARACTERS, WORDS, check_length, check_size
+from graphstore.ask.tokens import tokens
+from model.errors import UseError
+from tests.support.bombs import SHAPES
+
+SHIPPED = [(folder, name) for folder in ("queries", "browser", "read", "verify")
+           for name in cypher.names(folder)]  # fmt: skip
+
+
+def check(text: str) -> None:
+    check_length(text)
+    check_size(list(tokens(text)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_large_text_is_refused_from_its_limit_on(shape: str) -> None:
+    text, most = SHAPES[shape]
+    check(text(most))
+    for size in (most + most // 10 + 2, 3 * most, 10 * most):
+        with pytest.raises(UseError, match="too large to be asked"):
+            check(text(size))
+
+
+@pytest.mark.parametrize("word", ["match", "with", "case", "end", "then", "x"])
+def test_chain_of_a_variable_of_any_name_is_refused(word: str) -> None:
+    """Of one named case it is taken for brackets."""
+    with pytest.raises(UseError, match=r"too many (operators hang|brackets are inside)"):
+        check(f"WITH 1 AS {word} RETURN " + " + ".join([word] * 200))
+
+
+@pytest.mark.parametrize(("folder", "name"), SHIPPED)
+def test_statement_of_ours_is_far_from_the_limits(folder: str, name: str) -> None:
+    """Three of them, one after the other, still are."""
+    text = cypher.statement(folder, name).text
+    check("\n".join(chain.from_iterable([[text] * 3])))
+
+
+def test_length_is_limited_before_anything_is_looked_at() -> None:
+    check_length("x" * CHARACTERS)
+    with pytest.raises(UseError, match=r"it has 100,001 characters, and 100,000 are allowed"):
+        check_length("x" * (CHARACTERS + 1))
+    with pytest.raises(UseError, match=r"5,001 words and signs, and 5,000 are allowed"):
+        check("x " * (WORDS + 1))
+
+
+def test_many_conditions_and_values_are_let_through() -> None:
+    check("MATCH (p:Peer {run: $run}) WHERE "
+          + " OR ".join(f"(p.id = {i} AND p.name <> 'x')" for i in range(20))
+          + " RETURN p")  # fmt: skip
+    check("MATCH (p:Peer) WHERE p.id IN [" + ", ".join(map(str, range(2000))) + "] RETURN p")

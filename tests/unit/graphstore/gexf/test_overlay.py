@@ -1,0 +1,273 @@
+"""Random histories of an overlay: what networkx reads at an interval is what was alive then."""
+
+import io
+import math
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphstore.gexf.check import check_gexf
+from graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
+from graphstore.gexf.writer import Head, write_gexf
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
+from model.clock import OPEN, Clock
+
+PEERS, TOPICS, LAYERS = 8, 4, ("mesh", "overlay")
+
+
+class History:
+    """Lives of peers, subscriptions and links, links inside the presence of both ends."""
+
+    def __init__(self, seed: int, ticks_per_interval: int) -> None:
+        self.random = random.Random(seed)
+        self.clock = Clock(ticks_per_interval, first=2, last=11)
+        self.ticks = 12 * ticks_per_interval
+        self.presence = [
+            PresenceRow(p, *life) for p in range(PEERS) for life in self.lives((0, OPEN))
+        ]
+        self.subscriptions = [
+            SubscriptionRow(row.peer, topic, *life)
+            for row in self.presence
+            for topic in range(TOPICS)
+            if self.random.random() < 0.5
+            for life in self.lives(row[1:])
+        ]
+        self.links = sorted(
+            (
+                LinkRow(a.peer, b.peer, layer, topic, *life)
+                for a in self.presence
+                for b in self.presence
+                if a.peer != b.peer
+                for layer in LAYERS
+                for topic in (None, 1)
+                if self.random.random() < 0.2
+                for life in self.lives((max(a.vf, b.vf), min(a.vt, b.vt)))
+            ),
+            key=lambda row: row[:2],
+        )
+
+    def lives(self, within: tuple[int, int]) -> list[tuple[int, int]]:
+        """Disjoint lives of some ticks inside others, the last one perhaps open."""
+        low, high = within[0], min(within[1], self.ticks)
+        if high - low < 4:
+            return [within] if low < high else []
+        cuts = sorted(self.random.sample(range(low, high), 4))
+        lives = [(cuts[0], cuts[1]), (cuts[2], cuts[3])]
+        if within[1] == OPEN and self.random.random() < 0.5:
+            lives[1] = (cuts[2], OPEN)
+        return lives
+
+    def rows(self) -> OverlayRows:
+        peers = [(p, f"peer {p}") for p in range(PEERS)]
+        return OverlayRows(
+            peers,
+            iter(self.presence),
+            iter(self.subscriptions),
+            iter(self.links),
+            roles={
+                1: frozenset(["publisher", "relay"]),
+                2: frozenset(["relay"]),
+                3: frozenset(["publisher", "rendezvous"]),
+            },
+        )
+
+    def alive(self, rows, interval):
+        tick = self.clock.sampling_tick(interval)
+        return [row for row in rows if row.vf <= tick < row.vt]
+
+
+histories = st.builds(History, st.integers(0, 2**32), st.sampled_from([1, 3]))
+
+
+def exported(graph: OverlayGraph, values=(), metrics=()) -> str:
+    out = io.StringIO()
+    head = Head("test", graph.node_attributes(metrics), graph.edge_attributes())
+    write_gexf(out, head, graph.nodes(values), graph.edges())
+    return out.getvalue()
+
+
+def read(text: str) -> nx.Graph:
+    return nx.read_gexf(io.BytesIO(text.encode()))
+
+
+def at(interval: int, elements):
+    """The ids of the nodes or edges whose spells hold the middle of an interval."""
+    middle = interval + 0.5
+    return [
+        key
+        for *key, data in elements
+        if any(start <= middle <= end for start, end in data["spells"])
+    ]
+
+
+def value_at(interval: int, runs) -> list:
+    return [value for value, start, end in runs if start <= interval + 0.5 <= end]
+
+
+@settings(max_examples=40)
+@given(histories)
+def test_gexf_has_peers_and_distinct_links_of_each_interval(history):
+    graph = read(exported(OverlayGraph(history.rows(), history.clock)))
+    for i in range(history.clock.first, history.clock.last + 1):
+        peers = {row.peer for row in history.alive(history.presence, i)}
+        links = {row[:2] for row in history.alive(history.links, i)}
+        assert sorted(int(*key) for key in at(i, graph.nodes(data=True))) == sorted(peers)
+        assert sorted(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == sorted(links)
+
+
+@settings(max_examples=40)
+@given(histories)
+def test_parallel_edges_are_links_of_each_layer_and_topic(history):
+    graph = nx.MultiDiGraph(
+        read(exported(OverlayGraph(history.rows(), history.clock, parallel=True)))
+    )
+    for i in range(history.clock.first, history.clock.last + 1):
+        links = Counter(row[:2] for row in history.alive(history.links, i))
+        assert Counter(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == links
+
+
+@settings(max_examples=40)
+@given(histories, st.sampled_from([(2, 11), (4, 6), (5, 5), (11, 11)]), st.booleans())
+def test_gexf_of_random_histories_passes_check_gexf(tmp_path_factory, history, window, parallel):
+    path = tmp_path_factory.mktemp("gexf") / "overlay.gexf"
+    for topic in (None, 1):
+        graph = OverlayGraph(
+            history.rows(), Clock(history.clock.ticks_per_interval, None, *window), topic, parallel
+        )
+        path.write_text(exported(graph), "utf-8")
+        assert list(check_gexf(path)) == []
+
+
+@settings(max_examples=40)
+@given(histories)
+def test_topic_graph_has_its_subscribers_and_links_between_them(history):
+    graph = read(exported(OverlayGraph(history.rows(), history.clock, topic=1)))
+    for i in range(history.clock.first, history.clock.last + 1):
+        subscribers = {r.peer for r in history.alive(history.subscriptions, i) if r.topic == 1}
+        links = {r[:2] for r in history.alive(history.links, i) if set(r[:2]) <= subscribers}
+        assert sorted(int(*key) for key in at(i, graph.nodes(data=True))) == sorted(subscribers)
+        assert sorted(tuple(map(int, k)) for k in at(i, graph.edges(data=True))) == sorted(links)
+
+
+@settings(max_examples=40)
+@given(histories)
+def test_topic_attributes_equal_the_subscriptions_of_each_interval(history):
+    graph = read(exported(OverlayGraph(history.rows(), history.clock)))
+    for i in range(history.clock.first, history.clock.last + 1):
+        topics = {p: set() for p in range(PEERS)}
+        for row in history.alive(history.subscriptions, i):
+            topics[row.peer].add(row.topic)
+        for (peer,) in at(i, graph.nodes(data=True)):
+            data = graph.nodes[peer]
+            assert value_at(i, data["subscriptions"]) == [len(topics[int(peer)])]
+            assert value_at(i, data["topics_now"]) == [delimited(topics[int(peer)])]
+            assert topics[int(peer)] <= {int(t) for t in data["topics"].strip("|").split("|") if t}
+        for source, target in at(i, graph.edges(data=True)):
+            shared = len(topics[int(source)] & topics[int(target)])
+            data = graph.edges[source, target]
+            assert value_at(i, data["shared_topics"]) == [shared]
+
+
+def test_edge_weight_is_never_zero():
+    text = exported(OverlayGraph(History(7, 1).rows(), History(7, 1).clock))
+    weights = [part.split('"')[1] for part in text.split('for="weight" value=')[1:]]
+    assert weights
+    assert min(map(float, weights)) == 1
+
+
+def test_edge_names_the_layers_and_topics_of_its_links():
+    history = History(7, 1)
+    graph = read(exported(OverlayGraph(history.rows(), history.clock)))
+    for source, target, data in graph.edges(data=True):
+        rows = [
+            r
+            for r in history.links
+            if r[:2] == (int(source), int(target)) and history.clock.sampled(r.vf, r.vt)
+        ]
+        assert data["layers"] == delimited({row.layer for row in rows})
+        topics = {row.topic for row in rows} - {None}
+        assert data.get("topics") == (delimited(topics) if topics else None)
+
+
+def test_metrics_become_dynamic_attributes_inside_the_window():
+    rows = OverlayRows(
+        [(0, "a"), (1, "b"), (2, "c")],
+        [PresenceRow(0, 0, OPEN), PresenceRow(2, 0, OPEN)],
+        [],
+        [],
+    )
+    values = [
+        (0, "degree", 0, 1, 1),
+        (0, "degree", 2, 9, 2),
+        (1, "degree", 0, 9, 7),
+        (2, "betweenness", 3, 5, 0.5),
+        (2, "betweenness", 8, 9, 1.5),
+    ]
+    graph = OverlayGraph(rows, Clock(first=2, last=7))
+    read_back = read(exported(graph, values, ["degree", "betweenness"]))
+    assert read_back.nodes["0"]["degree"] == [(2, 2, 7.999)]
+    assert read_back.nodes["2"]["betweenness"] == [(0.5, 3, 5.999)]
+    assert set(read_back.nodes) == {"0", "2"}
+
+
+def test_overlay_without_subscriptions_has_no_topic_attributes():
+    rows = OverlayRows(
+        [(0, "a"), (1, "b")],
+        [PresenceRow(0, 0, OPEN), PresenceRow(1, 0, OPEN)],
+        [],
+        [LinkRow(0, 1, "overlay", None, 0, OPEN)],
+    )
+    text = exported(OverlayGraph(rows, Clock(last=3)))
+    assert "subscriptions" not in text
+    assert "weight" not in text
+
+
+def test_roles_set_the_colour_and_size_of_peers():
+    history = History(3, 1)
+    graph = read(exported(OverlayGraph(history.rows(), history.clock)))
+    roles = {peer: data["role"] for peer, data in graph.nodes(data=True)}
+    assert roles["1"] == "publisher"
+    assert roles["2"] == "relay"
+    assert roles["3"] == "rendezvous"
+    assert set(roles.values()) == {"rendezvous", "publisher", "relay", "peer"}
+    every = {peer: data["roles"] for peer, data in graph.nodes(data=True)}
+    assert [every[p] for p in "1234"] == [
+        "|publisher|relay|",
+        "|relay|",
+        "|publisher|rendezvous|",
+        "|",
+    ]
+    sizes = {role: graph.nodes[peer]["viz"]["size"] for peer, role in roles.items()}
+    assert sizes.pop("rendezvous") == 16
+    assert set(sizes.values()) == {8}
+    colours = {role: str(graph.nodes[peer]["viz"]["color"]) for peer, role in roles.items()}
+    assert len(set(colours.values())) == 4
+
+
+def test_peers_stand_on_a_circle_by_id():
+    places = [circle_position(peer, 100) for peer in range(100)]
+    radius = {round(math.hypot(*place), 6) for place in places}
+    angles = [math.atan2(y, x) % math.tau for x, y in places]
+    assert len(radius) == 1
+    assert angles == sorted(angles)
+    assert math.dist(places[0], places[1]) > 8
+
+
+def test_gexf_schema_accepts_random_histories():
+    etree = pytest.importorskip("lxml.etree")
+    if "VIZPUB_DATA" not in os.environ:
+        pytest.skip("VIZPUB_DATA does not name the folder of the outside data")
+    path = Path(os.environ["VIZPUB_DATA"], "gexf-1.3", "gexf.rng")
+    if not path.is_file():
+        pytest.skip(f"{path} is absent")
+    schema = etree.RelaxNG(etree.parse(path))
+    for seed in range(20):
+        history = History(seed, 1 + seed % 3)
+        graph = OverlayGraph(history.rows(), history.clock, parallel=seed % 2 == 0)
+        schema.assertValid(etree.fromstring(exported(graph).encode()))

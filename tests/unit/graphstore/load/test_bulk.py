@@ -1,0 +1,56 @@
+"""When an import pays, and a disk that has no room for its files."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from graphstore.load import bulk
+from graphstore.load.bulk import Emptiness, import_run, pays
+from graphstore.server.connection import Connection
+from graphstore.server.offline import Tool
+from model.clock import Clock
+from model.errors import DiskFull
+from model.run import RunFacts
+from tests.support.tables import Batches
+
+
+@pytest.mark.parametrize(
+    ("rows", "paying"),
+    [({}, False), ({"links": 99}, False), ({"links": 60, "receptions": 40}, True)],
+)
+def test_import_pays_by_the_row_count_of_all_tables(
+    rows: dict[str, int], paying: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "PAYING_ROWS", 100)
+
+    told = {name: [{}] * count for name, count in rows.items()}
+    assert pays(Batches(told)) == paying
+
+
+class Full:
+    """A place without room, whose server nobody may stop."""
+
+    def start(self) -> Connection:
+        raise AssertionError
+
+    def stopped(self) -> AbstractContextManager[Tool]:
+        raise AssertionError
+
+    def staging(self) -> AbstractContextManager[Path]:
+        return nullcontext(Path("/full"))
+
+
+def test_full_disk_is_an_error_before_the_server_stops() -> None:
+    class NoRoom(Batches):
+        def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    facts = RunFacts("full", "synthetic", Clock())
+    with pytest.raises(DiskFull, match="/full: no space left; make room"):
+        import_run(Full(), Emptiness("neo4j", 3), facts, NoRoom({}))

@@ -1,0 +1,111 @@
+"""What is refused before a server is stopped for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from graphstore.server.archive import dump, restore
+from graphstore.server.connection import Connection
+from graphstore.server.offline import Command, Tool
+from model.errors import InputError, UseError
+
+
+class Busy:
+    """A place that nobody may stop."""
+
+    def start(self) -> Connection:
+        raise AssertionError
+
+    @contextmanager
+    def stopped(self) -> Iterator[Tool]:
+        raise AssertionError
+        yield
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        raise AssertionError
+        yield
+
+
+def test_dump_onto_an_existing_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "there"
+    file.write_text("dear")
+    with pytest.raises(UseError, match="there already"):
+        dump(Busy(), "neo4j", file)
+    assert file.read_text() == "dear"
+
+
+def test_dump_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UseError, match="cannot be written: No such file"):
+        dump(Busy(), "neo4j", tmp_path / "nowhere" / "file")
+
+
+def test_failed_dump_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        dump(Busy(), "neo4j", tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Dumping(Tool):
+    """A tool that prints a dump."""
+
+    @contextmanager
+    def command(self, *words: str) -> Iterator[Command]:
+        yield Command([sys.executable, "-c", "print('DZV1 secret')"], "it")
+
+    def place(self, folder: Path) -> str:
+        raise AssertionError
+
+    def settle(self, database: str) -> None:
+        raise AssertionError
+
+
+class Idle(Busy):
+    """A place that may be stopped."""
+
+    @contextmanager
+    def stopped(self) -> Iterator[Tool]:
+        yield Dumping()
+
+
+@pytest.mark.parametrize("name", ["monday", ".monday.new"])
+@pytest.mark.parametrize("how", ["link", "file"])
+def test_dump_is_written_into_nothing_that_others_made(tmp_path: Path, name: str, how: str) -> None:
+    elsewhere, file = tmp_path / "elsewhere", tmp_path / "monday"
+    elsewhere.write_text("dear")
+    elsewhere.chmod(0o666)
+    # One who made the file may hold it open, as another name of it does.
+    (tmp_path / name).symlink_to(elsewhere) if how == "link" else os.link(
+        elsewhere, tmp_path / name
+    )
+    dump(Idle(), "neo4j", file, overwrite=True)
+    assert elsewhere.read_text() == "dear"
+    assert file.read_text() == "DZV1 secret\n"
+    assert not file.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_dump_onto_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "monday"
+    file.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UseError, match="there already"):
+        dump(Idle(), "neo4j", file)
+    assert file.is_symlink()
+
+
+@pytest.mark.parametrize("content", [b"", b"DZ", b"hello, this is no dump"])
+def test_file_that_is_no_dump_is_refused_by_restore(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match="no dump of a Neo4j database"):
+        restore(Busy(), "neo4j", tmp_path / "file")
+
+
+def test_missing_file_is_refused_by_restore(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        restore(Busy(), "neo4j", tmp_path / "nowhere")

@@ -1,0 +1,71 @@
+"""Who may write to Neo4j, and with what: read from the code itself, so that none is missed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cypher
+
+ROOT = Path(__file__).parents[4]
+PACKAGES = ("graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
+WRITERS = {"graphstore/load/transactions.py", "graphstore/load/remove.py", "graphstore/load/schema.py"}
+"""What makes a copy of a run, and what takes it away."""
+OPENERS = {"graphstore/server/connection.py", "graphstore/server/sessions.py"}
+"""The one makes drivers and sees that a server answers, the other gives sessions."""
+BRIDGE = "graphstore/ask/py2neo_bridge.py"
+"""It is for another driver."""
+READING = ("browser", "queries", "read", "verify")
+WRITES = re.compile(
+    r"\b(CREATE|MERGE|SET|DELETE|REMOVE|DROP|ALTER|FOREACH|LOAD\s+CSV|IN\s+TRANSACTIONS)\b"
+)
+DYNAMIC = {"label-peers", "link-copies", "subscription-copies"}
+"""Statements that take a label or a type as a parameter: from DEGREE_CLASSES and epochs, which
+are numbers."""
+
+
+def calls(name: str) -> Iterator[tuple[str, str]]:
+    """(file, what is called there) of all calls of methods or functions of this name."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+                match node:
+                    case ast.Call(func=ast.Attribute(attr=called) as function) if called == name:
+                        yield file.relative_to(ROOT).as_posix(), ast.unparse(function)
+
+
+def test_writing_sessions_occur_only_in_load_remove_and_schema() -> None:
+    writing = {file for file, called in calls("writing") if called == "sessions.writing"}
+    assert writing == WRITERS
+    assert {file for file, _ in calls("execute_write")} <= WRITERS
+
+
+@pytest.mark.parametrize("name", ["driver", "session", "execute_query", "begin_transaction"])
+def test_drivers_and_sessions_are_opened_only_in_their_modules(name: str) -> None:
+    assert {file for file, _ in calls(name)} <= {*OPENERS, BRIDGE}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [(folder, name) for folder in READING for name in cypher.names(folder)]
+)
+def test_reading_statements_contain_no_write_clause(folder: str, name: str) -> None:
+    assert not WRITES.search(code(cypher.statement(folder, name).text))
+
+
+def test_dynamic_labels_and_types_occur_only_in_known_statements() -> None:
+    dynamic = {
+        name
+        for folder in (*READING, "load", "remove", "schema")
+        for name in cypher.names(folder)
+        if "$(" in code(cypher.statement(folder, name).text)
+    }
+    assert dynamic <= DYNAMIC
+
+
+def code(text: str) -> str:
+    """A statement without its comments and its texts."""
+    return re.sub(r"//[^\n]*|'[^']*'|\"[^\"]*\"", "", text)
