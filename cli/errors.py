@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.streams import is_closed, prepare, standard_output, tell
+from cli.terminal.streams import is_closed, prepare, standard_output, tell
 from model.errors import VizpubError
 
 INTERRUPTED = 130

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.streams import tell
+from cli.terminal.streams import tell
 from ingest.leavings import SCRATCH
 from model.progress import Progress, silent
 
@@ -44,11 +44,11 @@ class Settings:
         if self.quiet:
             yield silent
         elif sys.stderr.isatty():
-            from cli.progress import bar
+            from cli.terminal.progress import bar
 
             with bar(color=self.color) as progress:
                 yield progress
         else:
-            from cli.progress import line_per_step
+            from cli.terminal.progress import line_per_step
 
             yield line_per_step(self.say)

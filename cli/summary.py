@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cli.options import Output
-from cli.output import Rows, output_format, show
+from cli.terminal.output import Rows, output_format, show
 from cli.settings import Settings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli.options import Window, comma_list, command
-from cli.query import parameter_values
+from cli.commands.query import parameter_values
 from cli.settings import Settings
 from model.clock import Clock
 from model.errors import OutOfRange, UseError

@@ -1,0 +1,191 @@
+"""`vizpub compare`: runs, systems and settings side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.completion import complete_plotted, complete_runs
+from cli.options import Output, Window, comma_list, command
+from cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
+from cli.settings import Settings
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from analytics.comparison.per_run import Answer, Question
+    from runstore.run import Run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare", rich_help_panel="Metrics")(command(compare))
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What is compared, and which runs are taken together."""
+
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Columns of the metrics, or figures of whole runs; without it the usual ones.",
+            autocompletion=complete_plotted,
+        ),
+    ] = None
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="protocol|run|PARAM,…",
+            help="What sets groups apart; without it the protocol and what parameters differ.",
+        ),
+    ] = None
+    over: Annotated[
+        str,
+        typer.Option(
+            metavar="runs|intervals|PARAM",
+            help="A value per run, one in every interval, or groups at each value of a parameter.",
+        ),
+    ] = "runs"
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it too: a .png, .svg or .pdf."),
+    ] = None
+
+
+def compare(
+    settings: Settings,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Names, or patterns as 'scribe-*'.",
+            autocompletion=complete_runs,
+        ),
+    ],
+    comparing: Comparing,
+    window: Window,
+    output: Output,
+) -> None:
+    """Compare runs, systems and seeds: means with 95 % confidence intervals.
+
+    Runs that differ in nothing but the seed are replicates of one group. Two groups are also
+    set against each other, pairwise where both have the same seeds. docs/compare.md says how
+    every number comes about.
+
+    Examples:
+
+    ```
+    vizpub compare 'poldercast-*' 'scribe-*'
+    vizpub compare 'poldercast-*' 'scribe-*' --metrics diameter,hit_ratio --from 100 -o table.md
+    vizpub compare 'poldercast-*' 'scribe-*' --over churn --plot churn.pdf
+    vizpub compare 'poldercast-*' 'scribe-*' --over intervals -o series.csv --plot series.pdf
+    ```
+    """
+    from analytics.comparison.per_run import measured
+
+    form = _figure_format(comparing)
+    opened = _opened(settings, runs)
+    with settings.progress() as progress:
+        found = measured(opened, _question(opened, comparing, window), progress)
+    table = _table(found, comparing.over)
+    if comparing.plot:
+        from analytics.figures import save
+
+        figure = _figure(found, table, comparing.over)
+        with whole_file(comparing.plot) as place:
+            save(figure, place, form)
+        settings.say(f"wrote {comparing.plot}")
+    show(_rows(table, comparing.over, output, settings), output, settings)
+    settings.say(
+        f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
+    )
+    for note in found.notes:
+        settings.say(f"note: {note}")
+
+
+def _figure_format(comparing: Comparing) -> str:
+    """The format of the figure, if any. Raises: UseError, before anything is read."""
+    if comparing.plot is None:
+        return ""
+    form = comparing.plot.suffix.lower().removeprefix(".")
+    if form not in ("png", "svg", "pdf"):
+        raise UseError(f"{comparing.plot}: a figure is written as .png, .svg, .pdf")
+    return form
+
+
+def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
+    from runstore.run import Run
+
+    chosen = dict.fromkeys(run for name in names for run in _matching(settings, name))
+    return [Run.open(settings.workspace, name) for name in chosen]
+
+
+def _matching(settings: Settings, name: str) -> list[str]:
+    """The runs a name or a pattern stands for. Raises: UnknownName where there is none."""
+    if not any(character in name for character in "*?["):
+        return [name]
+    from analytics.comparison.tables import ordered
+    from runstore.store import run_names
+
+    there = run_names(settings.workspace)
+    if found := [run for run in there if fnmatchcase(run, name)]:
+        return ordered(found)
+    raise UnknownName("run like", name, there, f"vizpub runs list, in {settings.workspace}")
+
+
+def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Question:
+    from analytics.comparison.per_run import Question, common_clock
+
+    return Question(
+        comma_list(comparing.metrics),
+        comma_list(comparing.by),
+        window.intervals(common_clock(runs)),
+        comparing.over == "intervals",
+        None if comparing.over in ("runs", "intervals") else comparing.over,
+    )
+
+
+def _table(found: Answer, over: str) -> pa.Table:
+    from analytics.comparison.tables import compare, compare_series, compare_settings
+
+    if over == "intervals":
+        return compare_series(found.runs, found.metrics, found.first)
+    draw = compare if over == "runs" else compare_settings
+    return draw(found.runs, found.metrics)
+
+
+def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
+    from analytics.figures.comparison import (
+        comparison,
+        comparison_series,
+        comparison_settings,
+    )
+
+    if over == "intervals":
+        return comparison_series(table)
+    return comparison(table, found.runs) if over == "runs" else comparison_settings(table, over)
+
+
+def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
+    """For programs a row per estimate; for people groups beside one another, where they fit."""
+    from cli.terminal.estimates import for_people
+    from cli.terminal.layout import terminal_width
+
+    form = output_format(output)
+    if over == "intervals" or form not in ("table", "md"):
+        return Rows.of_arrow(table.column_names, table.to_batches())
+    width = terminal_width(sys.stdout) if form == "table" and to_stdout(output.file) else None
+    rows, hidden = for_people(table.to_pylist(), () if over == "runs" else (over,), width)
+    if hidden:
+        settings.say(f"(no room for {'; '.join(hidden)}; --format md or csv shows all)")
+    return rows

@@ -1,0 +1,53 @@
+"""`vizpub doctor`: is everything there?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.options import Output, command
+from cli.terminal.output import Rows, show
+from cli.settings import Settings
+from model.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from cli.checks import Check
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor", rich_help_panel="Set-up")(command(doctor))
+
+
+def doctor(settings: Settings, output: Output) -> None:
+    """Check this machine: what is there, what is missing, and how to get it.
+
+    Exit code 0 when runs can be ingested, loaded and queried here; optional parts do not
+    count. What is fetched on first use is there enough.
+
+    Examples:
+
+    ```
+    vizpub doctor
+    vizpub doctor --format json
+    ```
+    """
+    from cli.checks import checks
+
+    found = list(checks(settings.workspace))
+    show(Rows.of_records([_line(check) for check in found]), output, settings)
+    if failing := [check.part for check in found if check.fails]:
+        raise CheckFailed(f"vizpub cannot be used yet without: {', '.join(failing)}")
+    settings.say("vizpub can be used")
+
+
+def _line(check: Check) -> dict[str, Any]:
+    get = check.get if check.state != "ok" else ""
+    return {
+        "part": check.part,
+        "needed": not check.optional,
+        "state": check.state,
+        "found": check.found,
+        "get": get,
+    }

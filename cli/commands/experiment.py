@@ -1,0 +1,241 @@
+"""`vizpub experiment`: evaluations from simulation to report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.options import Output, command
+from cli.terminal.output import Rows, opened, show
+from cli.settings import Settings
+from ingest.leavings import SCRATCH
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from experiments.definition import Experiment
+    from experiments.report import Findings
+    from experiments.runs import Place, Planned
+
+DATA = "VIZPUB_DATA"
+_HELP = """Run evaluations: simulate, ingest, measure, and hold it to what is published.
+
+Examples:
+
+```
+vizpub experiment list
+vizpub experiment run dissemination
+```
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    experiments = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+    experiments.command("list")(command(list_experiments))
+    experiments.command("show")(command(show_experiment))
+    experiments.command("run")(command(run))
+    app.add_typer(experiments, name="experiment", help=_HELP, rich_help_panel="Runs")
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME|FILE.toml", help="As listed, or one of your own.")
+]
+Scale = Annotated[
+    str, typer.Option(metavar="small|full", help="In minutes, or as large as it was published.")
+]
+
+
+@dataclass(frozen=True)
+class Running:
+    """What of it is run, and where to."""
+
+    scale: Scale = "small"
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Where to write; without it WORKSPACE/experiments/NAME-SCALE.",
+        ),
+    ] = None
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", file_okay=False, envvar=DATA, help="Where data is that is not shipped."
+        ),
+    ] = None
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="So many seeds of each group.")
+    ] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="Only this system, setting or group; more than once."),
+    ] = None
+    replace: Annotated[bool, typer.Option("--replace", help="Make anew what is there already.")] = (
+        False
+    )
+    keep_reports: Annotated[
+        bool, typer.Option("--keep-reports", help="Keep the reports once they are ingested.")
+    ] = False
+    load: Annotated[bool, typer.Option("--load", help="Load every run into Neo4j too.")] = False
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
+    ] = None
+
+
+def list_experiments(settings: Settings, output: Output) -> None:
+    """List the experiments that there are.
+
+    Examples:
+
+    ```
+    vizpub experiment list
+    ```
+    """
+    from experiments.definition import read, shipped
+
+    rows = []
+    for name in shipped():
+        small, full = (read(name, scale) for scale in ("small", "full"))
+        data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
+        runs = [len(d.groups) * len(d.seeds()) for d in (small, full)]
+        rows.append((name, full.content.title, *runs, data))
+    columns = ("experiment", "title", "runs small", "runs full", "needs outside data")
+    show(Rows(columns, rows), output, settings)
+
+
+def show_experiment(settings: Settings, name: Name, scale: Scale = "small") -> None:
+    """Show what an experiment runs and which published values it is held to.
+
+    Examples:
+
+    ```
+    vizpub experiment show table-4.3 --scale full
+    ```
+    """
+    from experiments.definition import read
+
+    with opened(None) as out:
+        out.writelines(f"{line}\n" for line in _described(read(name, scale)))
+
+
+def _described(experiment: Experiment) -> Iterator[str]:
+    content = experiment.content
+    yield from (content.title, "", content.about.strip(), "", f"source: {content.source}")
+    yield f"everywhere: {_words(content.world)}"
+    yield f"seeds: {', '.join(map(str, experiment.seeds()))}"
+    for system in content.systems:
+        yield f"system {system.name}: {system.system} {_words(system.parameters)}"
+    for setting in content.settings:
+        if setting.name:
+            yield f"setting {setting.name}: {_words(setting.parameters)}"
+    yield from (f"data {data.file}: {data.source}" for data in content.data)
+    yield "claims:"
+    for claim in content.published:
+        about = "" if claim.terms[1:] else claim.terms[0]
+        told = ", ".join(filter(None, (about, f"{claim.metric} {claim.published}")))
+        yield f"  {claim.what}: {told} ({claim.source})"
+
+
+def _words(parameters: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def run(settings: Settings, name: Name, running: Running) -> None:
+    """Run an experiment and write its report: report.md, figures/ and CSV.
+
+    What is there already is not made again: after an interrupt the same command goes on, and
+    once all is there only the report is written anew. Its runs are in a workspace of their
+    own, DIR/workspace, where every other command finds them.
+
+    Examples:
+
+    ```
+    vizpub experiment run dissemination
+    vizpub experiment run table-4.3 --scale full --data ~/traces --out ~/table-4.3
+    vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
+    ```
+    """
+    from experiments.definition import read
+    from experiments.report import findings, write_report
+    from experiments.runs import Place
+
+    if running.data is not None:
+        os.environ[DATA] = str(running.data.resolve())  # Spark's workers look for files too
+    experiment = read(name, running.scale)
+    experiment.check_data()
+    out = running.out or settings.workspace / "experiments" / f"{experiment.name}-{running.scale}"
+    place = Place(_made(out))
+    runs = _planned(experiment, place, running)
+    _make(settings, runs, place, running)
+    with settings.progress() as progress:
+        progress("report", 0, 0)
+        found = findings(experiment, runs)
+        report = write_report(found, out)
+    if running.load:
+        _load(settings, runs, place)
+    _show(settings, found, report)
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot make {folder}: {error.strerror}") from error
+    return folder
+
+
+def _planned(experiment: Experiment, place: Place, running: Running) -> list[Planned]:
+    from experiments.runs import planned_runs
+
+    only = running.only or ()
+    parts = {g.name for g in experiment.groups} | {s.name for s in experiment.content.systems}
+    parts |= {s.name for s in experiment.content.settings} - {""}
+    for part in only:
+        if part not in parts:
+            raise UnknownName("part", part, sorted(parts))
+    runs = planned_runs(experiment, place, running.runs, only)
+    for one in runs:
+        if running.replace:
+            one.forget()
+        one.check()
+    return runs
+
+
+def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: Running) -> None:
+    from experiments.runs import Making, make
+
+    with settings.progress() as progress:
+        making = Making(
+            scratch=place.workspace / SCRATCH,
+            abreast=os.cpu_count() or 2,
+            keep_reports=running.keep_reports,
+            master=running.master,
+            progress=progress,
+            say=settings.say,
+        )
+        made = make(runs, making)
+    if not made:
+        settings.say(f"all {len(runs)} runs are complete; only the report is written anew")
+
+
+def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:
+    from cli.commands.load import load_stored
+
+    for one in runs:
+        if complete := one.run():
+            load_stored(replace(settings, workspace=place.workspace), complete.stored)
+
+
+def _show(settings: Settings, found: Findings, report: Path) -> None:
+    rows = [
+        (j.claim.what, j.verdict.outcome, j.verdict.ours, j.claim.published) for j in found.judged
+    ]
+    show(Rows(("claim", "outcome", "ours", "published"), rows), Output(), settings)
+    settings.say(f"{found.summary}; see {report}")

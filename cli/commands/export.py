@@ -1,0 +1,247 @@
+"""`vizpub export`: files for Gephi and for everything that reads CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from cli.completion import complete_tables, complete_topics
+from cli.options import Layers, Output, RunName, Window, comma_list, command
+from cli.terminal.output import Rows, opened, show, to_stdout
+from cli.service import asking
+from cli.settings import Settings
+from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
+from model.progress import Progress
+
+if TYPE_CHECKING:
+    from cli.service import Neo4j
+    from graphstore.gexf.export import OverlayExport
+    from graphstore.gexf.spans import MetricRun
+    from graphstore.gexf.writer import Written
+    from graphstore.runs import LoadedRun
+    from model.columns import Table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Write a run as GEXF or CSV.")
+    for function in (gexf, csv, check):
+        group.command()(command(function))
+    app.add_typer(group, name="export", rich_help_panel="Files")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a run goes into a GEXF file."""
+
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Only among this topic's subscribers.", autocompletion=complete_topics),
+    ] = None
+    message: Annotated[
+        str | None, typer.Option(help="How this message spread, hop by hop, instead.")
+    ] = None
+    layers: Layers = None
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="An edge for each layer and topic of a pair.")
+    ] = False
+    attributes: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Metrics of the peers; default: a few of them."),
+    ] = None
+
+
+def gexf(
+    settings: Settings,
+    run: RunName,
+    part: Part,
+    window: Window,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+    ] = None,
+) -> None:
+    """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
+
+    The time axis is the interval number; for a message it is the hop.
+
+    Examples:
+
+    ```
+    vizpub export gexf monday -o monday.gexf
+    vizpub export gexf monday --from 10 --to 20 --topic news -o news.gexf
+    vizpub export gexf monday --message m17 -o m17.gexf
+    ```
+    """
+    if part.topic and part.message:
+        raise UseError("give --topic or --message, not both")
+    with asking(settings) as neo4j, settings.progress() as progress:
+        loaded = neo4j.open_run(run)
+        options = _overlay_export(part, window, loaded, progress)
+        values = None if part.message else _metric_values(settings, run, options)
+        with _gexf_output(file) as out, unchanged(neo4j, loaded):
+            written = _written(loaded, part, options, values, out)
+    settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+
+
+@contextmanager
+def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
+    """What is read in the block is of one run. Raises: CheckFailed where it is removed meanwhile,
+    or another takes its place.
+    """
+    try:
+        yield
+    except Exception:
+        _check_same(neo4j, run)  # else a row that is gone would be told of as a fault
+        raise
+    _check_same(neo4j, run)
+
+
+def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
+    name = run.facts.name
+    try:
+        now = neo4j.open_run(name)
+    except (UnknownName, RunNotComplete):
+        raise CheckFailed(f"run '{name}' was removed from Neo4j while it was read") from None
+    if now.facts.tables != run.facts.tables:
+        raise CheckFailed(f"run '{name}' was replaced while it was read; export it again")
+
+
+@contextmanager
+def _gexf_output(file: Path | None) -> Iterator[TextIO]:
+    """A file through `opened`, which leaves pipes and devices what they are."""
+    from graphstore.gexf.export import gexf_output
+
+    with opened(file) as out:
+        if not to_stdout(file):
+            yield out
+            return
+        with gexf_output(None) as in_utf8:
+            yield in_utf8
+
+
+def _overlay_export(
+    part: Part, window: Window, loaded: LoadedRun, progress: Progress
+) -> OverlayExport:
+    from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
+
+    first, last = window.intervals(loaded.facts.clock)
+    return OverlayExport(
+        first=first,
+        last=last,
+        layers=comma_list(part.layers),
+        parallel=part.parallel,
+        attributes=comma_list(part.attributes) or DEFAULT_ATTRIBUTES,
+        progress=progress,
+    )
+
+
+def _metric_values(
+    settings: Settings, run: str, options: OverlayExport
+) -> Iterator[MetricRun] | None:
+    """The metrics of the peers, which only the run store has; null without it."""
+    from graphstore.gexf.spans import run_lengths
+    from runstore.store import open_run, run_names
+    from model.metrics import METRICS_PEERS
+
+    if run not in run_names(settings.workspace):
+        settings.say(f"(no run '{run}' in {settings.workspace}: metrics of peers are left out)")
+        return None
+    for name in options.attributes:
+        if name not in METRICS_PEERS.names:
+            raise UnknownName("attribute", name, METRICS_PEERS.names, "vizpub tables metrics/peers")
+    columns = ["peer", "interval", *options.attributes]
+    batches = open_run(settings.workspace, run).scan("metrics/peers", columns)
+    return run_lengths(batches, options.attributes)
+
+
+def _written(
+    loaded: LoadedRun,
+    part: Part,
+    options: OverlayExport,
+    values: Iterator[MetricRun] | None,
+    out: TextIO,
+) -> Written:
+    from graphstore.gexf.export import export_message, export_overlay, export_topic
+
+    if part.message:
+        return export_message(loaded, part.message, out)
+    if part.topic:
+        return export_topic(loaded, part.topic, options, values, out)
+    return export_overlay(loaded, options, values, out)
+
+
+def csv(
+    settings: Settings,
+    run: RunName,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE...", autocompletion=complete_tables, help="Default: all."),
+    ] = None,
+    place: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="A folder; for one table also a .csv."),
+    ] = None,
+) -> None:
+    """Write tables of a run as CSV with a header: links.csv, metrics-overlay.csv, …
+
+    One table alone goes to stdout without -o. A null is an empty field; `vizpub tables`
+    explains the columns.
+
+    Examples:
+
+    ```
+    vizpub export csv monday -o monday-csv
+    vizpub export csv monday links metrics/peers -o monday-csv
+    vizpub export csv monday quarantine
+    ```
+    """
+    from runstore.store import open_run
+    from model.tables import TABLES, table
+
+    stored = open_run(settings.workspace, run)
+    chosen = [table(name) for name in tables] if tables else TABLES
+    for one, file in _csv_files(chosen, place).items():
+        if stored.has(one.name) or tables:
+            rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))
+            show(rows, Output("csv", file), settings)
+
+
+def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
+    """Where each table goes; null = stdout. Raises: UseError."""
+    if len(tables) == 1 and (place is None or place.suffix == ".csv"):
+        return {tables[0]: place}
+    if place is None:
+        raise UseError("say where the files shall go: -o DIR")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UseError(f"cannot make {place}: {error.strerror}") from error
+    return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
+
+
+def check(
+    settings: Settings,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    output: Output,
+) -> None:
+    """Check GEXF files for what Gephi would drop, change or complain about; exit 1 if there is.
+
+    Examples:
+
+    ```
+    vizpub export check monday.gexf
+    ```
+    """
+    from graphstore.gexf.check import check_gexf
+
+    found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
+    if not found:
+        settings.say(f"{len(files)} files, nothing that Gephi would complain about")
+        return
+    show(Rows(("file", "rule", "element", "what"), found), output, settings)
+    raise CheckFailed(f"Gephi would complain {len(found)} times")

@@ -1,0 +1,230 @@
+"""`vizpub ingest`: from reports or a trace to tables, metrics and a graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analytics.measures import ENGINES, Measures
+from cli.completion import SOURCES, complete_engines, complete_sources
+from cli.commands.load import load_stored
+from cli.options import Output, comma_list, command
+from cli.terminal.output import to_stdout
+from cli.places import Filling
+from cli.service import remove_stale
+from cli.settings import Settings
+from cli.terminal.streams import is_closed
+from cli.summary import show_summary
+from model.clock import parse_duration_us
+from model.errors import CheckFailed
+from model.sizes import parse_size
+
+if TYPE_CHECKING:
+    from ingest.account import Account
+    from ingest.pipeline import IngestRequest
+    from runstore.store import StoredRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("ingest", rich_help_panel="Runs")(command(ingest))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the input is to be read, and what is to be measured."""
+
+    source: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(SOURCES),
+            help="What the input is.",
+            autocompletion=complete_sources,
+        ),
+    ] = "auto"
+    interval: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Length of an interval, as 1s (traces: default)."),
+    ] = None
+    gap_tolerance: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Bridge so many missing reports of a peer.")
+    ] = 0
+    only: Annotated[
+        str | None, typer.Option(metavar="RUN", help="The one to take if the input holds several.")
+    ] = None
+    reporters_only: Annotated[
+        bool, typer.Option("--reporters-only", help="Leave out peers that only others name.")
+    ] = False
+    max_line: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse longer lines; default 64MB."),
+    ] = None
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
+    ] = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(ENGINES),
+            help="What measures the overlay.",
+            autocompletion=complete_engines,
+        ),
+    ] = "auto"
+    no_betweenness: Annotated[
+        bool, typer.Option("--no-betweenness", help="Leave out betweenness, the dearest metric.")
+    ] = False
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="LINKS",
+            min=1,
+            help="Sample what would walk more links in an interval: n·(n+m) for betweenness, "
+            "a 64th of that for distances.",
+        ),
+    ] = Measures.budget
+
+
+@dataclass(frozen=True)
+class Handling(Filling):
+    """What is to be done with the run."""
+
+    replace: Annotated[bool, typer.Option("--replace", help="Make a run of that name anew.")] = (
+        False
+    )
+    append: Annotated[
+        bool, typer.Option("--append", help="Add files of later intervals to the run.")
+    ] = False
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
+    ] = False
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Take the rest if most of the input is refused.")
+    ] = False
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load it into Neo4j.")] = False
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
+    ] = None
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Tell stage by stage where the time went.")
+    ] = False
+
+
+def ingest(
+    settings: Settings,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs.")],
+    run: Annotated[str, typer.Option(metavar="NAME", help="What the run shall be called.")],
+    reading: Reading,
+    handling: Handling,
+    output: Output,
+) -> None:
+    """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
+
+    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested,
+    unless most was refused.
+    A run that was stopped goes on where it was with the same command. With --append the run
+    grows by those of the files that it does not have yet.
+
+    Examples:
+
+    ```
+    vizpub ingest traces/ --run monday
+    vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
+    vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
+    vizpub ingest reports/ --run live --append
+    ```
+    """
+    from ingest.pipeline import ingest as run_ingest
+
+    with settings.progress() as progress:
+        outcome = run_ingest(_request(settings, paths, run, reading, handling), progress)
+    if outcome.already_complete:
+        settings.say(f"run '{run}' is already complete")
+    _show(outcome.run, output, settings)
+    for line in _account(outcome.account) if handling.profile else ():
+        settings.say(line)
+    if not outcome.already_complete:
+        settings.say(outcome.account.line())
+    if (refused := _refused(outcome.run)) and not handling.strict:
+        settings.say(refused)
+    if not handling.no_load:
+        load_stored(settings, outcome.run, handling)
+    elif handling.replace or handling.append:
+        remove_stale(settings, outcome.run)
+    if handling.strict:
+        _check_nothing_refused(outcome.run)
+
+
+def _show(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The summary, if anybody wants it: that nobody does is no reason not to go on."""
+    if to_stdout(output.file) and is_closed(sys.stdout):
+        return
+    with suppress(typer.Exit):
+        show_summary(run, output, settings)
+
+
+def _request(
+    settings: Settings, paths: list[str], run: str, reading: Reading, handling: Handling
+) -> IngestRequest:
+    from ingest.job import Measuring
+    from ingest.pipeline import IngestRequest
+    from ingest.sources.base import SourceOptions
+
+    interval_us = parse_duration_us(reading.interval) if reading.interval else None
+    return IngestRequest(
+        paths=tuple(paths),
+        run=run,
+        workspace=settings.workspace,
+        source=reading.source,
+        options=SourceOptions(
+            interval_us,
+            reading.gap_tolerance,
+            reading.only,
+            reading.reporters_only,
+            parse_size(reading.max_line) if reading.max_line else None,
+        ),
+        measuring=Measuring(
+            comma_list(reading.layers),
+            reading.engine,
+            Measures(not reading.no_betweenness, budget=reading.budget),
+        ),
+        replace=handling.replace,
+        append=handling.append,
+        keep_going=handling.keep_going,
+        master=handling.master,
+    )
+
+
+_JOBS_SHOWN = 5
+
+
+def _account(account: Account) -> Iterator[str]:
+    """A line for each part of the time, and what Spark's own part in it was."""
+    yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
+    for name, seconds, in_jobs, tasks in account.rows():
+        yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"
+    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
+    yield f"queries before they ran, in several threads: {phases}"
+    for job in account.longest(_JOBS_SHOWN):
+        seconds = job.end - job.begin
+        yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {job.tasks} tasks, {job.name}"
+
+
+def _refused(run: StoredRun) -> str:
+    """How many records were refused and where they are; empty if none were."""
+    count = run.rows("quarantine")
+    see = f"vizpub runs show {run.name} quarantine"
+    return f"{count:,} records were refused; see: {see}" if count else ""
+
+
+def _check_nothing_refused(run: StoredRun) -> None:
+    """Raises: CheckFailed if records were refused or files are damaged."""
+    from runstore.summary import damaged
+
+    if details := [*filter(None, [_refused(run)]), *damaged(run)]:
+        raise CheckFailed("--strict was given, and not all of the input was taken", details)

@@ -1,0 +1,107 @@
+"""`vizpub load`, `verify`, `rebuild`: the copy of a run in Neo4j."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.options import Output, RunName, command
+from cli.terminal.output import Rows, show
+from cli.places import Filling, target
+from cli.service import asking, connected
+from cli.settings import Settings
+from model.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from runstore.store import StoredRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (load, verify, rebuild):
+        app.command(rich_help_panel="Graph in Neo4j")(command(function))
+
+
+def load(settings: Settings, run: RunName, filling: Filling) -> None:
+    """Load a run into Neo4j; `ingest` does it too.
+
+    A load that was interrupted goes on; nothing is entered twice. Neo4j is the one
+    NEO4J_URI names, or the workspace's own, which is started. With --bulk an empty one is
+    stopped for an import, which is some times faster; a large run gets one of itself.
+
+    Examples:
+
+    ```
+    vizpub load monday
+    vizpub load monday --bulk
+    ```
+    """
+    from runstore.store import open_run
+
+    load_stored(settings, open_run(settings.workspace, run), filling)
+
+
+def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
+    """Load a run of the store, and say what Neo4j has of it then."""
+    from graphstore.load.bulk import load
+
+    into = target(settings, filling or Filling())
+    with settings.progress() as progress:
+        loaded = load(into, run.facts, run, progress)
+    if loaded.replaced:
+        settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+    settings.say(
+        f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
+        f"{loaded.peers:,} peers, {loaded.topics:,} topics, {loaded.messages:,} messages, "
+        f"{loaded.links:,} links, {loaded.receptions:,} receptions"
+    )
+
+
+def verify(settings: Settings, run: RunName, output: Output) -> None:
+    """Compare the copy in Neo4j with the tables of the run; exit code 1 where they differ.
+
+    Examples:
+
+    ```
+    vizpub verify monday
+    ```
+    """
+    from graphstore.load.verify import remedy
+    from runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with asking(settings) as neo4j:
+        if neo4j.open_run(run).facts.tables not in ("", stored.facts.tables):
+            raise CheckFailed(
+                f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "
+                f"other tables; load this one with: vizpub load {run}"
+            )
+        found = neo4j.verify(stored)
+    if not found:
+        settings.say(f"run '{run}' in Neo4j equals its tables")
+        return
+    columns = ("table", "what", "should be", "in Neo4j")
+    values = [(d.table, d.what, d.expected, d.found) for d in found]
+    show(Rows(columns, values), output, settings)
+    raise CheckFailed(f"run '{run}' in Neo4j differs from its tables; {remedy(run, found)}")
+
+
+def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
+    """Remove the copy in Neo4j, if any, and load it anew from the tables of the run.
+
+    Examples:
+
+    ```
+    vizpub rebuild monday
+    ```
+    """
+    from graphstore.load.bulk import require_alone
+    from runstore.store import open_run
+
+    stored = open_run(settings.workspace, run)
+    with connected(target(settings, filling).connection) as neo4j:
+        if filling.bulk:
+            require_alone(neo4j.driver, neo4j.database, run)
+        neo4j.remove(run, settings)
+    load_stored(settings, stored, filling)

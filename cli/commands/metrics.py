@@ -1,0 +1,69 @@
+"""`vizpub metrics`: the metrics of a run, from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from cli.completion import complete_columns, complete_metrics, complete_peers, complete_topics
+from cli.options import Limit, Output, RunName, Window, comma_list, command
+from cli.terminal.output import Rows, show
+from cli.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("metrics", rich_help_panel="Metrics")(command(metrics))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which rows and columns of a metrics table."""
+
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Only these.", autocompletion=complete_columns),
+    ] = None
+    peer: Annotated[
+        str | None, typer.Option(help="Only this peer.", autocompletion=complete_peers)
+    ] = None
+    topic: Annotated[
+        str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+    ] = None
+    limit: Limit = 0
+
+
+def metrics(
+    settings: Settings,
+    run: RunName,
+    part: Part,
+    window: Window,
+    output: Output,
+    table: Annotated[
+        str,
+        typer.Argument(metavar="overlay|peers|topics|messages", autocompletion=complete_metrics),
+    ] = "overlay",
+) -> None:
+    """Print the metrics of a run: per interval, or of its peers, topics or messages.
+
+    `vizpub tables metrics/overlay` explains every column. A dash is unknown, 0 was measured.
+
+    Examples:
+
+    ```
+    vizpub metrics monday
+    vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
+    vizpub metrics monday topics --topic news --format csv
+    vizpub metrics monday messages -o messages.json
+    ```
+    """
+    from runstore.run import Run, Where
+
+    opened = Run.open(settings.workspace, run)
+    first, last = window.intervals(opened.clock)
+    where = Where(first, last, part.peer, part.topic)
+    found = opened.metrics(table, comma_list(part.columns), where).to_arrow()
+    found = found.slice(0, part.limit or None)
+    show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)

@@ -1,0 +1,160 @@
+"""`vizpub neo4j`: the workspace's own Neo4j server."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.commands.browser import browser
+from cli.options import Output, command
+from cli.terminal.output import Rows, show
+from cli.places import Container, stopping
+from cli.service import local_server, start_local
+from cli.settings import Settings
+from cli.terminal.streams import confirm
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Start and stop the local Neo4j.")
+    for function in (start, stop, status, browser, dump, restore, remove):
+        group.command()(command(function))
+    app.add_typer(group, name="neo4j", rich_help_panel="Graph in Neo4j")
+
+
+def start(settings: Settings, output: Output) -> None:
+    """Start the server, fetching Neo4j first where that is needed.
+
+    Commands that load start it themselves; it runs until it is stopped.
+
+    Examples:
+
+    ```
+    vizpub neo4j start
+    ```
+    """
+    _say_which(settings)
+    start_local(settings)
+    _show_status(settings, output)
+
+
+def _say_which(settings: Settings) -> None:
+    if given := os.environ.get("NEO4J_URI"):
+        settings.say(
+            f"NEO4J_URI is set: other commands use {given.rpartition('@')[2]}; "
+            f"this one is about the local server of {settings.workspace}"
+        )
+
+
+def stop(settings: Settings) -> None:
+    """Stop the server; what is in it stays.
+
+    Examples:
+
+    ```
+    vizpub neo4j stop
+    ```
+    """
+    _say_which(settings)
+    stopped = local_server(settings).stop()
+    settings.say("Neo4j is stopped" if stopped else "no Neo4j was running here")
+
+
+def status(settings: Settings, output: Output) -> None:
+    """Show whether the server runs, where, and how much memory it has.
+
+    Examples:
+
+    ```
+    vizpub neo4j status
+    vizpub neo4j status --format json
+    ```
+    """
+    _say_which(settings)
+    _show_status(settings, output)
+
+
+def _show_status(settings: Settings, output: Output) -> None:
+    facts: dict[str, Any] = asdict(local_server(settings).status())
+    facts["home"] = str(facts["home"])
+    show(Rows.of_records([facts]).upright(output), output, settings)
+
+
+def dump(
+    settings: Settings,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Default: neo4j-<now>.dump, here.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    container: Container = None,
+) -> None:
+    """Write the whole database into a file; the server is stopped meanwhile.
+
+    Examples:
+
+    ```
+    vizpub neo4j dump
+    vizpub neo4j dump backups/monday.dump --force
+    ```
+    """
+    from graphstore.server.archive import dump
+
+    file = file or Path(f"neo4j-{datetime.now():%Y%m%d-%H%M%S}.dump")
+    place, connection = stopping(settings, container)
+    with settings.progress() as progress:
+        progress(f"Dump into {file}", 0, 0)
+        size = dump(place, connection.database, file, overwrite=force)
+    settings.say(f"{file} has all of {connection.uri} ({size / 1e6:.1f} MB)")
+
+
+def restore(
+    settings: Settings,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `dump` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    container: Container = None,
+) -> None:
+    """Put what a dump has into the place of the database; the server is stopped meanwhile.
+
+    The runs that were in the database are gone from it then; those of the workspace stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j restore backups/monday.dump --yes
+    ```
+    """
+    from graphstore.server.archive import restore
+
+    place, connection = stopping(settings, container)
+    if not yes:
+        confirm(f"Replace everything in {connection.uri} by {file}?")
+    with settings.progress() as progress:
+        progress(f"Restore {file}", 0, 0)
+        restore(place, connection.database, file)
+    settings.say(f"{connection.uri} has what {file} has; vizpub query runs shows its runs")
+
+
+def remove(
+    settings: Settings,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Stop the server and delete its databases; the runs in the workspace stay.
+
+    Examples:
+
+    ```
+    vizpub neo4j remove --yes
+    ```
+    """
+    _say_which(settings)
+    server = local_server(settings)
+    home = server.status().home
+    if not yes:
+        confirm(f"Delete the Neo4j in {home}?")
+    server.remove()
+    settings.say(f"removed {home}; vizpub load RUN makes it anew")

@@ -1,0 +1,128 @@
+"""`vizpub path`, `topic`, `topics`, `tree`: the questions most asked, as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+
+from cli.completion import complete_peers, complete_topics
+from cli.options import Moment, Output, RunName, command
+from cli.terminal.output import Rows, output_format, show
+from cli.commands.query import answer, asked, show_answer
+from cli.service import asking
+from cli.settings import Settings
+from model.run import DUPLICATES
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (path, topic, topics, tree):
+        app.command(rich_help_panel="Questions")(command(function))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a path."""
+
+    source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=complete_peers)]
+    target: Annotated[str, typer.Argument(metavar="TO", autocompletion=complete_peers)]
+
+
+def path(
+    settings: Settings,
+    run: RunName,
+    ends: Ends,
+    moment: Moment,
+    output: Output,
+    every: Annotated[bool, typer.Option("--all", help="Every path of that length.")] = False,
+) -> None:
+    """Find a shortest path between two peers, along the links of the overlay at a time.
+
+    Nothing is printed where there is no path.
+
+    Examples:
+
+    ```
+    vizpub path monday alice bob --at 12
+    vizpub path monday alice bob --at 12.5s --all --format json
+    ```
+    """
+    name = "all-shortest-paths" if every else "shortest-path"
+    values = {"from": ends.source, "to": ends.target, **asdict(moment)}
+    found = asked(settings, name, run, values)
+    if output_format(output) in ("table", "md"):
+        show(Rows(("path", "hop", "peer"), _steps(found.rows)), output, settings)
+    else:
+        show_answer(found, output, settings)
+    if not found.rows:
+        settings.say(f"no path from '{ends.source}' to '{ends.target}' then")
+
+
+def _steps(rows: list[list[Any]]) -> Iterator[tuple[int, int, str]]:
+    for number, (_, peers) in enumerate(rows, start=1):
+        yield from ((number, hop, peer) for hop, peer in enumerate(peers))
+
+
+def topic(
+    settings: Settings,
+    run: RunName,
+    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=complete_topics)],
+    moment: Moment,
+    output: Output,
+) -> None:
+    """Print a topic's part of the overlay at a time: its subscribers and their links.
+
+    Examples:
+
+    ```
+    vizpub topic monday news --at 12
+    vizpub topic monday news --at 12 --layers mesh -o news.csv
+    ```
+    """
+    answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+
+
+def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> None:
+    """List the topics at a time, those with the most subscribers first.
+
+    `links` are those between two subscribers. `vizpub metrics RUN topics` has more of each
+    interval: diameters, components, hit ratios.
+
+    Examples:
+
+    ```
+    vizpub topics monday
+    vizpub topics monday --at 12 --layers ring -o topics.csv
+    ```
+    """
+    answer(settings, output, "topics-at", run, asdict(moment))
+
+
+def tree(
+    settings: Settings,
+    run: RunName,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE")],
+    output: Output,
+) -> None:
+    """Print how a message spread: drawn as a tree, with every reception in the other formats.
+
+    Examples:
+
+    ```
+    vizpub tree monday m17
+    vizpub tree monday m17 --format csv
+    ```
+    """
+    found = asked(settings, "dissemination-tree", run, {"message": message})
+    if output_format(output) != "table":
+        show_answer(found, output, settings)
+        return
+    from cli.terminal.tree import Reception, drawn
+
+    with asking(settings) as neo4j:
+        counts = neo4j.open_run(run).facts.knows(DUPLICATES)
+    rows = drawn([Reception(*row) for row in found.rows], counts=counts)
+    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), rows), output, settings)

@@ -1,0 +1,267 @@
+"""`vizpub plot`: figures of a run, with their numbers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.completion import (
+    KINDS,
+    LAYOUTS,
+    complete_kinds,
+    complete_layouts,
+    complete_peers,
+    complete_plotted,
+    complete_topics,
+)
+from cli.options import Output, RunName, Window, comma_list, command
+from cli.terminal.output import Rows, show, whole_file
+from cli.settings import Settings
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from runstore.run import Run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plot", rich_help_panel="Metrics")(command(plot))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which figure, and of what."""
+
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(KINDS),
+            help="Over time; distributions; reach and way of messages; peers on a circle.",
+            autocompletion=complete_kinds,
+        ),
+    ] = "series"
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of this peer's metrics; as often as there shall be lines.",
+            autocompletion=complete_peers,
+        ),
+    ] = None
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Of this topic's metrics, or its part.", autocompletion=complete_topics),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When, for overlay (an interval or 12.5s); 5,9,… for distributions.",
+        ),
+    ] = None
+    layout: Annotated[
+        str,
+        typer.Option(metavar="|".join(LAYOUTS), help="Of a tree.", autocompletion=complete_layouts),
+    ] = "ring"
+    hops: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="A tree up to this hop only.")
+    ] = None
+
+    @property
+    def peers(self) -> Sequence[str | None]:
+        """The peers that get lines of their own; [null] = all as one."""
+        return self.peer or [None]
+
+    @property
+    def subject(self) -> str:
+        """What it is about, for the title; more than one peer stand in the legend."""
+        return self.topic or (self.peers[0] if len(self.peers) == 1 else None) or ""
+
+
+def plot(
+    settings: Settings,
+    run: RunName,
+    file: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf.")
+    ],
+    drawing: Drawing,
+    window: Window,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="METRIC...",
+            help="Columns of the metrics; messages for coverage and tree.",
+            autocompletion=complete_plotted,
+        ),
+    ] = None,
+) -> None:
+    """Draw metrics of a run; the numbers are written beside the figure as CSV.
+
+    `vizpub tables` names the metrics: series are drawn of metrics/overlay (with --topic of
+    metrics/topics, with --peer of metrics/peers), distributions of metrics/messages,
+    metrics/peers or metrics/topics, whichever has them.
+
+    A distribution is the share of values up to x (ecdf) or from x on (ccdf), or the density
+    in bins that grow with x (density). A tree is a message hop by hop: dashed are copies to
+    peers that had it, pink crosses subscribers it never reached; these stand at the end of
+    the numbers, without a hop.
+
+    Examples:
+
+    ```
+    vizpub plot monday network_size diameter -o size.png
+    vizpub plot monday topic_diameter --topic news -o news.svg
+    vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
+    vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
+    vizpub plot monday degree --peer alice --peer bob -o both.png
+    vizpub plot monday --kind coverage -o coverage.png
+    vizpub plot monday m17 --kind tree --hops 4 -o m17.png
+    vizpub plot monday m17 --kind tree --layout layers -o m17.svg
+    vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    ```
+    """
+    from analytics.figures import FORMATS, save
+    from runstore.run import Run
+
+    form = file.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise UseError(f"{file}: a figure is written as {', '.join('.' + f for f in FORMATS)}")
+    data, figure = _drawn(Run.open(settings.workspace, run), drawing, window, metrics or ())
+    with whole_file(file) as place:
+        save(figure, place, form)
+    settings.say(f"wrote {file}")
+    rows = Rows.of_arrow(data.column_names, data.to_batches())
+    show(rows, Output("csv", file.with_suffix(".csv")), settings)
+
+
+def _drawn(
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    if drawing.kind not in KINDS:
+        raise UnknownName("kind of figure", drawing.kind, KINDS)
+    if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
+        raise UseError("say which metrics to draw; vizpub tables metrics/overlay lists them")
+    draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
+    return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
+
+
+def _series(
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from analytics.figures import series
+
+    of = "peers" if drawing.peer else "topics" if drawing.topic else "overlay"
+    data = _of_each_peer(run, of, metrics, drawing, window)
+    return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
+
+
+def _of_each_peer(
+    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+) -> pa.Table:
+    """The rows of a metrics table, peer after peer where they are told apart."""
+    import pyarrow as pa
+
+    from runstore.run import Where
+
+    first, last = window.intervals(run.clock)
+    wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
+    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
+
+
+def _by_peer(drawing: Drawing, of: str) -> str | None:
+    """The column that tells lines apart where several peers (of messages: publishers) do."""
+    if len(drawing.peers) == 1:
+        return None
+    return "publisher_name" if of == "messages" else "peer_name"
+
+
+def _title(run: Run, *about: str) -> str:
+    return ": ".join([run.facts.name, *filter(None, about)])
+
+
+def _distribution(
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from analytics.figures import density, distribution
+
+    of, title = _table_of(metrics), _title(run, drawing.subject)
+    if drawing.at is None:
+        data, by = _of_each_peer(run, of, metrics, drawing, window), _by_peer(drawing, of)
+    else:
+        data, by = _of_each_time(run, of, metrics, drawing), "interval"
+    if drawing.kind == "density":
+        return data, density(data, metrics, title, by=by)
+    above = drawing.kind == "ccdf"
+    return data, distribution(data, metrics, title, complementary=above, by=by)
+
+
+def _table_of(metrics: Sequence[str]) -> str:
+    """The table that has all the metrics; of peers where none has."""
+    from model.metrics import METRICS_MESSAGES, METRICS_PEERS, METRICS_TOPICS
+
+    tables = {"messages": METRICS_MESSAGES, "peers": METRICS_PEERS, "topics": METRICS_TOPICS}
+    return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
+
+
+def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
+    """The rows of some intervals of a metrics table, in the order they were asked for."""
+    import pyarrow as pa
+
+    from runstore.run import Where
+
+    if len(drawing.peers) > 1:
+        raise UseError("give several times or several peers, not both")
+    times = dict.fromkeys(
+        run.clock.interval_of(run.clock.parse_at(text)) for text in comma_list(drawing.at) or ()
+    )
+    wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
+    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
+
+
+def _coverage(
+    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from analytics.figures import coverage
+    from runstore.snapshots import coverage as arrivals
+
+    data = arrivals(run, messages)
+    return data, coverage(data, run.facts.name)
+
+
+def _tree(
+    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from analytics.figures import dissemination_tree
+    from analytics.figures.canvas import cut
+    from runstore.snapshots import spread
+
+    if len(messages) != 1:
+        raise UseError("name the one message whose tree to draw")
+    peers, copies = spread(run, messages[0])
+    up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
+    title = _title(run, f"message {cut(messages[0], 40)}", up_to)
+    figure = dissemination_tree(peers, copies, title, layout=drawing.layout, hops=drawing.hops)
+    missed = peers.filter(pc.field("role") == "missed").select(["peer", "peer_name"])
+    return pa.concat_tables([copies, missed], promote_options="default"), figure
+
+
+def _overlay(
+    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+) -> tuple[pa.Table, Figure]:
+    from analytics.figures import overlay_snapshot
+    from runstore.snapshots import snapshot
+
+    tick = run.clock.parse_at(drawing.at or "last")
+    peers, links = snapshot(run, tick, drawing.topic)
+    about = [run.facts.name, *([f"topic {drawing.topic}"] if drawing.topic else [])]
+    title = ", ".join([*about, run.clock.describe(tick)])
+    return links, overlay_snapshot(peers, links, len(run.peers), title)

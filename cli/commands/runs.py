@@ -1,0 +1,206 @@
+"""`vizpub runs`: what the workspace holds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.commands.browser import guide_folder
+from cli.completion import complete_tables
+from cli.options import Limit, Output, RunName, command
+from cli.terminal.output import Rows, output_format, show
+from cli.settings import Settings
+from cli.terminal.streams import confirm
+from cli.summary import show_summary
+from model.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from runstore.store import BrokenRun, StoredRun
+
+_COLUMNS = (
+    "run", "state", "neo4j", "source", "protocol", "intervals", "interval_us", "peers", "topics",
+    "links", "publications", "receptions", "quarantined",
+)  # fmt: skip
+
+_DAMAGE = ("file", "table", "why")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="List, show, check and remove the runs.")
+    group.command("list")(command(list_runs))
+    group.command("show")(command(show_run))
+    group.command("check")(command(check_run))
+    group.command("remove")(command(remove))
+    app.add_typer(group, name="runs")
+
+
+def list_runs(settings: Settings, output: Output) -> None:
+    """List the runs of the workspace, and how their copies in Neo4j stand.
+
+    `state` is complete, ingesting for one that was stopped (the same command goes on), or broken
+    where run.json cannot be read: why, and what to do, is told behind the list.
+
+    `neo4j` is complete, loading, removing, outdated (the copy of an earlier run of that
+    name) or absent; a dash where no Neo4j is running, for none is started.
+
+    Examples:
+
+    ```
+    vizpub runs list
+    vizpub runs list --format json
+    ```
+    """
+    from cli.service import states_in_neo4j
+    from runstore.store import BrokenRun, runs
+
+    there = runs(settings.workspace)
+    broken = [run for run in there if isinstance(run, BrokenRun)]
+    states = states_in_neo4j(settings, [run for run in there if not isinstance(run, BrokenRun)])
+    found = [_line(run, states.get(run.name)) for run in there]
+    show(Rows.of_records(found, _COLUMNS), output, settings)
+    for run in broken:
+        settings.say(f"run '{run.name}' is broken: {run.error}")
+    if not found:
+        settings.say(
+            f"no runs in {settings.workspace}; make one with: vizpub ingest PATH --run NAME"
+        )
+
+
+def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:
+    from runstore.store import BrokenRun
+
+    if isinstance(run, BrokenRun):
+        return {**dict.fromkeys(_COLUMNS), "run": run.name, "state": "broken"}
+    clock = run.manifest.clock
+    tables = ("peers", "topics", "links", "publications", "receptions", "quarantine")
+    rows = [run.rows(name) if run.has(name) else None for name in tables]
+    facts = (
+        run.name,
+        run.manifest.state,
+        in_neo4j,
+        run.manifest.source,
+        run.manifest.protocol,
+        clock.intervals if clock else None,
+        clock.interval_us if clock else None,
+    )
+    return dict(zip(_COLUMNS, (*facts, *rows), strict=True))
+
+
+def show_run(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE|log",
+            autocompletion=complete_tables,
+            help="Print its rows, or what happened when.",
+        ),
+    ] = None,
+    limit: Limit = 0,
+) -> None:
+    """Show what a run was made from and what was left out, or the rows of one of its tables.
+
+    `log` is what its ingests did: stages with their seconds and rows, what was refused, why one
+    was stopped.
+
+    Examples:
+
+    ```
+    vizpub runs show monday
+    vizpub runs show monday --format json
+    vizpub runs show monday quarantine --limit 20
+    vizpub runs show monday log
+    ```
+    """
+    from runstore.journal import COLUMNS, LOG
+    from runstore.store import open_run
+    from model.tables import table as meaning
+
+    stored = open_run(settings.workspace, run, complete=False)
+    if table is None:
+        show_summary(stored, output, settings)
+        return
+    if table == LOG:
+        rows = Rows(COLUMNS, _events(stored, output))
+        show(rows.first(limit) if limit else rows, output, settings)
+        return
+    columns = meaning(table).names
+    # What was refused is looked up in its files: by file and line, which is its key.
+    ordered = table == "quarantine"
+    batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
+    rows = Rows.of_arrow(columns, batches)
+    show(rows.first(limit) if limit else rows, output, settings)
+
+
+def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
+    """Those of the run's log; for people with the rows in words."""
+    from runstore.journal import read_journal
+
+    for event in read_journal(run.directory):
+        if event["rows"] is not None and output_format(output) in ("table", "md"):
+            event["rows"] = ", ".join(f"{name} {rows:,}" for name, rows in event["rows"].items())
+        yield list(event.values())
+
+
+def check_run(settings: Settings, run: RunName, output: Output) -> None:
+    """Read all files of a run whole, and compare them with what run.json says of them.
+
+    Damaged files are shown, with the reason. Exit code 1 if there are any.
+
+    Examples:
+
+    ```
+    vizpub runs check monday
+    vizpub runs check monday --format json
+    ```
+    """
+    from runstore.intact import damages
+    from runstore.store import open_run
+
+    stored = open_run(settings.workspace, run, complete=False)
+    found = list(damages(stored.directory, stored.manifest))
+    damaged = [damage for damage in found if damage is not None]
+    show(Rows.of_records([asdict(damage) for damage in damaged], _DAMAGE), output, settings)
+    if damaged:
+        raise CheckFailed(
+            f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
+            ["make it anew by its ingest with --replace, or let it go: vizpub runs remove " + run],
+        )
+    settings.say(f"all {len(found)} files of run '{run}' are what was written")
+
+
+def remove(
+    settings: Settings,
+    run: RunName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove a run from the workspace and from Neo4j.
+
+    Examples:
+
+    ```
+    vizpub runs remove monday
+    vizpub runs remove monday --yes
+    ```
+    """
+    from cli.service import remove_from_neo4j
+    from runstore.store import run_names
+    from runstore.writer import remove_run
+    from model.run import check_run_name
+
+    stored = check_run_name(run) in run_names(settings.workspace)
+    if not yes:
+        confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
+    # First the copy: what is left of an interrupted removal can be removed again.
+    removed = remove_from_neo4j(settings, run)
+    if stored or not removed:
+        remove_run(settings.workspace, run)
+    shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
+    settings.say(f"removed run '{run}'")

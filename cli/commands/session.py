@@ -1,0 +1,83 @@
+"""`vizpub session`: a Spark that stays for the next commands of a workspace."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cli.options import Output, command
+from cli.terminal.output import Rows, show
+from cli.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Keep a Spark ready for small ingests.")
+    for function in (start, stop, status):
+        group.command()(command(function))
+    app.add_typer(group, name="session", rich_help_panel="Set-up")
+
+
+def start(
+    settings: Settings,
+    idle: Annotated[
+        float, typer.Option(metavar="MINUTES", min=0.1, help="End it after so long without use.")
+    ] = 15.0,
+) -> None:
+    """Start a Spark that stays, and wait until it takes commands.
+
+    An ingest of less than 64 MB into this workspace uses it and need not start its own. It
+    serves one command at a time, and only those of its owner.
+
+    Examples:
+
+    ```
+    vizpub session start
+    vizpub session start --idle 120
+    ```
+    """
+    from ingest.spark import staying
+
+    with settings.progress() as progress:
+        progress("Start Spark", 0, 0)
+        session, was_there = staying.start(settings.scratch, idle)
+    word = "was running already" if was_there else "is ready"
+    ends = f"ends after {(session.ends_after_s or 0) / 60:g} minutes without a command"
+    settings.say(f"a session for {settings.workspace} {word} (process {session.pid}; {ends})")
+
+
+def stop(settings: Settings) -> None:
+    """End the session now; a command that uses it fails, and goes on when it is given again.
+
+    Examples:
+
+    ```
+    vizpub session stop
+    ```
+    """
+    from ingest.spark import staying
+
+    was = staying.stop(settings.scratch)
+    if was.state == "absent":
+        settings.say(f"no session was running for {settings.workspace}")
+        return
+    user = f", which process {was.used_by} was using," if was.used_by else ""
+    settings.say(f"the session (process {was.pid}){user} has ended")
+
+
+def status(settings: Settings, output: Output) -> None:
+    """Show whether a session runs, since when, what it takes, and whether it would be used.
+
+    Examples:
+
+    ```
+    vizpub session status
+    vizpub session status --format json
+    ```
+    """
+    from ingest.spark import staying
+
+    facts = asdict(staying.status(settings.scratch))
+    show(Rows.of_records([facts]).upright(output), output, settings)

@@ -1,0 +1,330 @@
+"""`vizpub simulate`: overlays that report, in virtual time."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.options import comma_list, command
+from cli.settings import Settings
+from model.errors import InputError, UnknownName, UseError
+
+if TYPE_CHECKING:
+    from simulators.folder import Folder, Result
+    from simulators.plan import Plan
+
+
+class SystemsGroup(TyperGroup):
+    """A command for each system, made when it is asked for: the systems' code is compiled
+    code, and no other command should wait for it.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """`models`, and the names of the systems."""
+        from simulators.systems import SYSTEMS
+
+        return [*super().list_commands(ctx), *sorted(SYSTEMS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a system. Raises: UnknownName."""
+        from simulators.systems import SYSTEMS
+
+        if cmd_name in SYSTEMS or ":" in cmd_name:
+            return command_of(cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            raise UnknownName("system", cmd_name, self.list_commands(ctx))
+        return found
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    systems = typer.Typer(
+        cls=SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+    )
+    systems.command("models")(command(models))
+    # Else Typer takes a group with one command for that command.
+    systems.callback()(lambda: None)
+    app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
+
+
+_HELP = """Simulate an overlay whose peers report: a command for each system.
+
+A system of your own is MODULE:CLASS or FILE.py:CLASS; simulators/README.md shows how one is
+written.
+
+Examples:
+
+```
+vizpub simulate poldercast --peers 200 --intervals 100 --publications every:10
+vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
+```
+"""
+
+
+def models() -> None:
+    """Show what --workload, --publications, --churn and --latency may be.
+
+    Each is written in one line: NAME, NAME:VALUE or NAME:key=value,key=value.
+
+    Examples:
+
+    ```
+    vizpub simulate models
+    ```
+    """
+    from cli.terminal.output import opened
+    from simulators.churn import CHURNS
+    from simulators.latency import LATENCIES
+    from simulators.publications import PUBLICATIONS
+    from simulators.specs import describe
+    from simulators.subscriptions import WORKLOADS
+
+    kinds = {"workload": WORKLOADS, "publications": PUBLICATIONS}
+    kinds |= {"churn": CHURNS, "latency": LATENCIES}
+    with opened(None) as out:
+        for option, named in kinds.items():
+            out.write(f"--{option}\n")
+            out.writelines(f"  {line}\n" for line in describe(named))
+
+
+def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
+    """Let a TOML file give the defaults of the other options. Raises: InputError, UseError."""
+    if value is None:
+        return None
+    try:
+        given = tomllib.loads(value.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{value} cannot be read: {error}") from error
+    known = {of.name: of for of in ctx.command.params if of.name not in ("config", "help", None)}
+    chosen = {name.replace("-", "_"): item for name, item in given.items()}
+    for name, item in chosen.items():
+        if name not in known:
+            raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
+        if isinstance(item, dict | list):
+            raise InputError(f"{value}: {name} is one value, not a table or a list")
+        # Else true would be the number 1.
+        if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
+            raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
+    ctx.default_map = chosen
+    return value
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How many runs, and what becomes of their reports."""
+
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the (first) run.")] = 1
+    runs: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="So many runs, of seeds one apart, side by side."),
+    ] = 1
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Where to write; without it WORKSPACE/simulations/SYSTEM-SEED.",
+        ),
+    ] = None
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Simulate anew what is there already.")
+    ] = False
+    ingest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Go on: ingest as a run of that name (several: NAME-SEED)."
+        ),
+    ] = None
+    layers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Layers that the metrics count, for --ingest."),
+    ] = None
+    no_load: Annotated[
+        bool, typer.Option("--no-load", help="Do not load into Neo4j what was ingested.")
+    ] = False
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            is_eager=True,
+            callback=_read_config,
+            help="A TOML file with any of these options.",
+        ),
+    ] = None
+
+
+def command_of(name: str) -> Any:
+    """The command that simulates a system."""
+    from simulators.plan import World
+    from simulators.systems import system_named
+
+    entry = system_named(name)
+    parameters_type = entry.parameters_type
+    documented = _documented(name, entry.summary or (entry.make.__doc__ or ""))
+
+    def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
+        chosen = {**asdict(parameters), **asdict(world)}
+        _simulate(settings, name, chosen, running)
+
+    simulate.__doc__ = documented
+    simulate.__annotations__ |= {"parameters": parameters_type, "world": World}
+    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    made.command(name)(command(simulate))
+    return typer.main.get_command(made)
+
+
+def _documented(name: str, summary: str) -> str:
+    first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
+    return f"""{first}
+
+Every option may also stand in a TOML file (--config); what is given here wins.
+
+Examples:
+
+```
+vizpub simulate {name} --peers 200 --intervals 50 --seed 7
+vizpub simulate {name} --churn exponential:20s,down=10s --ingest study --no-load
+vizpub simulate {name} --config study.toml --runs 5
+```
+"""
+
+
+def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
+    from simulators.plan import planned
+
+    seeds = range(running.seed, running.seed + running.runs)
+    plans = [planned(system, chosen, seed) for seed in seeds]
+    folders = [_folder(settings, running, plan) for plan in plans]
+    if running.ingest is not None:
+        _check_ingest(settings, plans, running)
+    elif running.layers or running.no_load:
+        raise UseError("--layers and --no-load say how to ingest; give --ingest NAME as well")
+    if running.runs == 1:
+        results = [_alone(settings, plans[0], folders[0], running)]
+    else:
+        results = _side_by_side(settings, plans, folders, running)
+    _show(settings, plans, folders, results)
+    if running.ingest is not None:
+        for plan, folder in zip(plans, folders, strict=True):
+            _ingest(settings, _run_name(running, plan), folder, running)
+
+
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
+    """Raises: UseError for what ingest would refuse when the simulation is over."""
+    from runstore.store import open_run, run_names
+    from model.run import check_run_name
+
+    for layer in comma_list(running.layers) or ():
+        if layer not in plans[0].layers:
+            raise UnknownName("layer", layer, plans[0].layers, "--layers")
+    there = run_names(settings.workspace)
+    for plan in plans:
+        name = check_run_name(_run_name(running, plan))
+        if name in there and not running.replace:
+            stored = open_run(settings.workspace, name, complete=False).manifest
+            made_from = stored.protocol, stored.seed, stored.parameters
+            if stored.complete and made_from != (plan.protocol, plan.seed, plan.described()):
+                raise UseError(
+                    f"run '{name}' exists and was made from something else; "
+                    "give another --ingest NAME, or --replace to make it anew"
+                )
+
+
+def _run_name(running: Runs, plan: Plan) -> str:
+    return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
+
+
+def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
+    from simulators.folder import Folder
+
+    if running.out is None:
+        return Folder(settings.workspace / "simulations" / plan.name)
+    return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
+
+
+def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
+    from simulators.run import simulate
+
+    try:
+        with settings.progress() as progress:
+            return simulate(plan, folder, progress, replace=running.replace)
+    except KeyboardInterrupt:
+        settings.say(f"the intervals that were finished are in {folder.reports}")
+        raise
+
+
+def _side_by_side(
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
+) -> list[Result]:
+    from ingest.spark.tasks import spread
+    from simulators.reporter import BLOCK
+    from simulators.run import simulate_quietly
+
+    for plan, folder in zip(plans, folders, strict=True):
+        folder.result(plan, replace=running.replace)  # what is in the way is said at once
+    # Executors may work in other directories.
+    given = [
+        (plan, folder.absolute(), running.replace)
+        for plan, folder in zip(plans, folders, strict=True)
+    ]
+    try:
+        with settings.progress() as progress:
+            return spread(
+                simulate_quietly,
+                given,
+                step="simulating",
+                scratch=settings.scratch,
+                master=running.master,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        # Spark ends its tasks at once, with what they have not written to a file yet.
+        kept = f"blocks of {BLOCK} intervals that were finished"
+        settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
+        raise
+
+
+def _show(
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], results: Sequence[Result]
+) -> None:
+    from cli.options import Output
+    from cli.terminal.output import Rows, show
+
+    for plan, folder, result in zip(plans, folders, results, strict=True):
+        unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
+        settings.say(
+            f"{plan.name}: {result.peers:,} peers, {result.intervals:,} intervals, "
+            f"{result.published:,} publications{unmade} in {result.seconds:,.1f} s; "
+            f"{folder.reports}"
+        )
+    rows = [
+        {"run": plan.name, **asdict(kind)}
+        for plan, result in zip(plans, results, strict=True)
+        for kind in result.messages
+    ]
+    show(Rows.of_records(rows), Output(), settings)
+
+
+def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
+    from cli.commands.ingest import Handling, Reading, ingest
+    from cli.options import Output
+
+    ingest(
+        settings,
+        [str(folder.reports)],
+        name,
+        Reading(source="reports", layers=running.layers),
+        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        Output(),
+    )

@@ -1,0 +1,74 @@
+"""`vizpub tables`: what every table and column of a run means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.completion import complete_tables
+from cli.options import Output, command
+from cli.terminal.output import Rows, show
+from cli.settings import Settings
+
+if TYPE_CHECKING:
+    from model.columns import Table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tables", rich_help_panel="Runs")(command(tables))
+
+
+def tables(
+    settings: Settings,
+    output: Output,
+    name: Annotated[
+        str | None, typer.Argument(metavar="TABLE", autocompletion=complete_tables)
+    ] = None,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Every column of every table.")
+    ] = False,
+) -> None:
+    """Explain the tables of a run; with TABLE its columns, units and definitions.
+
+    A metric's line also says which way the links are read and what it is on a graph
+    that is empty or broken.
+
+    Examples:
+
+    ```
+    vizpub tables
+    vizpub tables metrics/overlay
+    vizpub tables --columns -o tables.md
+    ```
+    """
+    from model.tables import TABLES, table
+
+    if name is None and not columns:
+        listed = [{"table": t.name, "key": ", ".join(t.key), "one row per": t.row} for t in TABLES]
+    elif name is None:
+        listed = [{"table": t.name, **line} for t in TABLES for line in _columns(t)]
+    else:
+        listed = _columns(table(name))
+    show(Rows.of_records(listed), output, settings)
+
+
+def _columns(table: Table) -> list[dict[str, Any]]:
+    return [
+        {
+            "column": column.name,
+            "type": column.type + (" or null" if column.nullable else ""),
+            "unit": column.unit,
+            "meaning": column.meaning,
+            **_graph(column.graph, column.degenerate, table),
+        }
+        for column in table
+    ]
+
+
+def _graph(graph: str, degenerate: str, table: Table) -> dict[str, str]:
+    # Tables without metrics of a graph have no use for these two columns.
+    return (
+        {"graph": graph, "if degenerate": degenerate} if table.name.startswith("metrics/") else {}
+    )

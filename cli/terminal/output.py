@@ -1,0 +1,208 @@
+"""Rows of data as a table for people, or as JSON, JSON lines, CSV or Markdown for programs.
+
+Programs get every value in full; a table on a terminal is fitted to its width: long texts
+lose their middle, and columns that still find no room are named on stderr.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from cli.terminal.cells import cell_text, json_value, plain_text
+from cli.completion import FORMATS
+from cli.options import Output
+from cli.settings import Settings
+from cli.terminal.streams import standard_output
+from cli.terminal.text import json_safe, printable
+from model.errors import UnknownName, UseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".md": "md"}
+_SUFFIXES |= {".txt": "table"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Data to print: the names of the columns, and the rows, which may be read only once."""
+
+    columns: tuple[str, ...]
+    values: Iterable[Sequence[Any]]
+
+    @staticmethod
+    def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> Rows:
+        """Rows of dictionaries with the same keys; `columns` names them where there is no row."""
+        names = tuple(columns) or tuple(records[0] if records else ())
+        return Rows(names, ([record[name] for name in names] for record in records))
+
+    @staticmethod
+    def of_arrow(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Rows:
+        """Rows of Arrow batches, one batch in memory at a time."""
+        return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
+
+    def first(self, count: int) -> Rows:
+        """The first so many rows."""
+        return Rows(self.columns, islice(self.values, count))
+
+    def upright(self, output: Output) -> Rows:
+        """One row as a line per column where people read it; programs get the row as it is."""
+        if output_format(output) not in ("table", "md"):
+            return self
+        (values,) = self.values
+        return Rows(("fact", "value"), list(zip(self.columns, values, strict=True)))
+
+
+def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def show(rows: Rows, output: Output, settings: Settings) -> None:
+    """Write the rows where and how the user asked for.
+
+    Raises: UseError for a format that is not known or a file that cannot be written.
+    """
+    form = output_format(output)
+    with opened(output.file) as out:
+        if form == "table":
+            _write_table(rows, out, settings)
+        else:
+            _WRITERS[form](rows, out)
+    if output.file:
+        settings.say(f"wrote {output.file}")
+
+
+def output_format(output: Output) -> str:
+    """The format asked for by name or by suffix. Raises: UseError."""
+    if output.format:
+        if output.format not in FORMATS:
+            raise UnknownName("format", output.format, FORMATS)
+        return output.format
+    if output.file is None or to_stdout(output.file) or _is_no_file(output.file):
+        return "table"
+    form = _SUFFIXES.get(output.file.suffix.lower())
+    if form is None:
+        raise UseError(
+            f"{output.file}: its suffix says no format; give --format, "
+            f"or one of {', '.join(_SUFFIXES)}"
+        )
+    return form
+
+
+def to_stdout(path: Path | None) -> bool:
+    """Whether `-o` means standard output: it is not given, or it is '-'."""
+    return path is None or str(path) == "-"
+
+
+def _is_no_file(path: Path) -> bool:
+    """A pipe or a device, which has no suffix to go by."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def opened(path: Path | None) -> Iterator[TextIO]:
+    """Text to write to a file or stdout; the file appears whole or not at all.
+
+    Raises: UseError where the file cannot be written, VizpubError where stdout cannot.
+    """
+    if path is None or to_stdout(path):
+        with standard_output() as out:
+            yield out
+        return
+    with whole_file(path) as place, place.open("w", encoding="utf-8", newline="") as out:
+        yield out
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place to write to that becomes `path` when the block ends well.
+
+    What is no ordinary file (a pipe, /dev/stdout) is written to as it is.
+    Raises: UseError where it cannot be written.
+    """
+    goal = Path(os.path.realpath(path))
+    try:
+        if _is_no_file(goal):
+            yield goal
+            return
+        part = goal.with_name(f".{goal.stem}.{os.getpid()}.part{goal.suffix}")
+        try:
+            yield part
+            part.replace(goal)
+        finally:
+            with suppress(OSError):
+                part.unlink()
+    except BrokenPipeError:
+        raise typer.Exit(0) from None  # whoever reads the pipe took what it wanted
+    except OSError as error:
+        raise UseError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _write_json(rows: Rows, out: TextIO) -> None:
+    separator = "[\n"
+    for values in rows.values:
+        out.write(separator + _json_object(rows.columns, values))
+        separator = ",\n"
+    out.write("[]\n" if separator == "[\n" else "\n]\n")
+
+
+def _write_json_lines(rows: Rows, out: TextIO) -> None:
+    out.writelines(_json_object(rows.columns, values) + "\n" for values in rows.values)
+
+
+def _json_object(columns: Sequence[str], values: Sequence[Any]) -> str:
+    record = dict(zip(columns, map(json_value, values), strict=True))
+    return json_safe(json.dumps(record, ensure_ascii=False, default=str, allow_nan=False))
+
+
+def _write_csv(rows: Rows, out: TextIO) -> None:
+    cell = _printable_text if out.isatty() else plain_text
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(rows.columns)
+    writer.writerows([cell(value) for value in values] for values in rows.values)
+
+
+def _printable_text(value: Any) -> str:
+    return printable(plain_text(value))
+
+
+def _write_markdown(rows: Rows, out: TextIO) -> None:
+    out.write(_markdown_row(rows.columns))
+    out.write("|" + " --- |" * len(rows.columns) + "\n")
+    out.writelines(_markdown_row([cell_text(v) for v in values]) for values in rows.values)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+_WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
+    "json": _write_json,
+    "jsonl": _write_json_lines,
+    "csv": _write_csv,
+    "md": _write_markdown,
+}
+
+
+def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
+    from cli.terminal.layout import Grid, terminal_width
+
+    values = [tuple(row) for row in rows.values]
+    grid = Grid.of(rows.columns, values).fitted(terminal_width(out))
+    bold = settings.color and out.isatty() and not os.environ.get("NO_COLOR")
+    out.writelines(line + "\n" for line in grid.lines(bold=bold))
+    if hidden := rows.columns[len(grid.header) :]:
+        some = ", ".join([*hidden[:3], *(["…"] if len(hidden) > 3 else [])])
+        settings.say(f"(no room for {len(hidden)} more columns: {some}; --format csv shows all)")
+    if not values:
+        settings.say("(no rows)")

@@ -1,0 +1,173 @@
+"""Rows in five formats, to stdout or to a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cli.completion import FORMATS
+from cli.options import Output
+from cli.terminal.output import Rows, output_format, show, whole_file
+from cli.settings import Settings
+from model.clock import OPEN
+from model.errors import UnknownName, UseError
+
+COLUMNS = ("peer", "topics", "vt", "share", "note")
+VALUES = [
+    ("alice", ["a", "b"], OPEN, 0.5, None),
+    ("\x1b[31m日本|x\n", [], 7, math.nan, 'say "hi", all'),
+]
+SETTINGS = Settings()
+
+
+def rows() -> Rows:
+    return Rows(COLUMNS, iter(VALUES))
+
+
+def written(form: str, tmp_path: Path, of: Rows | None = None) -> str:
+    path = tmp_path / "out"
+    show(of or rows(), Output(form, path), SETTINGS)
+    return path.read_text("utf-8")
+
+
+def test_json_is_one_array_with_null_for_unknown_values(tmp_path: Path) -> None:
+    found = json.loads(written("json", tmp_path))
+    assert found[0] == {
+        "peer": "alice", "topics": ["a", "b"], "vt": OPEN, "share": 0.5, "note": None,
+    }  # fmt: skip
+    assert found[1]["share"] is None
+    assert found[1]["peer"] == VALUES[1][0]
+    assert json.loads(written("json", tmp_path, Rows(COLUMNS, []))) == []
+
+
+def test_json_lines_are_the_same_objects_as_json(tmp_path: Path) -> None:
+    objects = [json.loads(line) for line in written("jsonl", tmp_path).splitlines()]
+    assert objects == json.loads(written("json", tmp_path))
+    assert written("jsonl", tmp_path, Rows(COLUMNS, [])) == ""
+
+
+def test_csv_reads_back_in_full(tmp_path: Path) -> None:
+    found = list(csv.reader(io.StringIO(written("csv", tmp_path), newline="")))
+    assert found[0] == list(COLUMNS)
+    assert found[1] == ["alice", '["a", "b"]', str(OPEN), "0.5", ""]
+    assert found[2] == [VALUES[1][0], "[]", "7", "", 'say "hi", all']
+
+
+def test_markdown_escapes_text_that_would_break_its_columns(tmp_path: Path) -> None:
+    lines = written("md", tmp_path).splitlines()
+    assert lines[0] == "| peer | topics | vt | share | note |"
+    assert lines[1] == "| --- | --- | --- | --- | --- |"
+    assert lines[3].startswith("| \\x1b[31m日本\\|x\\n | ")
+    assert len(lines) == 4
+
+
+def test_table_format_escapes_control_characters_and_shows_open_ends(tmp_path: Path) -> None:
+    text = written("table", tmp_path)
+    assert "\x1b" not in text
+    assert "open" in text
+
+
+def test_data_goes_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    show(rows(), Output("csv"), SETTINGS)
+    show(Rows(("a",), []), Output(), SETTINGS)
+    out, err = capsys.readouterr()
+    assert out.startswith("peer,topics")
+    assert out.endswith("a\n─\n")
+    assert err == "(no rows)\n"
+
+
+def test_quiet_output_to_a_file_prints_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(rows(), Output(None, tmp_path / "x.json"), Settings(quiet=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_columns_without_room_are_counted_on_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    show(Rows(tuple(f"metric_{i}" for i in range(9)), [range(9)]), Output(), SETTINGS)
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "metric_0  metric_1"
+    assert err == (
+        "(no room for 7 more columns: metric_2, metric_3, metric_4, …; --format csv shows all)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "form"),
+    [
+        (None, "table"), ("-", "table"), ("a.json", "json"), ("a.JSONL", "jsonl"),
+        ("a.ndjson", "jsonl"), ("a.csv", "csv"), ("a.md", "md"), ("a.txt", "table"),
+    ],
+)  # fmt: skip
+def test_file_suffix_sets_the_format(file: str | None, form: str) -> None:
+    path = None if file is None else Path(file)
+    assert output_format(Output(None, path)) == form
+    assert output_format(Output("md", path)) == "md"
+
+
+def test_unknown_format_is_refused_with_a_hint() -> None:
+    with pytest.raises(UseError, match=r"give --format"):
+        output_format(Output(None, Path("a.xlsx")))
+    with pytest.raises(UnknownName, match="did you mean json") as error:
+        output_format(Output("jsn"))
+    assert error.value.known == FORMATS
+
+
+def test_arrow_batches_are_written_as_csv(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, None, 3], "b": ["x", "y", None]})
+    of = Rows.of_arrow(table.column_names, table.to_batches(2))
+    assert written("csv", tmp_path, of) == "a,b\n1,x\n,y\n3,\n"
+
+
+def test_single_row_is_upright_only_in_the_table_format() -> None:
+    one = Rows.of_records([{"a": 1, "b": 2}])
+    assert list(one.upright(Output()).values) == [("a", 1), ("b", 2)]
+    assert one.upright(Output("json")) is one
+
+
+def test_file_is_replaced_only_when_the_output_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("before")
+    with pytest.raises(ZeroDivisionError):
+        show(Rows(("a",), ([1 / n] for n in [1, 0])), Output("csv", path), SETTINGS)
+    assert path.read_text() == "before"
+    show(Rows(("a",), [(1,)]), Output("csv", path), SETTINGS)
+    assert path.read_text() == "a\n1\n"
+    assert os.listdir(tmp_path) == ["out.csv"]
+
+
+def test_symbolic_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    show(Rows(("a",), [(1,)]), Output(None, tmp_path / "link.csv"), SETTINGS)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "a\n1\n"
+
+
+def test_named_pipe_is_written_in_place(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    assert output_format(Output(None, pipe)) == "table"
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text, "utf-8")
+        show(Rows(("a",), [(1,)]), Output("csv", pipe), SETTINGS)
+    assert read.result() == "a\n1\n"
+    assert pipe.is_fifo()
+    with whole_file(pipe) as place:
+        assert place == pipe
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("file", ["no/such/folder/x.csv", "."])
+def test_unwritable_output_path_is_refused(tmp_path: Path, file: str) -> None:
+    with pytest.raises(UseError, match="cannot write"):
+        show(rows(), Output("csv", tmp_path / file), SETTINGS)
