@@ -16,10 +16,10 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 
-from simulators.cyclon import Cyclon, CyclonParameters
-from simulators.engine import Simulation
-from simulators.network import System
-from simulators.poldercast import PolderCast, PolderCastParameters
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
+from simulators.engine.clock import Simulation
+from simulators.engine.network import System
+from simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
 
 TOPICS = 200
 LATENCY_US = 5_000

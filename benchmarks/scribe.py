@@ -16,10 +16,10 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 
-from simulators.engine import Simulation
-from simulators.scribe import Scribe
-from simulators.scribe_parameters import ScribeParameters
-from simulators.subscriptions import Zipf
+from simulators.engine.clock import Simulation
+from simulators.protocols.scribe.system import Scribe
+from simulators.protocols.scribe.parameters import ScribeParameters
+from simulators.world.subscriptions import Zipf
 
 TOPICS = 200
 LATENCY_US = 10_000

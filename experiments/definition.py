@@ -22,11 +22,11 @@ from msgspec import Struct
 
 from experiments.claims import Claim
 from experiments.drawings import Drawing
-from experiments.terms import Share, groups_of
+from experiments.groups import Share, groups_of
 from model.errors import InputError, UnknownName, UseError
-from simulators.files import found
-from simulators.plan import Plan, planned
-from simulators.systems import system_named
+from simulators.engine.files import found
+from simulators.engine.plan import Plan, planned
+from simulators.engine.systems import system_named
 
 SCALES = ("small", "full")
 _SUFFIX = ".toml"

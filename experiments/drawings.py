@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from experiments.measures import check_metric, metric_of
-from experiments.terms import WHOLE, Share, intervals
+from experiments.groups import WHOLE, Share, intervals
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from experiments.terms import WHOLE, Share, groups_of, intervals
+from experiments.groups import WHOLE, Share, groups_of, intervals
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators import scribe
-from simulators.network import Links, Network
-from simulators.scribe_parameters import ScribeParameters
+from simulators.protocols.scribe import system
+from simulators.engine.network import Links, Network
+from simulators.protocols.scribe.parameters import ScribeParameters
 
 
-class Scribe(scribe.Scribe):
+class Scribe(system.Scribe):
     """Scribe; the layer `members` has the links of the layer `tree` between subscribers."""
 
     layers = ("members", "tree", "leafset", "routing", "neighbourhood")

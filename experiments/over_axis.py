@@ -20,7 +20,7 @@ from analytics.figures.canvas import (
     styled,
 )
 from experiments.measures import metric_of
-from experiments.terms import Share
+from experiments.groups import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

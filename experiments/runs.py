@@ -24,8 +24,8 @@ from runstore.writer import remove_run
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
-from simulators.folder import Folder, Result
-from simulators.plan import Plan
+from simulators.engine.folder import Folder, Result
+from simulators.engine.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _names(runs: Sequence[Planned]) -> str:
 
 
 def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
-    from simulators.run import simulate, simulate_quietly
+    from simulators.engine.simulation import simulate, simulate_quietly
 
     if not runs:
         return

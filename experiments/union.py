@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.terms import Share, intervals
+from experiments.groups import Share, intervals
 from runstore.run import Run
 
 

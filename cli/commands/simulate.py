@@ -16,8 +16,8 @@ from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from simulators.folder import Folder, Result
-    from simulators.plan import Plan
+    from simulators.engine.folder import Folder, Result
+    from simulators.engine.plan import Plan
 
 
 class SystemsGroup(TyperGroup):
@@ -27,13 +27,13 @@ class SystemsGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """`models`, and the names of the systems."""
-        from simulators.systems import SYSTEMS
+        from simulators.engine.systems import SYSTEMS
 
         return [*super().list_commands(ctx), *sorted(SYSTEMS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a system. Raises: UnknownName."""
-        from simulators.systems import SYSTEMS
+        from simulators.engine.systems import SYSTEMS
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
             return command_of(cmd_name)
@@ -80,11 +80,11 @@ def models() -> None:
     ```
     """
     from cli.terminal.output import opened
-    from simulators.churn import CHURNS
-    from simulators.latency import LATENCIES
-    from simulators.publications import PUBLICATIONS
-    from simulators.specs import describe
-    from simulators.subscriptions import WORKLOADS
+    from simulators.world.churn import CHURNS
+    from simulators.world.latency import LATENCIES
+    from simulators.world.publications import PUBLICATIONS
+    from simulators.engine.specs import describe
+    from simulators.world.subscriptions import WORKLOADS
 
     kinds = {"workload": WORKLOADS, "publications": PUBLICATIONS}
     kinds |= {"churn": CHURNS, "latency": LATENCIES}
@@ -166,8 +166,8 @@ class Runs:
 
 def command_of(name: str) -> Any:
     """The command that simulates a system."""
-    from simulators.plan import World
-    from simulators.systems import system_named
+    from simulators.engine.plan import World
+    from simulators.engine.systems import system_named
 
     entry = system_named(name)
     parameters_type = entry.parameters_type
@@ -201,7 +201,7 @@ vizpub simulate {name} --config study.toml --runs 5
 
 
 def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
-    from simulators.plan import planned
+    from simulators.engine.plan import planned
 
     seeds = range(running.seed, running.seed + running.runs)
     plans = [planned(system, chosen, seed) for seed in seeds]
@@ -246,7 +246,7 @@ def _run_name(running: Runs, plan: Plan) -> str:
 
 
 def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
-    from simulators.folder import Folder
+    from simulators.engine.folder import Folder
 
     if running.out is None:
         return Folder(settings.workspace / "simulations" / plan.name)
@@ -254,7 +254,7 @@ def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
 
 
 def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
-    from simulators.run import simulate
+    from simulators.engine.simulation import simulate
 
     try:
         with settings.progress() as progress:
@@ -268,8 +268,8 @@ def _side_by_side(
     settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
     from ingest.spark.tasks import spread
-    from simulators.reporter import BLOCK
-    from simulators.run import simulate_quietly
+    from simulators.engine.reporter import BLOCK
+    from simulators.engine.simulation import simulate_quietly
 
     for plan, folder in zip(plans, folders, strict=True):
         folder.result(plan, replace=running.replace)  # what is in the way is said at once

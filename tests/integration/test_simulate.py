@@ -11,9 +11,9 @@ import pytest
 
 from runstore.run import Run
 from runstore.store import runs
-from simulators.folder import Folder
-from simulators.plan import planned
-from simulators.run import simulate
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
 
 Vizpub = Callable[..., CompletedProcess[str]]
 

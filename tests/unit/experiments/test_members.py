@@ -4,9 +4,9 @@ import gzip
 import json
 from pathlib import Path
 
-from simulators.folder import Folder
-from simulators.plan import planned
-from simulators.run import simulate
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
 
 
 def links_by_layer(folder: Folder) -> dict[str, set[tuple[int, int, int, str]]]:

@@ -7,7 +7,7 @@ import pytest
 from experiments.definition import Group, Setting, System
 from experiments.measures import Measures, Replica
 from experiments.over_axis import over_axis, table_over_axis
-from experiments.terms import WHOLE
+from experiments.groups import WHOLE
 from runstore.run import Run
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from experiments.definition import Content, Experiment
 from experiments.runs import Place, Planned, planned_runs
-from simulators.folder import Folder
-from simulators.run import simulate
+from simulators.engine.folder import Folder
+from simulators.engine.simulation import simulate
 
 CONTENT = {
     "title": "T",

@@ -6,7 +6,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from experiments.terms import WHOLE, Share
+from experiments.groups import WHOLE, Share
 from experiments.union import union_graph
 from runstore.run import Run
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from ingest.reports.files import ReportReader
-from simulators.specs import describe
-from simulators.systems import SYSTEMS
+from simulators.engine.specs import describe
+from simulators.engine.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[4]
 Call = Callable[[str], Result]
@@ -123,7 +123,7 @@ def test_earlier_simulation_is_kept_without_the_replace_option(vizpub: Call) -> 
 
 
 def test_simulate_models_lists_churn_models_and_options(vizpub: Call) -> None:
-    from simulators.churn import CHURNS
+    from simulators.world.churn import CHURNS
 
     shown = vizpub("simulate models").stdout
     assert all(line in shown for line in describe(CHURNS))

@@ -1,0 +1,256 @@
+"""The world in virtual time: a clock, a heap of what is going to happen, and who is up.
+
+`Simulation` is the `Network` of the protocols that run in it. Everything that happens is an
+entry of one heap, ordered by time and, at the same time, by when it was planned; with one
+seeded generator per part of the world the same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any, Protocol
+
+from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind
+from simulators.engine.traffic import Traffic
+
+Delay = Callable[[int, int], int]
+"""(sender, receiver) → µs a message is on its way."""
+_Sent = tuple[Any, int, int]
+"""Payload and bytes of a message, and in which of its lives the sender sent it."""
+
+
+class Observer(Protocol):
+    """Is told where copies of publications go."""
+
+    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        """The peer sent the copy it holds to each of the targets."""
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        """A copy arrived."""
+
+
+class Unobserved:
+    """Nobody looks."""
+
+    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        """See Observer."""
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        """See Observer."""
+
+
+def stream(seed: int, name: str) -> Random:
+    """The generator of one part of a run: what one part draws leaves the others as they are,
+    so that runs of one seed share churn, workload and latencies whatever system is studied.
+    """
+    return Random(f"vizpub/{seed}/{name}")
+
+
+class Simulation:
+    """A network of `size` peers, all down at time 0.
+
+    `delay` gives the latencies; each message is lost with probability `loss`; what is
+    acknowledged fails `timeout_us` after it should have arrived. `upload` is what each peer
+    can send in bytes/s (null = no limit): messages queue for it.
+    """
+
+    def __init__(  # what a world is made of
+        self,
+        size: int,
+        seed: int,
+        delay: Delay,
+        *,
+        loss: float = 0.0,
+        timeout_us: int = 500_000,
+        upload: Sequence[float] | None = None,
+    ) -> None:
+        self.size = size
+        self.now = 0
+        self.random = stream(seed, "protocol")
+        self.observer: Observer = Unobserved()
+        self.kinds: list[Kind] = []
+        self.control, self.publication = Traffic(size), Traffic(size)
+        self.up = bytearray(size)
+        """1 for each peer that is up."""
+        self.lives = [0] * size
+        """How often each peer came up; a timer of an earlier life is void."""
+        self._present: list[int] = []
+        self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
+        self._next = count().__next__
+        self._delay = delay
+        self._loss, self._timeout_us = loss, timeout_us
+        self._fate = stream(seed, "loss").random
+        self._contacts = stream(seed, "contacts")
+        self._phases = stream(seed, "phases")
+        self._upload = upload
+        self._idle_from = [0] * size if upload else []
+
+    # What protocols use: see simulators.engine.network.Network.
+
+    def kind(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        failed: Failed | None = None,
+        publication: bool = False,
+    ) -> Kind:
+        """See Network.kind."""
+        made = Kind(name, handler, failed, publication)
+        self.kinds.append(made)
+        return made
+
+    def every(self, period_us: int, handler: Callable[[int], None]) -> None:
+        """See Network.every."""
+        phases = [self._phases.randrange(period_us) for _ in range(self.size)]
+        if self.size:
+            _Wheel(self, period_us, phases, handler).start()
+
+    def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
+        """See Network.after."""
+        timer = partial(self._fire, peer, self.lives[peer], handler, args)
+        self.at(self.now + delay_us, timer)
+
+    def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
+        """See Network.send."""
+        traffic = self.publication if kind.is_publication else self.control
+        traffic.messages_sent[sender] += 1
+        traffic.bytes_sent[sender] += size
+        kind.sent += 1
+        kind.bytes += size
+        arrival = self.now + self._delay(sender, to)
+        if self._upload:
+            arrival += self._queued(sender, size)
+        what = (payload, size, self.lives[sender])
+        if self._loss and self._fate() < self._loss:
+            kind.lost += 1
+            self._fail(kind, sender, to, what, arrival)
+        else:
+            heappush(self._heap, (arrival, self._next(), kind, to, sender, what))
+
+    def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
+        """See Network.forward."""
+        self.observer.sent(peer, copy, targets)
+        onward = Copy(copy.publication, copy.hops + 1)
+        size = COPY_BYTES + copy.publication.size
+        for to in targets:
+            self.send(kind, peer, to, onward, size)
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        """See Network.received."""
+        self.observer.received(peer, sender, copy)
+
+    def contact(self, peer: int) -> int | None:
+        """See Network.contact."""
+        others = len(self._present) - self.up[peer]
+        if others < 1:
+            return None
+        place = self._contacts.randrange(others)
+        # The last one stands in for the peer itself.
+        found = self._present[place]
+        return found if found != peer else self._present[-1]
+
+    # What the run's plan uses.
+
+    def at(self, time_us: int, step: Callable[[], None]) -> None:
+        """Take a step at a time that is not past."""
+        heappush(self._heap, (time_us, self._next(), None, 0, 0, step))
+
+    def come_up(self, peer: int) -> None:
+        """The peer is up; it was not."""
+        self.up[peer] = 1
+        self.lives[peer] += 1
+        if self._upload:
+            # What an earlier life had queued is none of this one's.
+            self._idle_from[peer] = self.now
+        self._present.insert(bisect_left(self._present, peer), peer)
+
+    def go_down(self, peer: int) -> None:
+        """The peer is down; it was up. What it has sent is on its way."""
+        self.up[peer] = 0
+        del self._present[bisect_left(self._present, peer)]
+
+    @property
+    def present(self) -> Sequence[int]:
+        """The peers that are up, ascending."""
+        return self._present
+
+    def run(self, until_us: int) -> None:
+        """Let happen what is due before a time, which it is then."""
+        heap, up = self._heap, self.up
+        while heap and heap[0][0] < until_us:
+            self.now, _, kind, to, sender, what = heappop(heap)
+            if kind is None:
+                what()
+            elif up[to]:
+                self._arrive(kind, to, sender, what)
+            else:
+                kind.lost += 1
+                self._fail(kind, sender, to, what, self.now)
+        self.now = until_us
+
+    def _arrive(self, kind: Kind, peer: int, sender: int, what: _Sent) -> None:
+        payload, size, _ = what
+        kind.received += 1
+        if kind.is_publication:
+            traffic = self.publication
+            if payload.__class__ is Copy:
+                self.observer.received(peer, sender, payload)
+        else:
+            traffic = self.control
+        traffic.messages_received[peer] += 1
+        traffic.bytes_received[peer] += size
+        kind.handler(peer, sender, payload)
+
+    def _fail(self, kind: Kind, sender: int, to: int, what: _Sent, arrival_us: int) -> None:
+        """Let the sender notice, if it looks after what it sends and has lived since."""
+        if kind.failed is not None:
+            payload, _, life = what
+            notice = partial(self._fire, sender, life, kind.failed, (to, payload))
+            self.at(arrival_us + self._timeout_us, notice)
+
+    def _fire(
+        self, peer: int, life: int, handler: Callable[..., None], args: tuple[Any, ...]
+    ) -> None:
+        if self.up[peer] and self.lives[peer] == life:
+            handler(peer, *args)
+
+    def _queued(self, sender: int, size: int) -> int:
+        """µs until the last byte is on the wire."""
+        assert self._upload is not None
+        begin = max(self.now, self._idle_from[sender])
+        self._idle_from[sender] = begin + round(size * 1e6 / self._upload[sender])
+        return self._idle_from[sender] - self.now
+
+
+class _Wheel:
+    """Ticks of all peers in the order of their phases, over and over: one entry of the heap."""
+
+    def __init__(
+        self, world: Simulation, period_us: int, phases: list[int], handler: Callable[[int], None]
+    ) -> None:
+        self._world, self._handler = world, handler
+        self._due = self._times(period_us, phases)
+
+    @staticmethod
+    def _times(period_us: int, phases: list[int]) -> Iterator[tuple[int, int]]:
+        order = sorted((phase, peer) for peer, phase in enumerate(phases))
+        for begin in count(0, period_us):
+            for phase, peer in order:
+                yield begin + phase, peer
+
+    def start(self) -> None:
+        time_us, self._peer = next(self._due)
+        self._world.at(time_us, self)
+
+    def __call__(self) -> None:
+        peer = self._peer
+        time_us, self._peer = next(self._due)
+        self._world.at(time_us, self)
+        if self._world.up[peer]:
+            self._handler(peer)

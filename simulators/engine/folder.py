@@ -1,0 +1,122 @@
+"""Where a simulation is kept: `reports/` for ingest, and `simulation.json` about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from model.errors import UseError
+from simulators.engine.plan import Plan
+
+
+@dataclass(frozen=True)
+class Messages:
+    """How many messages of a kind there were in a run."""
+
+    kind: str
+    traffic: str
+    """control or publication"""
+    sent: int
+    bytes: int
+    """Of those sent."""
+    received: int
+    lost: int
+    """On their way, or sent to somebody who was down by then."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a simulation came to."""
+
+    intervals: int
+    peers: int
+    """Up at some time."""
+    published: int
+    unpublished: int
+    """Planned publications whose publisher, or every subscriber, was down."""
+    seconds: float
+    """It took."""
+    messages: tuple[Messages, ...]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one simulation."""
+
+    path: Path
+
+    def absolute(self) -> Folder:
+        """The same folder, wherever a process works."""
+        return Folder(self.path.absolute())
+
+    @property
+    def reports(self) -> Path:
+        """What to ingest."""
+        return self.path / "reports"
+
+    @property
+    def _about(self) -> Path:
+        return self.path / "simulation.json"
+
+    def result(self, plan: Plan, *, replace: bool = False) -> Result | None:
+        """What the plan came to, if it was simulated here already and shall not be anew.
+
+        Raises: UseError where the folder holds another simulation that shall not be replaced,
+        or something else.
+        """
+        if not self._about.exists():
+            if self.path.exists() and any(self.path.iterdir()):
+                raise UseError(f"{self.path} is not empty, and no simulation is in it")
+            return None
+        about = self._read()
+        if replace:
+            return None
+        if about["plan"] != _identity(plan):
+            raise UseError(
+                f"{self.path} holds another simulation ({', '.join(_changed(about, plan))}); "
+                "give another --out, or --replace to simulate anew"
+            )
+        result = about["result"]
+        return result and Result(
+            **{**result, "messages": tuple(Messages(**kind) for kind in result["messages"])}
+        )
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            about = json.loads(self._about.read_text("utf-8"))
+        except ValueError:
+            about = None
+        if not isinstance(about, dict) or about.keys() != {"plan", "result"}:
+            raise UseError(f"{self._about} is not about a simulation; give another --out")
+        return about
+
+    def begin(self, plan: Plan) -> None:
+        """Make room for the simulation."""
+        if self._about.exists():
+            shutil.rmtree(self.reports, ignore_errors=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._tell(plan, None)
+
+    def complete(self, plan: Plan, result: Result) -> None:
+        """Say that the reports are all there."""
+        self._tell(plan, result)
+
+    def _tell(self, plan: Plan, result: Result | None) -> None:
+        about = {"plan": _identity(plan), "result": result and asdict(result)}
+        unfinished = self._about.with_suffix(".json.new")
+        unfinished.write_text(json.dumps(about, indent=1), "utf-8")
+        os.replace(unfinished, self._about)
+
+
+def _identity(plan: Plan) -> dict[str, Any]:
+    return {"system": plan.system, "seed": plan.seed, **plan.described()}
+
+
+def _changed(about: dict[str, Any], plan: Plan) -> list[str]:
+    before, now = about["plan"], _identity(plan)
+    names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    return [f"{name} {before.get(name)}, not {now.get(name)}" for name in names]

@@ -1,0 +1,147 @@
+"""What is to be simulated: a system and its parameters, the world it lives in, and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from model.errors import UnknownName, UseError
+from simulators.world.churn import CHURNS, Churn, Setting
+from simulators.world.latency import LATENCIES, Latency
+from simulators.engine.parameters import Count, Duration, Positive, Share, us
+from simulators.world.publications import PUBLICATIONS, Publications
+from simulators.engine.reporter import Content
+from simulators.engine.specs import checked, fields_of, parse
+from simulators.world.subscriptions import WORKLOADS, Workload
+from simulators.engine.systems import system_named
+
+
+@dataclass(frozen=True)
+class World:
+    """What a system is put into."""
+
+    peers: Annotated[Positive, Meta(description="Peers there are, up or not.")] = 100
+    intervals: Annotated[Positive, Meta(description="Reporting intervals to simulate.")] = 100
+    interval: Annotated[Duration, Meta(description="Length of a reporting interval.")] = "1s"
+    workload: Annotated[str, Meta(description="Who subscribes to what.")] = "zipf"
+    publications: Annotated[str, Meta(description="Who publishes when.")] = "none"
+    churn: Annotated[str, Meta(description="Who is up when.")] = "none"
+    latency: Annotated[str, Meta(description="How long messages take.")] = "constant:10ms"
+    loss: Annotated[Share, Meta(description="Share of messages lost on their way.")] = 0.0
+    upload: Annotated[Count, Meta(description="Bytes/s that each peer can send; 0 = no limit.")] = 0
+    timeout: Annotated[
+        Duration, Meta(description="After it what is not acknowledged has failed.")
+    ] = "500ms"
+    reports: Annotated[
+        Content, Meta(description="What peers report: complete, structure or dissemination.")
+    ] = "complete"
+
+    links: Annotated[
+        str, Meta(description="Layers whose links are reported: all, or names as a,b.")
+    ] = "all"
+
+    def __post_init__(self) -> None:
+        """Find what cannot be, before anything is begun. Raises: UseError, InputError."""
+        for part in (
+            self.get_workload,
+            self.get_publications,
+            self.get_churn,
+            self.get_latency,
+        ):
+            part()
+
+    def get_workload(self) -> Workload:
+        """Who subscribes to what."""
+        return parse(self.workload, WORKLOADS, "workload")
+
+    def get_publications(self) -> Publications:
+        """Who publishes when."""
+        return parse(self.publications, PUBLICATIONS, "publications")
+
+    def get_churn(self) -> Churn:
+        """Who is up when."""
+        return parse(self.churn, CHURNS, "churn")
+
+    def get_latency(self) -> Latency:
+        """How long messages take."""
+        return parse(self.latency, LATENCIES, "latency")
+
+    def chosen_layers(self, there_are: Sequence[str]) -> tuple[str, ...] | None:
+        """The layers whose links are reported, of those there are; null = all.
+
+        Raises: UnknownName.
+        """
+        if self.links == "all":
+            return None
+        chosen = tuple(name.strip() for name in self.links.split(","))
+        for name in chosen:
+            if name not in there_are:
+                raise UnknownName("layer", name, there_are)
+        return chosen
+
+    @property
+    def setting(self) -> Setting:
+        """What churn and publications are made for."""
+        interval_us = us(self.interval)
+        return Setting(self.peers, self.intervals * interval_us, interval_us)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run to simulate. The same plan gives the same reports, byte for byte."""
+
+    system: str
+    parameters: Any
+    """Of the system: an instance of its parameters' class."""
+    world: World
+    seed: int = 1
+
+    @property
+    def protocol(self) -> str:
+        """The name of the system, or of the class it is."""
+        return self.system.rpartition(":")[2].lower()
+
+    @property
+    def name(self) -> str:
+        """What the run is called in its reports."""
+        return f"{self.protocol}-{self.seed}"
+
+    @property
+    def layers(self) -> Sequence[str]:
+        """The layers of the system's links."""
+        return system_named(self.system).make.layers
+
+    def described(self) -> dict[str, Any]:
+        """All parameters but the seed by name: those of the system, then those of the world."""
+        return {**asdict(self.parameters), **asdict(self.world)}
+
+
+def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
+    """A plan from parameters by name, of the system or the world; the rest are the defaults.
+
+    Raises: UnknownName (system), UseError, InputError.
+    """
+    of_system = system_named(system).parameters_type
+    ours = {name: value for name, value in chosen.items() if name in World.__dataclass_fields__}
+    theirs = {name: value for name, value in chosen.items() if name not in ours}
+    plan = Plan(system, _checked(theirs, of_system), _checked(ours, World), seed)
+    plan.world.chosen_layers(plan.layers)
+    return plan
+
+
+def _checked(values: Mapping[str, Any], kind: type[Any]) -> Any:
+    if unknown := sorted(values.keys() - kind.__dataclass_fields__.keys()):
+        raise UseError(
+            f"there is no parameter '{unknown[0]}'; there are: "
+            f"{', '.join([*kind.__dataclass_fields__, *World.__dataclass_fields__])}"
+        )
+    types, fields = get_type_hints(kind, include_extras=True), fields_of(kind)
+    right = {name: checked(name, values[name], fields[name], types[name]) for name in values}
+    try:
+        return msgspec.convert(right, kind)
+    except msgspec.ValidationError as error:
+        raise UseError(str(error)) from error

@@ -1,0 +1,210 @@
+"""Peers of a simulation report: the files that `ingest.reports.files` describes.
+
+A run of millions of reports spends its time here, so that lines are put together from parts
+which are JSON already; tests hold every line to the contract.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from ingest.reports.files import Counters, Report, ReportWriter, RunHeader
+from simulators.engine.clock import Simulation
+from simulators.engine.network import COPY_BYTES, Copy, Links, System
+from simulators.world.subscriptions import Subscriptions
+
+Content = Literal["complete", "structure", "dissemination"]
+"""All there is; neighbours, topics, roles and counters; or topics, messages and counters."""
+
+FASTEST = 1
+"""Compression of the files: a third larger than the smallest, ten times as fast."""
+BLOCK = 50
+"""Intervals in a file."""
+_PENDING = 4
+"""Intervals that may wait for the compressor."""
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How peers, topics and messages are called in the reports: as JSON strings."""
+
+    peers: Sequence[str]
+    topics: Sequence[str]
+
+    @classmethod
+    def of(cls, peers: int, topics: Iterable[str]) -> Self:
+        """Peers by their index, topics as given."""
+        return cls([f'"{peer}"' for peer in range(peers)], [json.dumps(name) for name in topics])
+
+
+class Lines:
+    """The lines of an interval, and what happened in it so far.
+
+    `layers` are those whose links are reported; null = all.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        layers: Collection[str] | None,
+        naming: Naming,
+        world: Simulation,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._structure = content != "dissemination"
+        self._messages = content != "structure"
+        self._layers = layers
+        self._peers, self._topics = naming.peers, naming.topics
+        self._openings = [f'{{"peer":{name}' for name in naming.peers]
+        self._world, self._subscriptions = world, subscriptions
+        self._sent: list[list[str]] = [[] for _ in naming.peers]
+        self._received: list[list[str]] = [[] for _ in naming.peers]
+        self._went: set[int] = set()
+
+    # What the simulation tells: see simulators.engine.clock.Observer.
+
+    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        """See Observer.sent."""
+        # Who got a copy and passed it on to nobody has sent nothing; a publisher published.
+        if self._messages and (targets or not copy.hops):
+            to = ",".join([self._peers[target] for target in targets])
+            self._sent[peer].append(f'{self._about(copy)},"to":[{to}]}}')
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        """See Observer.received."""
+        if self._messages:
+            wants = peer in self._subscriptions.subscribers(copy.publication.topic)
+            how = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
+            self._received[peer].append(f"{self._about(copy)},{how}}}")
+
+    def went(self, peer: int) -> None:
+        """The peer went down."""
+        self._went.add(peer)
+
+    def take(self, interval: int, system: System) -> Iterator[str]:
+        """A report of each peer that is up, and of those that left."""
+        topics_of = self._subscriptions.of
+        for peer in self._world.present:
+            yield f"{self._head(peer, interval)}{self._state(peer, system, topics_of(peer))}}}\n"
+        for peer in sorted(self._went):
+            if not self._world.up[peer]:
+                yield f'{self._head(peer, interval)},"left":true}}\n'
+        self._went.clear()
+
+    def _head(self, peer: int, interval: int) -> str:
+        control = _counted("control", self._world.control.take(peer))
+        publication = _counted("publication", self._world.publication.take(peer))
+        head = f'{{"format":"{Report.format}","peer":{self._peers[peer]},"interval":{interval}'
+        return f"{head},{control},{publication}{self._happened(peer)}"
+
+    def _happened(self, peer: int) -> str:
+        if not self._messages:
+            return ""
+        sent, received = self._sent[peer], self._received[peer]
+        text = f',"sent":[{",".join(sent)}],"received":[{",".join(received)}]'
+        sent.clear()
+        received.clear()
+        return text
+
+    def _state(self, peer: int, system: System, topics: Sequence[int]) -> str:
+        wanted = f',"topics":[{",".join([self._topics[topic] for topic in topics])}]'
+        if not self._structure:
+            return wanted
+        held = [links for links in system.links(peer) if links.peers]
+        if self._layers is not None:
+            held = [links for links in held if links.layer in self._layers]
+        neighbours = ",".join([self._held(links) for links in held])
+        roles = ",".join([self._role(role, topic) for role, topic in system.roles(peer)])
+        return f'{wanted},"neighbors":[{neighbours}],"roles":[{roles}]'
+
+    def _held(self, links: Links) -> str:
+        of_topic = "" if links.topic is None else f',"topic":{self._topics[links.topic]}'
+        closing = f',"layer":"{links.layer}"{of_topic}}}'
+        openings = self._openings
+        return f"{closing},".join([openings[peer] for peer in links.peers]) + closing
+
+    def _role(self, role: str, topic: int | None) -> str:
+        of_topic = "" if topic is None else f',"topic":{self._topics[topic]}'
+        return f'{{"role":"{role}"{of_topic}}}'
+
+    def _about(self, copy: Copy) -> str:
+        message, topic, publisher, size = copy.publication
+        return (
+            f'{{"message":"{message}","topic":{self._topics[topic]},'
+            f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
+            f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}'
+        )
+
+
+def _counted(name: str, counted: Counters) -> str:
+    return (
+        f'"{name}":{{"sent":{{"messages":{counted.messages_sent},"bytes":{counted.bytes_sent}}},'
+        f'"received":{{"messages":{counted.messages_received},"bytes":{counted.bytes_received}}}}}'
+    )
+
+
+class ReportFiles:
+    """The files of a run, one for every `block` intervals, each there when it is whole.
+
+    Compression runs beside the simulation. At the end of the `with` block, also if it ends by
+    an exception, the intervals that were added are there; the end of the run is marked where
+    `finish` was called.
+    """
+
+    def __init__(self, folder: Path, header: RunHeader, block: int = BLOCK) -> None:
+        self._folder, self._header, self._block = folder, header, block
+        self._compressor = ThreadPoolExecutor(1, "compressor")
+        self._pending: list[Future[None]] = []
+        self._writer: ReportWriter | None = None
+        self._finished = False
+        self.intervals = 0
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Add the reports of the next interval."""
+        text = "".join(lines).encode()
+        if len(self._pending) >= _PENDING:
+            self._pending.pop(0).result()
+        self._pending.append(self._compressor.submit(self._write, self.intervals, text))
+        self.intervals += 1
+
+    def finish(self) -> None:
+        """Mark the end of the run after the intervals that were added."""
+        self._finished = True
+
+    def _write(self, interval: int, text: bytes) -> None:
+        if interval % self._block == 0:
+            self._close()
+            name = f"reports-{interval:06}.ndjson.gz"
+            self._writer = ReportWriter(self._folder / name, self._header, compression=FASTEST)
+        assert self._writer
+        self._writer.write_lines(text)
+
+    def _close(self) -> None:
+        if self._writer:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _end(self) -> None:
+        if self._writer and self._finished:
+            self._writer.end(self.intervals - 1)
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pending.append(self._compressor.submit(self._end))
+        self._compressor.shutdown()
+        for write in self._pending:
+            write.result()

@@ -1,0 +1,192 @@
+"""A simulation from its plan to its reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from errno import ENOSPC
+from functools import partial
+from typing import Any
+
+from ingest.reports.files import RunHeader
+from model.errors import DiskFull, UseError
+from model.progress import Progress, silent
+from simulators.world.churn import Session
+from simulators.engine.clock import Simulation, stream
+from simulators.engine.folder import Folder, Messages, Result
+from simulators.engine.network import Publication, System
+from simulators.engine.parameters import us
+from simulators.engine.plan import Plan
+from simulators.world.publications import Planned
+from simulators.engine.reporter import Lines, Naming, ReportFiles
+from simulators.engine.systems import system_named
+
+
+class Running:
+    """A system in its world, with all that is planned for it."""
+
+    def __init__(self, plan: Plan) -> None:
+        world, setting = plan.world, plan.world.setting
+        self.subscriptions = world.get_workload().subscriptions(
+            setting.peers, stream(plan.seed, "workload")
+        )
+        self.network = Simulation(
+            setting.peers,
+            plan.seed,
+            world.get_latency().delays(setting.peers, stream(plan.seed, "latency")),
+            loss=world.loss,
+            timeout_us=us(world.timeout),
+            upload=[float(world.upload)] * setting.peers if world.upload else None,
+        )
+        make: Any = system_named(plan.system).make
+        self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
+        names = self.subscriptions.names
+        topics = names or [str(topic) for topic in range(self.subscriptions.topics)]
+        naming = Naming.of(setting.peers, topics)
+        layers = world.chosen_layers(plan.layers)
+        self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
+        self.network.observer = self.lines
+        self.published = self.unpublished = 0
+        """Publications, and those of which nobody was up who could make them."""
+        self._publishers = stream(plan.seed, "publishers")
+        self._arrivals = stream(plan.seed, "arrivals")
+        self._interval_us = setting.interval_us
+        self._sessions = iter(world.get_churn().sessions(setting, stream(plan.seed, "churn")))
+        self._await_session()
+        self._planned: Iterator[Planned] = world.get_publications().planned(
+            self.subscriptions, setting, stream(plan.seed, "publications")
+        )
+        self._await_publication()
+
+    def run_interval(self, interval: int) -> Iterator[str]:
+        """Simulate the next interval; the lines of its reports."""
+        self.network.run((interval + 1) * self._interval_us)
+        return self.lines.take(interval, self.system)
+
+    def told(self) -> str:
+        """How it stands, in a few words."""
+        sent = sum(kind.sent for kind in self.network.kinds)
+        return f"{len(self.network.present):,} peers up, {sent:,} messages"
+
+    def result(self, seconds: float, intervals: int) -> Result:
+        """What it came to so far."""
+        kinds = self.network.kinds
+        return Result(
+            intervals=intervals,
+            peers=sum(map(bool, self.network.lives)),
+            published=self.published,
+            unpublished=self.unpublished,
+            seconds=round(seconds, 3),
+            messages=tuple(
+                Messages(
+                    kind.name,
+                    "publication" if kind.is_publication else "control",
+                    kind.sent,
+                    kind.bytes,
+                    kind.received,
+                    kind.lost,
+                )
+                for kind in kinds
+            ),
+        )
+
+    def _await_session(self) -> None:
+        if session := next(self._sessions, None):
+            start_us = max(session.start_us, self.network.now)
+            self.network.at(start_us, partial(self._begin, session))
+
+    def _begin(self, session: Session) -> None:
+        self._await_session()
+        if session.start_us:
+            self._join(session)
+            return
+        # Who is up from the start arrives one by one, all before the first reports are made.
+        latest = self._interval_us if session.end_us is None else session.end_us
+        wait_us = self._arrivals.randrange(max(1, min(self._interval_us, latest) // 2))
+        self.network.at(wait_us, partial(self._join, session))
+
+    def _join(self, session: Session) -> None:
+        if session.end_us is not None:
+            self.network.at(session.end_us, partial(self._end, session))
+        self.network.come_up(session.peer)
+        self.system.join(session.peer, self.subscriptions.of(session.peer))
+
+    def _end(self, session: Session) -> None:
+        if not session.crash:
+            self.system.leave(session.peer)
+        self.network.go_down(session.peer)
+        self.system.gone(session.peer)
+        self.lines.went(session.peer)
+
+    def _await_publication(self) -> None:
+        if planned := next(self._planned, None):
+            self.network.at(planned.time_us, partial(self._publish, planned))
+
+    def _publish(self, planned: Planned) -> None:
+        self._await_publication()
+        publisher = self._publisher(planned)
+        if publisher is None:
+            self.unpublished += 1
+            return
+        publication = Publication(self.published, planned.topic, publisher, planned.size)
+        self.published += 1
+        self.system.publish(publisher, publication)
+
+    def _publisher(self, planned: Planned) -> int | None:
+        up = self.network.up
+        if planned.publisher is not None:
+            return planned.publisher if up[planned.publisher] else None
+        able = [peer for peer in sorted(self.subscriptions.subscribers(planned.topic)) if up[peer]]
+        return self._publishers.choice(able) if able else None
+
+
+def simulate(
+    plan: Plan, folder: Folder, progress: Progress = silent, *, replace: bool = False
+) -> Result:
+    """Simulate, and write the reports to `folder.reports`.
+
+    Interrupted (by an exception that passes through), the intervals that were finished are
+    there, and the same call begins anew. What was simulated to its end is found again.
+
+    Raises: UseError where the folder holds something else and `replace` is not given, or
+    cannot be written to; DiskFull.
+    """
+    try:
+        return _simulate(plan, folder, progress, replace)
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise DiskFull(str(folder.path)) from error
+        raise UseError(f"cannot write to {folder.path}: {error.strerror or error}") from error
+
+
+def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> Result:
+    if earlier := folder.result(plan, replace=replace):
+        return earlier
+    begun = time.perf_counter()
+    # What cannot be begun leaves no trace, so that it is not in the way once it is put right.
+    running, intervals = Running(plan), plan.world.intervals
+    folder.begin(plan)
+    with ReportFiles(folder.reports, _header(plan)) as files:
+        for interval in range(intervals):
+            files.add(running.run_interval(interval))
+            progress("simulating", interval + 1, intervals, running.told())
+        files.finish()
+    result = running.result(time.perf_counter() - begun, intervals)
+    folder.complete(plan, result)
+    return result
+
+
+def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
+    """Simulate a plan in a folder, replacing what is there or not: as a task of many."""
+    plan, folder, replace = given
+    return simulate(plan, folder, replace=replace)
+
+
+def _header(plan: Plan) -> RunHeader:
+    return RunHeader(
+        run=plan.name,
+        protocol=plan.protocol,
+        parameters=plan.described(),
+        seed=plan.seed,
+        interval_us=us(plan.world.interval),
+    )

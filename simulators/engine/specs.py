@@ -1,0 +1,194 @@
+"""One line for anything that is chosen by name: `NAME[:VALUE][,key=value…]`.
+
+Latency, churn, subscriptions and publications are written like this, on the command line
+and in TOML:
+
+    constant:50ms
+    friends:facebook.txt.gz,sample=connected
+    zipf:topics=200,subscriptions=20,exponent=0.5
+
+A kind is a frozen dataclass whose fields have the types of `simulators.engine.parameters`, a
+description, and a line `example`; VALUE is its first field. A key that is a word of Python
+(`from`) is the field with an underscore behind it (`from_`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, inspect
+
+from model.errors import UnknownName, UseError
+from simulators.engine.parameters import Duration, us
+
+T = TypeVar("T")
+
+
+def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
+    """The kind that `text` names, with its values; `what` says in errors what it is for.
+
+    Raises: UseError for an unknown name or key, a value that is not valid or is missing.
+    """
+    name, _, rest = text.strip().partition(":")
+    if not rest and "," in name:
+        name, _, rest = name.partition(",")
+    if name not in kinds:
+        raise UnknownName(what, name, list(kinds))
+    kind = kinds[name]
+    fields = fields_of(kind)
+    values = dict(_values(rest, fields, f"{what} '{name}'", kind))
+    _refuse_missing(values, fields, f"{what} '{name}'", kind)
+    return kind(**{fields[key].name: value for key, value in values.items()})
+
+
+def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
+    """Lines of help: each kind with what it is, an example, and a line for each field."""
+    lines = []
+    for name, kind in kinds.items():
+        lines += [f"{name}: {_summary(kind)}", f"  such as {example(kind)}"]
+        lines += [f"  {key}: {_told(field)}" for key, field in fields_of(kind).items()]
+    return lines
+
+
+def example(kind: type[Any]) -> str:
+    """A line that `parse` takes for the kind."""
+    return str(kind.example)
+
+
+def _summary(kind: type[Any]) -> str:
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+
+
+def fields_of(kind: type[Any]) -> dict[str, inspect.Field]:
+    """The fields of a kind by the keys that people write."""
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.DataclassType)
+    return {field.name.removesuffix("_"): field for field in described.fields}
+
+
+def _values(
+    rest: str, fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+) -> Iterator[tuple[str, Any]]:
+    items = [item.strip() for item in rest.split(",")] if rest.strip() else []
+    types = get_type_hints(kind, include_extras=True)
+    seen = set()
+    for place, item in enumerate(items):
+        key, value = _pair(item, place, fields, what, kind)
+        if key in seen:
+            raise UseError(f"{what}: '{key}' is given twice")
+        seen.add(key)
+        yield key, checked(f"{what}: {key}", value, fields[key], types[fields[key].name])
+
+
+def _pair(
+    item: str, place: int, fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+) -> tuple[str, str]:
+    """Key and text of the value; only the first item may go without a key."""
+    key, is_given, value = item.partition("=")
+    key = key.strip()
+    if is_given and key.isidentifier():
+        if key not in fields:
+            raise UseError(f"{what} has no '{key}'; {_nearest(key, fields)}")
+        return key, value.strip()
+    if place > 0:
+        raise UseError(f"{what}: '{item}' is no key=value; write for example {example(kind)}")
+    if not fields:
+        raise UseError(f"{what} takes no value, so not '{item}'")
+    return next(iter(fields)), item
+
+
+def _nearest(key: str, fields: Mapping[str, inspect.Field]) -> str:
+    if not fields:
+        return "it takes no value"
+    near = get_close_matches(key, fields, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(fields)}"
+
+
+def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
+    """The value of a field of the annotated type `meant` that is given, perhaps as a text.
+
+    Raises: UseError that says what it should be.
+    """
+    if given == "none" and _is_optional(field.type):
+        return None
+    try:
+        # As in JSON, a number does not begin with its point.
+        is_point_first = isinstance(given, str) and re.fullmatch(r"\.[0-9]+", given)
+        written = f"0{given}" if is_point_first else given
+        value = msgspec.convert(written, meant, strict=False)
+    except msgspec.ValidationError:
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UseError(f"{name} is {_words(field.type)}, not '{given}'")
+    if isinstance(value, str) and _IS_DURATION in get_args(meant):
+        us(value)
+    return value
+
+
+def _refuse_missing(
+    values: Mapping[str, Any], fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
+) -> None:
+    missing = [key for key, field in fields.items() if field.required and key not in values]
+    if missing:
+        raise UseError(f"{what} needs {' and '.join(missing)}; write for example {example(kind)}")
+
+
+def _told(field: inspect.Field) -> str:
+    """Meaning, type and default of a field."""
+    text = f"{_description(field.type)} ({_words(field.type)}"
+    if field.default is NODEFAULT:
+        return f"{text}; required)"
+    return f"{text}; default: {'none' if field.default is None else field.default})"
+
+
+def _description(described: inspect.Type) -> str:
+    if isinstance(described, inspect.Metadata):
+        return str((described.extra_json_schema or {}).get("description", ""))
+    return ""
+
+
+def _is_optional(described: inspect.Type) -> bool:
+    if isinstance(described, inspect.Metadata):
+        return _is_optional(described.type)
+    return isinstance(described, inspect.UnionType) and described.includes_none
+
+
+def _words(described: inspect.Type) -> str:
+    """What values a type has, in words: 'a whole number of at least 1'."""
+    match described:
+        case inspect.Metadata():
+            return _words(described.type)
+        case inspect.UnionType():
+            return " or ".join(_words(one) for one in described.types)
+        case inspect.LiteralType():
+            return " or ".join(str(value) for value in described.values)
+        case inspect.IntType() | inspect.FloatType():
+            step = f", a multiple of {described.multiple_of}" if described.multiple_of else ""
+            return _NUMBERS[type(described)] + _bounds(described) + step
+        case inspect.StrType(pattern=pattern) if pattern == _IS_DURATION.pattern:
+            return "a duration as 50ms or 1.5s"
+    return _OTHERS.get(type(described), "a text")
+
+
+_NUMBERS = {inspect.IntType: "a whole number", inspect.FloatType: "a number"}
+_OTHERS = {inspect.BoolType: "true or false", inspect.NoneType: "none"}
+
+
+def _bounds(described: inspect.IntType | inspect.FloatType) -> str:
+    match described.ge, described.le, described.gt:
+        case (None, None, None):
+            return ""
+        case (low, None, None):
+            return f" of at least {low:g}"
+        case (None, None, above):
+            return f" above {above:g}"
+        case (low, high, _):
+            return f" from {low:g} to {high:g}"
+
+
+(_IS_DURATION,) = [note for note in get_args(Duration) if isinstance(note, msgspec.Meta)]

@@ -1,0 +1,111 @@
+"""The systems that can be simulated, by name. Their code is imported when one is asked for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, is_dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from model.errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from simulators.engine.network import System
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a system is: a class with the constructor (network, parameters, topics).
+
+    Its `parameters` are a frozen dataclass, as annotated there, every field with a default;
+    `topics` is how many there are.
+    """
+
+    module: str
+    """Its name, or the path of a .py file."""
+    system: str
+    summary: str = ""
+
+    @property
+    def make(self) -> type[System]:
+        """The class of the system. Raises: InputError."""
+        made = getattr(_module(self.module), self.system, None)
+        if not isinstance(made, type):
+            raise InputError(f"{self.module} has no class '{self.system}'")
+        return made
+
+    @property
+    def parameters_type(self) -> type[Any]:
+        """The class of its parameters. Raises: InputError."""
+        declared = signature(self.make).parameters.get("parameters")
+        kind = declared and declared.annotation
+        if isinstance(kind, str):
+            kind = getattr(sys.modules[self.make.__module__], kind, None)
+        if not is_dataclass(kind):
+            raise InputError(
+                f"{self.system}'s constructor has no 'parameters' that are a dataclass",
+                "see simulators/README.md for how a system is written",
+            )
+        assert isinstance(kind, type)
+        return kind
+
+
+SYSTEMS = {
+    "cyclon": Entry(
+        "simulators.protocols.poldercast.cyclon", "Cyclon", "Peer sampling by shuffling views (Voulgaris et al. 2005)."
+    ),
+    "pastry": Entry(
+        "simulators.protocols.pastry.system",
+        "Pastry",
+        "Prefix routing with leaf sets (Rowstron and Druschel 2001).",
+    ),
+    "poldercast": Entry(
+        "simulators.protocols.poldercast.system",
+        "PolderCast",
+        "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
+    ),
+    "scribe": Entry(
+        "simulators.protocols.scribe.system", "Scribe", "A multicast tree per topic on Pastry (Castro et al. 2002)."
+    ),
+}
+
+
+def system_named(name: str) -> Entry:
+    """The system of that name, or of a class of your own as MODULE:CLASS or FILE.py:CLASS.
+
+    Raises: UnknownName.
+    """
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    module, is_own, system = name.rpartition(":")
+    if not is_own:
+        raise UnknownName("system", name, sorted(SYSTEMS))
+    return Entry(module, system)
+
+
+def _module(name: str) -> ModuleType:
+    is_file = name.endswith(".py")
+    if not is_file and not all(map(str.isidentifier, name.split("."))):
+        raise InputError(f"there is no module '{name}': a system is MODULE:CLASS or FILE.py:CLASS")
+    try:
+        return _module_of_file(Path(name)) if is_file else import_module(name)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        raise InputError(f"there is no module {name}: {error}") from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    name = path.stem
+    spec = spec_from_file_location(name, path)
+    assert spec
+    assert spec.loader
+    if (known := sys.modules.get(name)) and known.__file__ == str(path.resolve()):
+        return known
+    module = module_from_spec(spec)
+    module.__file__ = str(path.resolve())
+    sys.modules[name] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module

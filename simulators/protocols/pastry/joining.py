@@ -1,0 +1,172 @@
+"""How peers join Pastry, and how its routing tables are filled and kept (sections 2.4, 2.5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from simulators.engine.network import Network
+from simulators.engine.parameters import us
+from simulators.protocols.pastry.leaf_keeping import LeafKeeping
+from simulators.protocols.pastry.leaves import View
+from simulators.protocols.pastry.node import Node
+from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
+
+
+class Join(NamedTuple):
+    """Routed to the joiner's id; each hop adds the rows of its table that the joiner can use."""
+
+    joiner: int
+    is_new: bool
+    """Else the joiner only looks whether its place is still the same."""
+    rows: tuple[int, ...] = ()
+    """Peers of the rows so far, and those on the way; none for whoever is not new."""
+    shared: int = 0
+    """Rows there are already."""
+
+
+class Place(NamedTuple):
+    """The answer of who is closest to the joiner."""
+
+    rows: tuple[int, ...]
+    view: View
+    retries: int
+
+
+class Joining:
+    """Joins through the bootstrap service, and looks after routing tables."""
+
+    def __init__(self, net: Network, keeping: LeafKeeping, parameters: PastryParameters) -> None:
+        self.net, self.keeping, self.ring = net, keeping, keeping.ring
+        self.attempts = parameters.join_attempts
+        self.timeout_us = us(parameters.join_timeout)
+        self.join = net.kind("join", self.on_join, failed=self.on_join_lost)
+        self.place = net.kind("place", self.on_place, failed=self.on_place_lost)
+        self.hello = net.kind("hello", self.on_hello)
+        self.ask_row = net.kind("ask for row", self.on_ask_row, failed=keeping.on_silence)
+        self.row = net.kind("row", self.on_row)
+        net.every(us(parameters.table_period), self.on_tick)
+
+    def enter(self, peer: int, attempt: int = 1) -> None:
+        """Look for the peer's place. Whoever is alone, or hears nothing for too long, begins a
+        ring of its own; rings find together by `on_tick`.
+        """
+        node = self.keeping.nodes[peer]
+        if node.is_placed:
+            return
+        contact = self.net.contact(peer)
+        if contact is None or attempt > self.attempts:
+            node.is_placed = True
+            self.keeping.settle(peer)
+            return
+        self._send(peer, contact, Join(peer, is_new=True))
+        self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
+
+    def serve(self, peer: int) -> None:
+        """The peer is ready: tell those it knows, and go on with what waited for it."""
+        node = self.keeping.nodes[peer]
+        for other in dict.fromkeys(node.table.values()):
+            self.net.send(self.hello, peer, other, None, bytes_of())
+        waiting, node.waiting = node.waiting, []
+        for join in waiting:
+            self._pass_on(peer, join)
+
+    def on_join(self, peer: int, sender: int, join: Join) -> None:
+        """Pass a join on; a peer that is not ready itself would lead it astray."""
+        node = self.keeping.nodes[peer]
+        if node.is_ready:
+            self._pass_on(peer, join)
+        else:
+            node.waiting.append(join)
+
+    def on_join_lost(self, peer: int, to: int, join: Join) -> None:
+        """Route around, or try another contact."""
+        if self.keeping.nodes[peer].is_ready:
+            self.keeping.doubt(peer, to)
+            self._pass_on(peer, join)
+        elif (contact := self.net.contact(peer)) is not None:
+            self._send(peer, contact, join)
+
+    def on_place(self, peer: int, sender: int, place: Place) -> None:
+        """Probe all who may be leaves. A first place also fills the routing table."""
+        node, keeping = self.keeping.nodes[peer], self.keeping
+        if not node.is_placed:
+            for other in place.rows:
+                if other not in node.failed:
+                    node.add(other)
+        node.is_placed = True
+        for other in (sender, *place.view.members):
+            is_known = node.is_ready and other in node.leaves
+            if other != peer and not is_known and node.leaves.fits(other):
+                keeping.ask(peer, other)
+        keeping.settle(peer)
+
+    def on_place_lost(self, peer: int, to: int, place: Place) -> None:
+        """Send it again, unless the joiner seems to be gone."""
+        if place.retries:
+            self._answer(peer, to, place._replace(retries=place.retries - 1))
+
+    def on_hello(self, peer: int, sender: int, payload: None) -> None:
+        """Somebody has joined."""
+        self.keeping.heard(peer, sender)
+
+    def on_tick(self, peer: int) -> None:
+        """Look after the routing table: compare a row with somebody of that row, exchange leaf
+        sets with a leaf, and let the bootstrap service's contact find the own place again, which
+        mends what fell apart.
+        """
+        node = self.keeping.nodes[peer]
+        if not node.is_ready:
+            return
+        self._ask_for_row(peer, node)
+        if leaves := node.leaves.view.members:
+            self.keeping.ask(peer, self.net.random.choice(leaves))
+        if (contact := self.net.contact(peer)) is not None:
+            self._send(peer, contact, Join(peer, is_new=False))
+
+    def on_ask_row(self, peer: int, sender: int, shared: int) -> None:
+        """Tell a row of the routing table, and the neighbourhood set's nearest."""
+        node = self.keeping.nodes[peer]
+        self.keeping.heard(peer, sender)
+        told = (*node.row(shared), *node.near)
+        self.net.send(self.row, peer, sender, told, bytes_of(peers=len(told)))
+
+    def on_row(self, peer: int, sender: int, told: tuple[int, ...]) -> None:
+        """Probe who would fill a gap, and one of the others: it may be nearer."""
+        node = self.keeping.nodes[peer]
+        known = {peer, *node.known()}
+        others = [other for other in told if other not in known]
+        gaps = {node.slot(self.ring.ids[other]): other for other in reversed(others)}
+        wanted = [other for slot, other in gaps.items() if slot not in node.table]
+        for other in [*wanted, *others[:1]]:
+            self.keeping.ask(peer, other)
+
+    def _ask_for_row(self, peer: int, node: Node) -> None:
+        if node.table:
+            slot, other = self.net.random.choice(list(node.table.items()))
+            shared = slot >> self.ring.b
+            self.net.send(self.ask_row, peer, other, shared, bytes_of(ids=1))
+
+    def _pass_on(self, peer: int, join: Join) -> None:
+        node, joiner = self.keeping.nodes[peer], join.joiner
+        key = self.ring.ids[joiner]
+        to = node.next_hop(key, avoid=joiner)
+        if join.is_new:
+            join = self._with_rows(node, join)
+        if to != peer:
+            self._send(peer, to, join)
+        elif joiner != peer:
+            self._answer(peer, joiner, Place(join.rows, node.leaves.view, self.keeping.retries))
+
+    def _answer(self, peer: int, joiner: int, place: Place) -> None:
+        named = len(place.rows) + len(place.view.right) + len(place.view.left)
+        self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
+
+    def _with_rows(self, node: Node, join: Join) -> Join:
+        shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1
+        rows = [node.row(row) for row in range(join.shared, shared)]
+        peers = [peer for row in rows for peer in row if peer != join.joiner]
+        rows_so_far = (*join.rows, *peers, node.peer)
+        return join._replace(rows=rows_so_far, shared=max(shared, join.shared))
+
+    def _send(self, peer: int, to: int, join: Join) -> None:
+        self.net.send(self.join, peer, to, join, bytes_of(peers=1 + len(join.rows)))

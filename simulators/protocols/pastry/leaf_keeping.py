@@ -1,0 +1,211 @@
+"""How Pastry's peers find out who is there: leaf sets, probes and failures.
+
+After MSPastry (Castro, Costa and Rowstron, Performance and dependability of structured
+peer-to-peer overlays, 2004): each peer tells its leaf set to its left neighbour once a period,
+so that everybody is looked after by one. What differs: acknowledgements instead of silence
+show that somebody is gone; and who is missing in a leaf set that was told, though it belongs
+there, is probed, which spreads news of the dead and of the living alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simulators.engine.network import Network
+from simulators.engine.parameters import us
+from simulators.protocols.pastry.leaves import Ring, Told, View
+from simulators.protocols.pastry.node import Node
+from simulators.protocols.pastry.parameters import Application, PastryParameters, bytes_of
+
+DISBELIEF = 10
+"""Leaf periods for which hearsay of a peer that did not answer is not believed."""
+PATIENCE = 2
+"""Leaf periods after which a probe that arrived should have been answered."""
+
+
+class Probe(NamedTuple):
+    """Asks whether somebody is there, and for its leaf set."""
+
+    view: View
+    """That of the asking peer."""
+    retries: int
+    sent_us: int
+
+
+class LeafKeeping:
+    """Keeps leaf sets right, and is the overlay's failure detector."""
+
+    def __init__(
+        self, net: Network, ring: Ring, parameters: PastryParameters, application: Application
+    ) -> None:
+        self.net, self.ring, self.application = net, ring, application
+        self.retries = parameters.retries
+        self.shape = parameters.leaf_set, parameters.neighbourhood
+        self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
+        self.leaf_period_us = us(parameters.leaf_period)
+        self.disbelief_us = DISBELIEF * self.leaf_period_us
+        self.heartbeat = net.kind("leaf heartbeat", self.on_heartbeat, failed=self.on_silence)
+        self.probe = net.kind("leaf probe", self.on_probe, failed=self.on_no_answer)
+        self.answer = net.kind("leaf answer", self.on_answer)
+        self.news = net.kind("leaf set", self.on_news)
+        self.bye = net.kind("bye", self.on_bye)
+        net.every(self.leaf_period_us, self.on_tick)
+
+    def reset(self, peer: int) -> Node:
+        """The peer knows nothing."""
+        self.nodes[peer] = Node(self.ring, peer, *self.shape)
+        return self.nodes[peer]
+
+    def on_tick(self, peer: int) -> None:
+        """Tell the left neighbour that the peer is there, and who else."""
+        node = self.nodes[peer]
+        if node.leaves.left:
+            view = node.leaves.view
+            self.net.send(self.heartbeat, peer, node.leaves.left[0], view, _bytes_of(view))
+        self.settle(peer, is_patient=False)
+        if node.asked or node.failed:
+            self._look_after(peer, node)
+
+    def _look_after(self, peer: int, node: Node) -> None:
+        """Probe again who should have answered, and give those a chance who did not of late."""
+        overdue_us = self.net.now - PATIENCE * self.leaf_period_us
+        for other in [other for other, since_us in node.asked.items() if since_us < overdue_us]:
+            self._probe(peer, other, self.retries)
+        believed = [other for other, until_us in node.failed.items() if until_us < self.net.now]
+        for other in believed:
+            del node.failed[other]
+        if believed:
+            # Leaf sets that were told are looked at again.
+            node.told.clear()
+
+    def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
+        """Tell the sender who is missing in its leaf set."""
+        if self.learn(peer, sender, view):
+            ours = self.nodes[peer].leaves.view
+            self.net.send(self.news, peer, sender, ours, _bytes_of(ours))
+
+    def on_news(self, peer: int, sender: int, view: View) -> None:
+        """A leaf set, as an answer to the own one."""
+        self.learn(peer, sender, view)
+
+    def learn(self, peer: int, sender: int, view: View) -> list[int]:
+        """Compare the sender's leaf set with the own one, and probe whoever makes a difference.
+
+        Mostly nothing is new: neither has changed since the last time.
+
+        Returns: who is missing in the sender's, as news.
+        """
+        node = self.nodes[peer]
+        told = node.told.get(sender)
+        if told is not None and told.theirs is view and told.ours is node.leaves.view:
+            return []
+        now = self.net.now
+        self.heard(peer, sender)
+        for other in view.members:
+            if other != peer and node.leaves.fits(other) and other not in node.leaves:
+                self.ask(peer, other)
+        missing = node.leaves.missing_in(view, sender)
+        for other in missing:
+            last = node.told.get(other)
+            if last is None or last.time_us + self.leaf_period_us < now:
+                self.ask(peer, other)
+        if sender in node.leaves:
+            node.told[sender] = Told(view, node.leaves.view, now)
+        return missing
+
+    def heard(self, peer: int, other: int) -> None:
+        """A message shows that somebody is there."""
+        node = self.nodes[peer]
+        node.failed.pop(other, None)
+        node.doubted.discard(other)
+        if node.add(other):
+            self.application.leaves_changed(peer)
+
+    def ask(self, peer: int, other: int) -> None:
+        """Probe somebody who was named, unless that is under way or it failed of late."""
+        node = self.nodes[peer]
+        if other not in node.asked and node.failed.get(other, 0) <= self.net.now:
+            self._probe(peer, other, self.retries)
+
+    def doubt(self, peer: int, other: int) -> None:
+        """A message to that peer was not acknowledged: route around it, and probe it."""
+        node = self.nodes[peer]
+        if other not in node.doubted:
+            node.doubted.add(other)
+            self.ask(peer, other)
+
+    def on_silence(self, peer: int, to: int, view: View) -> None:
+        """A message of which nothing else depends was not acknowledged."""
+        self.doubt(peer, to)
+
+    def on_probe(self, peer: int, sender: int, probe: Probe) -> None:
+        """Answer with the own leaf set."""
+        self.learn(peer, sender, probe.view)
+        view = self.nodes[peer].leaves.view
+        self.net.send(self.answer, peer, sender, (view, probe.sent_us), _bytes_of(view))
+
+    def on_answer(self, peer: int, sender: int, answer: tuple[View, int]) -> None:
+        """The peer that was probed is there."""
+        node = self.nodes[peer]
+        view, sent_us = answer
+        node.asked.pop(sender, None)
+        self.heard(peer, sender)
+        self.learn(peer, sender, view)
+        node.measure(sender, self.net.now - sent_us)
+        self.settle(peer)
+
+    def on_no_answer(self, peer: int, to: int, probe: Probe) -> None:
+        """Try again, and give it up in the end."""
+        node = self.nodes[peer]
+        if to not in node.asked:
+            return
+        if not probe.retries:
+            self.lose(peer, to)
+            return
+        if node.knows(to):
+            node.doubted.add(to)
+        self._probe(peer, to, probe.retries - 1)
+
+    def lose(self, peer: int, other: int) -> None:
+        """Take the other one for dead, and mend the leaf set (Pastry, section 2.5)."""
+        node = self.nodes[peer]
+        node.failed[other] = self.net.now + self.disbelief_us
+        was_left_neighbour = node.leaves.left[:1] == [other]
+        for farthest in node.remove(other):
+            self.ask(peer, farthest)
+        if was_left_neighbour:
+            # Nobody else looks after that one: tell all who may know it. It may not be alone.
+            for leaf in node.leaves.view.members:
+                self.ask(peer, leaf)
+        self.application.lost(peer, other)
+        self.settle(peer)
+
+    def take_leave(self, peer: int, others: Sequence[int]) -> None:
+        """Tell everybody who is known, and `others`, that the peer goes."""
+        for other in dict.fromkeys([*self.nodes[peer].known(), *others]):
+            self.net.send(self.bye, peer, other, None, bytes_of())
+
+    def on_bye(self, peer: int, sender: int, payload: None) -> None:
+        """Somebody left."""
+        self.lose(peer, sender)
+
+    def settle(self, peer: int, *, is_patient: bool = True) -> None:
+        """A peer that was told its place has found it when it awaits no answer any more, or at
+        its next tick.
+        """
+        node = self.nodes[peer]
+        if node.is_placed and not node.is_ready and not (is_patient and node.asked):
+            node.is_ready = True
+            self.application.ready(peer)
+
+    def _probe(self, peer: int, other: int, retries: int) -> None:
+        node = self.nodes[peer]
+        node.asked[other] = self.net.now
+        view = node.leaves.view
+        probe = Probe(view, retries, self.net.now)
+        self.net.send(self.probe, peer, other, probe, _bytes_of(view))
+
+
+def _bytes_of(view: View) -> int:
+    return bytes_of(peers=len(view.right) + len(view.left))

@@ -1,0 +1,138 @@
+"""What one peer knows of a Pastry overlay, and where it sends a message for a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulators.protocols.pastry.leaves import LeafSet, Ring, Told
+
+NOBODY = -1
+
+
+class Node:
+    """The state of a peer (Rowstron and Druschel 2001, section 2): leaf set, routing table and
+    neighbourhood set, and what it makes of the others' silence.
+
+    `table` has an entry per (shared digits, next digit), numbered `shared << b | digit`.
+    """
+
+    __slots__ = (
+        *("asked", "doubted", "failed", "is_placed", "is_ready", "leaves", "near", "peer"),
+        *("ring", "room", "table", "told", "waiting"),
+        *("_b", "_bits", "_mask", "_own", "_size"),
+    )
+
+    def __init__(self, ring: Ring, peer: int, leaf_set: int, neighbourhood: int) -> None:
+        self.ring, self.peer, self.room = ring, peer, neighbourhood
+        self._own, self._b, self._bits = ring.ids[peer], ring.b, ring.bits
+        self._size, self._mask = ring.size, ring.size - 1
+        self.leaves = LeafSet(ring, peer, leaf_set // 2)
+        self.table: dict[int, int] = {}
+        self.near: dict[int, int] = {}
+        """The neighbourhood set: peers near in the network, and their round-trip times in µs."""
+        self.asked: dict[int, int] = {}
+        """Peers that were probed and have not answered yet, and when that was."""
+        self.doubted: set[int] = set()
+        """Those of whom a message got no acknowledgement: routed around until they answer."""
+        self.failed: dict[int, int] = {}
+        """Peers that did not answer at all, and until when hearsay of them is not believed."""
+        self.told: dict[int, Told] = {}
+        """Of each leaf that told its leaf set: the last one."""
+        self.is_placed = False
+        """It was told its place on the ring."""
+        self.is_ready = False
+        """Its leaf set is complete: it may answer for keys."""
+        self.waiting: list[Any] = []
+        """Joins that others sent before."""
+
+    def slot(self, key: int) -> int:
+        """Where the routing table has the next hop for a key that is not the own id."""
+        shared = (self._bits - (key ^ self._own).bit_length()) // self._b
+        digit = key >> (self._bits - self._b * (shared + 1))
+        return shared << self._b | digit & ((1 << self._b) - 1)
+
+    def next_hop(self, key: int, avoid: int = NOBODY) -> int:
+        """Where a message for the key goes on to; the peer itself where it has arrived.
+
+        Within the leaf set's reach the numerically closest; else who shares one digit more;
+        else, or where that one is doubted, somebody closer (section 2.3). A closest leaf is not
+        routed around: others would take themselves for the message's end.
+        """
+        offset = (key - self._own) & self._mask
+        leaves = self.leaves
+        if offset <= leaves.right_reach or self._size - offset <= leaves.left_reach:
+            to = leaves.closest(offset)
+            return to if to != avoid else self._closest(key, [self.peer, *leaves.view.members], to)
+        to = self.table.get(self.slot(key), NOBODY)
+        is_usable = to not in (NOBODY, avoid) and to not in self.doubted
+        return to if is_usable else self._detour(key, avoid)
+
+    def _detour(self, key: int, avoid: int) -> int:
+        ring, ids = self.ring, self.ring.ids
+        shared, own = ring.shared_digits(self._own, key), ring.distance(self._own, key)
+        closer = [
+            peer
+            for peer in self.known()
+            if peer not in self.doubted
+            and ring.shared_digits(ids[peer], key) >= shared
+            and ring.distance(ids[peer], key) < own
+        ]
+        return self._closest(key, closer, avoid)
+
+    def _closest(self, key: int, peers: list[int], avoid: int) -> int:
+        ring, ids = self.ring, self.ring.ids
+        able = (peer for peer in peers if peer != avoid)
+        return min(able, key=lambda peer: ring.distance(ids[peer], key), default=self.peer)
+
+    def known(self) -> list[int]:
+        """Everybody in the state, each once."""
+        return list(
+            dict.fromkeys([*self.leaves.right, *self.leaves.left, *self.table.values(), *self.near])
+        )
+
+    def knows(self, peer: int) -> bool:
+        """Whether the peer is in the state."""
+        return (
+            self.table.get(self.slot(self.ring.ids[peer])) == peer
+            or peer in self.leaves
+            or peer in self.near
+        )
+
+    def row(self, shared: int) -> list[int]:
+        """Entries of the routing table that share as many digits with the peer."""
+        first = shared << self._b
+        slots = range(first, first + (1 << self._b))
+        return [self.table[slot] for slot in slots if slot in self.table]
+
+    def add(self, peer: int) -> bool:
+        """Take in a peer that was heard from, where there is room; whether it is a new leaf."""
+        is_leaf = self.leaves.add(peer)
+        self.table.setdefault(self.slot(self.ring.ids[peer]), peer)
+        return is_leaf
+
+    def measure(self, peer: int, round_trip_us: int) -> None:
+        """Prefer the nearer: the neighbourhood set keeps the nearest of those who have been
+        measured, and the routing table takes them before others.
+        """
+        near = self.near
+        near[peer] = min(near.get(peer, round_trip_us), round_trip_us)
+        if len(near) > self.room:
+            # Of those as near the one that came last goes: a set that is full does not flutter.
+            del near[max(reversed(near), key=near.__getitem__)]
+        slot = self.slot(self.ring.ids[peer])
+        present = self.table.get(slot, peer)
+        # Who is not in a full set is no nearer than its farthest.
+        farthest_us = max(near.values(), default=0) if len(near) == self.room else 0
+        if peer in near and near.get(present, farthest_us) > near[peer]:
+            self.table[slot] = peer
+
+    def remove(self, peer: int) -> list[int]:
+        """Forget a peer; the leaves at the ends of the sides that it leaves a gap on."""
+        slot = self.slot(self.ring.ids[peer])
+        if self.table.get(slot) == peer:
+            del self.table[slot]
+        self.near.pop(peer, None)
+        self.told.pop(peer, None)
+        self.asked.pop(peer, None)
+        self.doubted.discard(peer)
+        return self.leaves.remove(peer)

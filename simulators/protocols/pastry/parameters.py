@@ -1,0 +1,63 @@
+"""Pastry's parameters, its messages' sizes, and who listens to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from simulators.engine.network import TRANSPORT_BYTES
+from simulators.engine.parameters import Count, Duration, Positive
+
+HEADER_BYTES = TRANSPORT_BYTES + 16
+"""Of any message: the transport's, its kind (8) and the sender's id (8)."""
+PEER_BYTES = 14
+"""Of somebody who is named in a message: id (8), address and port (6)."""
+ID_BYTES = 8
+
+
+def bytes_of(peers: int = 0, ids: int = 0) -> int:
+    """Size of a message that names so many peers and ids."""
+    return HEADER_BYTES + PEER_BYTES * peers + ID_BYTES * ids
+
+
+@dataclass(frozen=True)
+class PastryParameters:
+    """Of Pastry. An interval of 1 s, in which PolderCast gossips once, stands for the 30 s after
+    which MSPastry probes (Castro et al. 2004), so leaf sets are probed once a second.
+    """
+
+    b: Annotated[int, Meta(ge=1, le=8, description="Bits of a digit of an id.")] = 4
+    leaf_set: Annotated[
+        int, Meta(ge=2, multiple_of=2, description="Peers in a leaf set, half on either side.")
+    ] = 16
+    neighbourhood: Annotated[Count, Meta(description="Peers in a neighbourhood set.")] = 32
+    leaf_period: Annotated[
+        Duration, Meta(description="A peer probes its left neighbour on the ring once a period.")
+    ] = "1s"
+    table_period: Annotated[
+        Duration, Meta(description="A peer looks after its routing table once a period.")
+    ] = "30s"
+    retries: Annotated[
+        Count, Meta(description="Probes without an answer after the first, until a peer is dead.")
+    ] = 2
+    join_timeout: Annotated[
+        Duration, Meta(description="After it, a join that got no answer is made anew.")
+    ] = "3s"
+    join_attempts: Annotated[
+        Positive, Meta(description="Joins without an answer until a peer begins a ring of its own.")
+    ] = 5
+
+
+class Application:
+    """What Pastry tells to what is built on it."""
+
+    def ready(self, peer: int) -> None:
+        """The peer has found its place; it may route and answer for keys from now on."""
+
+    def leaves_changed(self, peer: int) -> None:
+        """Others have come near to the peer on the ring."""
+
+    def lost(self, peer: int, other: int) -> None:
+        """The peer found that another one is down."""

@@ -1,0 +1,61 @@
+"""A Pastry overlay as it is when all have joined, made from knowledge of everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from simulators.protocols.pastry.overlay import Overlay
+
+Words = npt.NDArray[np.uint64]
+Indexes = npt.NDArray[np.int64]
+
+
+def place(overlay: Overlay, peers: Sequence[int]) -> None:
+    """Give these peers, and none else, the state in which joining would leave them in the end.
+
+    Leaf sets are exact; an entry of a routing table is any peer that fits there, evenly drawn
+    by the network's generator, which is what joins come to where all are equally far apart.
+    No message is sent. The peers are ready, but nothing built on Pastry is told.
+    """
+    order = sorted(peers, key=overlay.ring.ids.__getitem__)
+    half = overlay.nodes[order[0]].leaves.half
+    for place_, peer in enumerate(order):
+        node = overlay.keeping.reset(peer)
+        node.is_placed = node.is_ready = True
+        for step in range(1, min(half, len(order) - 1) + 1):
+            node.leaves.add(order[(place_ + step) % len(order)])
+            node.leaves.add(order[place_ - step])
+    _fill_tables(overlay, np.array(order))
+
+
+def _fill_tables(overlay: Overlay, order: Indexes) -> None:
+    ring = overlay.ring
+    ids = np.array([ring.ids[peer] for peer in order], np.uint64)
+    random = np.random.default_rng(overlay.net.random.getrandbits(64))
+    for shared in range(ring.bits // ring.b):
+        rest = np.uint64(ring.bits - ring.b * (shared + 1))
+        is_any = False
+        for digit in range(1 << ring.b):
+            found = _drawn(ids, _prefixes(ids >> rest, digit, ring.b) << rest, rest, random)
+            own = (ids >> rest & np.uint64((1 << ring.b) - 1)) == digit
+            for at in np.flatnonzero((found >= 0) & ~own):
+                overlay.nodes[order[at]].table[shared << ring.b | digit] = int(order[found[at]])
+                is_any = True
+        if not is_any:
+            return
+
+
+def _prefixes(prefixes: Words, digit: int, b: int) -> Words:
+    """The same with another last digit."""
+    width = np.uint64(b)
+    return prefixes >> width << width | np.uint64(digit)
+
+
+def _drawn(ids: Words, first: Words, rest: np.uint64, random: np.random.Generator) -> Indexes:
+    """For each first id of a range of 2^rest, the place of an id in that range, -1 if none is."""
+    low = np.searchsorted(ids, first)
+    high = np.searchsorted(ids, first | (np.uint64(1) << rest) - np.uint64(1), side="right")
+    return np.where(high > low, low + random.integers(0, np.maximum(high - low, 1)), -1)

@@ -1,0 +1,99 @@
+"""RINGS: per topic a ring of its subscribers.
+
+The layer of PolderCast (Setty et al., PolderCast: Fast, Robust, and Scalable Architecture for
+P2P Topic-Based Pub/Sub, Middleware 2012) that publications travel along. All peers have a place
+in one order that wraps; of each topic it subscribes to, a peer looks for the next subscribers on
+both sides. Once a period it takes in whom the other layers know, and exchanges with its oldest
+ring neighbour: for each topic both subscribe to, each gets those nearest to itself on both sides
+of whom the other knows. Every message begins with its sender.
+
+A neighbour that is asked stays in the rings until it fails to answer, so that a publication
+meanwhile finds no hole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from model.arrays import Int32s
+from simulators.engine.network import Links, Network
+from simulators.engine.parameters import Duration, us
+from simulators.protocols.poldercast.views import AGE, PEER
+from simulators.protocols.poldercast.views_overlay import Overlay
+from simulators.protocols.poldercast.views_rings import answer_rings, learn, open_rings
+
+
+@dataclass(frozen=True)
+class RingsParameters:
+    """What RINGS leaves to choose; how many neighbours a ring has is the overlay's."""
+
+    period: Annotated[Duration, Meta(description="One exchange of each peer a period.")] = "1s"
+
+
+class Rings:
+    """RINGS over what else the overlay knows of each peer, be it nothing.
+
+    Who joined the overlay takes part. Without CYCLON below, a peer that knows no ring
+    neighbour asks the bootstrap service, which helps if those two share a topic.
+    """
+
+    def __init__(self, net: Network, parameters: RingsParameters, overlay: Overlay) -> None:
+        self.net, self.overlay = net, overlay
+        self.is_alone = overlay.cyclon.shape[2] == 0
+        self.request = net.kind("rings-request", self.on_request, failed=self.on_lost)
+        self.reply = net.kind("rings-reply", self.on_reply)
+        net.every(us(parameters.period), self.on_tick)
+
+    def on_tick(self, peer: int) -> None:
+        """Open an exchange."""
+        target, message, size = open_rings(self.overlay.packed, peer)
+        if target >= 0:
+            self.net.send(self.request, peer, target, message, size)
+        elif self.is_alone and (contact := self.net.contact(peer)) is not None:
+            learn(self.overlay.packed, peer, np.array([[contact], [0]], np.int32))
+
+    def on_request(self, peer: int, sender: int, received: Int32s) -> None:
+        """Answer an exchange."""
+        answer, size = answer_rings(self.overlay.packed, peer, received)
+        self.net.send(self.reply, peer, sender, answer, size)
+
+    def on_reply(self, peer: int, sender: int, received: Int32s) -> None:
+        """Close an exchange."""
+        learn(self.overlay.packed, peer, received)
+
+    def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
+        """Nobody answered."""
+        self.overlay.forget(peer, to)
+
+    def complete(self, peers: Iterable[int]) -> None:
+        """Make the rings those that gossip among these peers (who joined) would end in."""
+        subscribers: dict[int, list[int]] = {}
+        for peer in sorted(peers, key=self.overlay.position.__getitem__):
+            self.overlay.rings_of(peer)[:] = -1
+            for topic in self.overlay.topics[peer]:
+                subscribers.setdefault(topic, []).append(peer)
+        side = self.overlay.rings.shape[2] // 2
+        for topic, ring in subscribers.items():
+            near = [step for step in range(1, side + 1) if step < len(ring)]
+            for k, peer in enumerate(ring):
+                row = self.overlay.rings_of(peer)[self.overlay.topics[peer].index(topic)]
+                for step in near:
+                    row[PEER, step - 1] = ring[(k + step) % len(ring)]
+                    row[PEER, side + step - 1] = ring[k - step]
+                row[AGE] = 0
+
+    def links(self, peer: int) -> Iterable[Links]:
+        """The ring neighbours, topic by topic."""
+        rows = self.overlay.rings_of(peer)[:, PEER].tolist()
+        for topic, row in zip(self.overlay.topics[peer], rows, strict=True):
+            is_whole = -1 not in row and len({*row}) == len(row)
+            yield Links("rings", topic, row if is_whole else _distinct(row))
+
+
+def _distinct(row: list[int]) -> list[int]:
+    return [other for other in dict.fromkeys(row) if other >= 0]

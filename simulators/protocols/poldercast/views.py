@@ -1,0 +1,202 @@
+"""Views: what a peer holds of other peers, and CYCLON's operations on them.
+
+An entry is a peer and its *age*: how many cycles ago that peer itself was heard of. The views
+of a layer are one array int32[peers, 2, capacity]: of each peer a row of peers and a row of
+ages, entries first, -1 where there is none. A message is int32[2, entries] of the same kind,
+and its first entry is its sender, of age 0, unless said otherwise.
+
+Sizes in bytes, for all gossip:
+
+| part | bytes | is |
+| --- | --- | --- |
+| header | 44 | the transport's (28), kind and flags (2), entries (2), sender (8), checksum (4) |
+| entry | 16 | a peer's id (8), address and port (6), age (2) |
+| its profile, as a layer | 2 + 5 a topic | of each its id (4), ring neighbours missing (1) |
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from numba.core.types import int32, int64, uint64
+
+from model.arrays import Int32s, Int64s
+from model.compiled import compiled
+from simulators.engine.network import TRANSPORT_BYTES
+
+HEADER_BYTES = TRANSPORT_BYTES + 16
+ENTRY_BYTES = 16
+PROFILE_BYTES = 2
+PROFILE_TOPIC_BYTES = 5
+
+PEER, AGE = 0, 1
+"""The two rows of a view and of a message."""
+
+VIEWS, VIEW, NUMBERS = int32[:, :, ::1], int32[:, ::1], int32[::1]
+WORDS, DRAWS = uint64[:, ::1], int64[::1]
+
+_LOW = 0xFFFFFFFF
+
+
+def empty_views(peers: int, capacity: int) -> Int32s:
+    """Views of nobody."""
+    return np.full((peers, 2, capacity), -1, np.int32)
+
+
+def seeded(random: Random) -> Int64s:
+    """A state for `below`."""
+    return np.array([random.randrange(1, 1 << 32) for _ in range(4)], np.int64)
+
+
+def entries(view: Int32s) -> list[int]:
+    """The peers of one view."""
+    peers: list[int] = view[PEER].tolist()
+    return peers[: peers.index(-1)] if -1 in peers else peers
+
+
+@compiled(DRAWS, int64)
+def below(draws: Int64s, bound: int) -> int:
+    """One of 0 … bound − 1 by the generator whose state is `draws` (bound < 2³¹).
+
+    Marsaglia, Xorshift RNGs, 2003: the one of 128 bits.
+    """
+    mixed = draws[0] ^ ((draws[0] << 11) & _LOW)
+    draws[0], draws[1], draws[2] = draws[1], draws[2], draws[3]
+    draws[3] = draws[3] ^ (draws[3] >> 19) ^ mixed ^ (mixed >> 8)
+    drawn: int = (draws[3] * bound) >> 32
+    return drawn
+
+
+@compiled(VIEW)
+def filled(view: Int32s) -> int:
+    """How many entries a view has."""
+    count = 0
+    while count < view.shape[1] and view[PEER, count] >= 0:
+        count += 1
+    return count
+
+
+@compiled(VIEW, int64)
+def place_of(view: Int32s, peer: int) -> int:
+    """Where in a view a peer is; -1 if it is not."""
+    for place in range(view.shape[1]):
+        if view[PEER, place] == peer:
+            return place
+    return -1
+
+
+@compiled(VIEW, int64)
+def drop(view: Int32s, place: int) -> None:
+    """Take an entry out; the last one takes its place."""
+    last = filled(view) - 1
+    view[PEER, place], view[AGE, place] = view[PEER, last], view[AGE, last]
+    view[PEER, last] = -1
+
+
+@compiled(VIEWS, int64, int64)
+def insert(views: Int32s, peer: int, other: int) -> None:
+    """Put somebody who was just heard of into the peer's view, if it is new and there is room."""
+    view = views[peer]
+    count = filled(view)
+    if count < view.shape[1] and other != peer and place_of(view, other) < 0:
+        view[PEER, count], view[AGE, count] = other, 0
+
+
+@compiled(VIEW)
+def grow_older(view: Int32s) -> int:
+    """Let a cycle pass in a view; where its oldest entry is now, -1 if it has none."""
+    oldest = -1
+    for place in range(filled(view)):
+        view[AGE, place] += 1
+        if oldest < 0 or view[AGE, place] > view[AGE, oldest]:
+            oldest = place
+    return oldest
+
+
+@compiled(NUMBERS, VIEW)
+def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
+    """Bytes of a message; `entry_bytes` has those of an entry by its peer."""
+    size = HEADER_BYTES
+    for k in range(message.shape[1]):
+        size += int(entry_bytes[message[PEER, k]])
+    return size
+
+
+@compiled(VIEW, DRAWS, int64, int64, VIEW)
+def sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
+    """Fill the last `wanted` entries of a message with random ones of a view, but for its first
+    `kept`. They come to stand next in the view.
+    """
+    count = filled(view)
+    begin = message.shape[1] - wanted
+    for k in range(wanted):
+        place = kept + k
+        chosen = place + below(draws, count - place)
+        for row in (PEER, AGE):
+            value = view[row, chosen]
+            view[row, chosen] = view[row, place]
+            view[row, place] = value
+            message[row, begin + k] = value
+
+
+@compiled(VIEWS, int64, VIEW, VIEW, int64)
+def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept: int) -> None:
+    """Insert entries that are not known yet: into free places but for the last `kept`, then over
+    those that were sent.
+    """
+    view = views[peer]
+    count, room, replaced = filled(view), views.shape[2] - kept, 0
+    for k in range(received.shape[1]):
+        other = received[PEER, k]
+        if other == peer or place_of(view, other) >= 0:
+            continue
+        place = -1
+        if count < room:
+            place, count = count, count + 1
+        while place < 0 and replaced < sent.shape[1]:
+            place = place_of(view, sent[PEER, replaced])
+            replaced += 1
+        if place < 0:
+            return
+        view[PEER, place], view[AGE, place] = other, received[AGE, k]
+
+
+@compiled(VIEWS, NUMBERS, DRAWS, NUMBERS, int64, int64)
+def open_shuffle(
+    views: Int32s, lent: Int32s, draws: Int64s, entry_bytes: Int32s, peer: int, length: int
+) -> tuple[int, Int32s, int]:
+    """(whom to shuffle with, message, its bytes): the oldest entry, which leaves the view, gets
+    the peer itself and length − 1 random others. -1 if the view is empty.
+
+    The others are `lent` until the answer comes, or the next shuffle: they stand first in the view.
+    """
+    view = views[peer]
+    oldest = grow_older(view)
+    if oldest < 0:
+        return -1, np.empty((2, 0), np.int32), 0
+    target = view[PEER, oldest]
+    drop(view, oldest)
+    others = min(length - 1, filled(view))
+    message = np.empty((2, 1 + others), np.int32)
+    message[PEER, 0], message[AGE, 0] = peer, 0
+    sample(view, draws, 0, others, message)
+    lent[peer] = others
+    return int(target), message, bytes_of(entry_bytes, message)
+
+
+@compiled(VIEWS, NUMBERS, DRAWS, int64, VIEW, int64)
+def answer_shuffle(
+    views: Int32s, lent: Int32s, draws: Int64s, peer: int, received: Int32s, length: int
+) -> Int32s:
+    """The answer: random entries of the view, which then takes in those received.
+
+    The answer does not begin with its sender. A peer whose own shuffle is not answered yet gives
+    none of the entries that it lent, and keeps the place of whom it asked free.
+    """
+    view, kept = views[peer], int(lent[peer])
+    others = max(0, min(length, filled(view) - kept))
+    answer = np.empty((2, others), np.int32)
+    sample(view, draws, kept, others, answer)
+    merge_shuffle(views, peer, received, answer, min(kept, 1))
+    return answer

@@ -1,0 +1,270 @@
+"""Everything the peers of an overlay know: their profiles and the views of three layers.
+
+Compiled operations take all of it as one argument, `overlay.packed`. In plain Python (see
+`compiled.IS_PLAIN`) that is the overlay itself.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.types import int64
+from numba.experimental import structref
+
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import IS_PLAIN, compiled
+from simulators.protocols.poldercast.views import (
+    AGE,
+    DRAWS,
+    ENTRY_BYTES,
+    NUMBERS,
+    PEER,
+    PROFILE_BYTES,
+    PROFILE_TOPIC_BYTES,
+    VIEW,
+    VIEWS,
+    WORDS,
+    drop,
+    empty_views,
+    filled,
+    place_of,
+    seeded,
+)
+
+FIELDS: dict[str, Any] = {
+    "cyclon": VIEWS,
+    "vicinity": VIEWS,
+    "rings": VIEWS,
+    "first": NUMBERS,
+    "held": NUMBERS,
+    "awaited": NUMBERS,
+    "position": NUMBERS,
+    "profiles": WORDS,
+    "entry_bytes": NUMBERS,
+    "place": NUMBERS,
+    "draws": DRAWS,
+}
+"""What compiled operations see of an Overlay."""
+
+
+@structref.register
+class _PackedType(types.StructRef):
+    """The type of `Packed`."""
+
+
+PACKED: Any = _PackedType(list(FIELDS.items()))  # type: ignore[no-untyped-call]
+
+
+class Packed(structref.StructRefProxy):
+    """The arrays of an Overlay as one argument."""
+
+
+_new: Any = structref.new
+structref.define_boxing(_PackedType, Packed)  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """How many entries the layers hold; 0 = there is no such layer."""
+
+    cyclon: int = 0
+    vicinity: int = 0
+    ring: int = 0
+    """Successors in a ring, and as many predecessors."""
+
+
+class Overlay:
+    """The state of all peers.
+
+    A peer's rings are the rows `first[peer]` to `first[peer] + held[peer] − 1` of `rings`, in
+    the order of its topics. A ring is a view of 2·side entries: its successors, the nearest
+    first, then its predecessors, the nearest first, each side with -1 at the end where it has
+    fewer. Where a topic has few subscribers, a peer may stand on both sides.
+
+    What an entry tells of its peer besides the age (its profile: topics, and which of its rings
+    are short) is looked up, not copied: who holds an entry always has the latest profile. A peer
+    that is down keeps its own until it joins again, so nothing shows that it is.
+    """
+
+    def __init__(self, peers: int, topics: int, capacities: Capacities, random: Random) -> None:
+        self.cyclon = empty_views(peers, capacities.cyclon)
+        self.vicinity = empty_views(peers, capacities.vicinity)
+        self.rings = empty_views(peers, 2 * capacities.ring)
+        self.first = np.zeros(peers, np.int32)
+        self.held = np.zeros(peers, np.int32)
+        self.awaited = np.full(peers, -1, np.int32)
+        """Who was asked last in RINGS."""
+        self.position: Int32s = np.array(random.sample(range(peers), peers), np.int32)
+        """Place of each peer in the order of the rings, as a hash of its name would give: a peer's
+        number may say when it joins or who its friends are, its place should not."""
+        self.profiles: Words = np.zeros((peers, max(1, (topics + 63) // 64)), np.uint64)
+        """Bit t % 64 of word t // 64 says that the peer subscribes to topic t."""
+        self.entry_bytes = np.full(peers, ENTRY_BYTES + PROFILE_BYTES, np.int32)
+        self.place = np.full(peers, -1, np.int32)
+        """Room for operations, -1 before and after each."""
+        self.draws: Int64s = seeded(random)
+        self.topics: list[list[int]] = [[] for _ in range(peers)]
+        """What each peer subscribes to, ascending."""
+        self._room = [0] * peers
+        self._rows = 0
+        self.packed: Any = self._pack()
+
+    def order_by_number(self) -> None:
+        """Let the peers' own numbers be their places in the rings: so pictures show them."""
+        self.position[:] = np.arange(self.position.size)
+
+    def join(self, peer: int, topics: Sequence[int]) -> None:
+        """Begin anew, with the topics (ascending, each once) and nobody known."""
+        self.cyclon[peer] = self.vicinity[peer] = self.awaited[peer] = -1
+        self._make_room(peer, len(topics))
+        self.topics[peer] = list(topics)
+        self.rings[self.first[peer] : self.first[peer] + len(topics)] = -1
+        self._describe(peer)
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """Add a topic, with an empty ring."""
+        topics = self.topics[peer]
+        place = bisect_left(topics, topic)
+        if place < len(topics) and topics[place] == topic:
+            return
+        old = self.rings_of(peer).copy()
+        self._make_room(peer, len(topics) + 1)
+        topics.insert(place, topic)
+        self._describe(peer)
+        self.rings_of(peer)[:] = np.insert(old, place, -1, axis=0)
+
+    def unsubscribe(self, peer: int, topic: int) -> None:
+        """Take a topic away, with its ring."""
+        topics = self.topics[peer]
+        if topic not in topics:
+            return
+        place = topics.index(topic)
+        old = self.rings_of(peer).copy()
+        topics.remove(topic)
+        self._describe(peer)
+        self.rings_of(peer)[:] = np.delete(old, place, axis=0)
+
+    def forget(self, peer: int, other: int) -> None:
+        """Take somebody out of all the views of a peer."""
+        forget(self.packed, peer, other)
+
+    def rings_of(self, peer: int) -> Int32s:
+        """int32[topics, 2, 2·side]: the rings of a peer, not copied."""
+        return self.rings[self.first[peer] : self.first[peer] + self.held[peer]]
+
+    def _make_room(self, peer: int, rows: int) -> None:
+        """Rows for a peer's rings; their content is lost where it gets others. Rows double, so
+        those left behind are never more than those in use.
+        """
+        if rows <= self._room[peer]:
+            return
+        self._room[peer] = rows if not self._room[peer] else 2 * rows
+        self.first[peer] = self._rows
+        self._rows += self._room[peer]
+        if self._rows > len(self.rings):
+            more = empty_views(max(self._rows, len(self.rings)), self.rings.shape[2])
+            self.rings = np.concatenate([self.rings, more])
+            self.packed = self._pack()
+
+    def _describe(self, peer: int) -> None:
+        """Bring a peer's profile up to date with its topics."""
+        topics = self.topics[peer]
+        self.held[peer] = len(topics)
+        self.profiles[peer] = 0
+        for topic in topics:
+            self.profiles[peer, topic // 64] |= np.uint64(1) << np.uint64(topic % 64)
+        profile = PROFILE_BYTES + PROFILE_TOPIC_BYTES * len(topics)
+        self.entry_bytes[peer] = ENTRY_BYTES + profile
+
+    def _pack(self) -> Any:
+        return self if IS_PLAIN else _pack(tuple(getattr(self, name) for name in FIELDS))
+
+
+@compiled(types.Tuple(list(FIELDS.values())))  # type: ignore[no-untyped-call]
+def _pack(arrays: tuple[Any, ...]) -> Any:
+    packed = _new(PACKED)
+    (
+        packed.cyclon,
+        packed.vicinity,
+        packed.rings,
+        packed.first,
+        packed.held,
+        packed.awaited,
+        packed.position,
+        packed.profiles,
+        packed.entry_bytes,
+        packed.place,
+        packed.draws,
+    ) = arrays
+    return packed
+
+
+@compiled(VIEW, int64)
+def forget_in_ring(ring: Int32s, other: int) -> None:
+    """Take a peer out of both sides of a ring; who stands behind it moves up."""
+    side = ring.shape[1] // 2
+    for begin in (0, side):
+        kept = begin
+        for place in range(begin, begin + side):
+            if ring[PEER, place] != other:
+                ring[PEER, kept], ring[AGE, kept] = ring[PEER, place], ring[AGE, place]
+                kept += 1
+        ring[PEER, kept : begin + side] = -1
+
+
+@compiled(PACKED, int64, int64)
+def forget(overlay: Overlay, peer: int, other: int) -> None:
+    """Take somebody out of all the views of a peer."""
+    for view in (overlay.cyclon[peer], overlay.vicinity[peer]):
+        place = place_of(view, other)
+        if place >= 0:
+            drop(view, place)
+    for row in range(overlay.first[peer], overlay.first[peer] + overlay.held[peer]):
+        forget_in_ring(overlay.rings[row], other)
+
+
+@compiled(VIEW, int64, NUMBERS, VIEW, int64)
+def _gather(view: Int32s, width: int, place: Int32s, found: Int32s, count: int) -> int:
+    """Add the entries of a view to those found, each peer once and as young as it is known."""
+    for k in range(width):
+        other = view[PEER, k]
+        if other < 0:
+            continue
+        if place[other] < 0:
+            place[other] = count
+            found[PEER, count], found[AGE, count] = other, view[AGE, k]
+            count += 1
+        elif view[AGE, k] < found[AGE, place[other]]:
+            found[AGE, place[other]] = view[AGE, k]
+    return count
+
+
+@compiled(PACKED, int64, VIEW)
+def known(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
+    """All whom a peer knows by its views and a message: int32[2, entries], each other peer once,
+    as young as it is known.
+    """
+    cyclon, vicinity = overlay.cyclon[peer], overlay.vicinity[peer]
+    first, held = overlay.first[peer], overlay.held[peer]
+    rings, place = overlay.rings, overlay.place
+    room = received.shape[1] + cyclon.shape[1] + vicinity.shape[1] + held * rings.shape[2]
+    found, count = np.empty((2, room), np.int32), 0
+    count = _gather(received, received.shape[1], place, found, count)
+    count = _gather(vicinity, filled(vicinity), place, found, count)
+    count = _gather(cyclon, filled(cyclon), place, found, count)
+    for row in range(first, first + held):
+        count = _gather(rings[row], rings.shape[2], place, found, count)
+    others = 0
+    for k in range(count):
+        other = found[PEER, k]
+        place[other] = -1
+        if other != peer:
+            found[PEER, others], found[AGE, others] = other, found[AGE, k]
+            others += 1
+    return found[:, :others].copy()

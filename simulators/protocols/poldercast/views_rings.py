@@ -1,0 +1,194 @@
+"""RINGS' operations: the nearest peers on both sides, topic by topic."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core.types import int64, uint64
+
+from model.arrays import Int32s, Words
+from model.compiled import compiled, population
+from simulators.protocols.poldercast.views import AGE, NUMBERS, PEER, VIEW, VIEWS, bytes_of
+from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, forget_in_ring, known
+
+_PROFILE = uint64[::1]
+
+
+@compiled(NUMBERS, int64, int64)
+def distance(position: Int32s, begin: int, end: int) -> int:
+    """How many positions further on `end` is; positions wrap."""
+    steps: int = position[end] - position[begin]
+    return steps if steps >= 0 else steps + position.size
+
+
+@compiled(VIEWS, int64, NUMBERS, int64, int64, int64)
+def offer(rings: Int32s, row: int, position: Int32s, owner: int, other: int, age: int) -> None:
+    """Let somebody into both sides of its owner's ring in that row, where it is nearer than who
+    is there.
+    """
+    side = rings.shape[2] // 2
+    for begin in (0, side):
+        # Before the owner, distances are those from the neighbour to it.
+        apart = distance(position, other, owner) if begin else distance(position, owner, other)
+        place = begin + side
+        while place > begin:
+            held = rings[row, PEER, place - 1]
+            if held >= 0:
+                near, far = (held, owner) if begin else (owner, held)
+                if distance(position, near, far) < apart:
+                    break
+            place -= 1
+        if place == begin + side:
+            continue
+        if rings[row, PEER, place] == other:
+            rings[row, AGE, place] = min(rings[row, AGE, place], age)
+            continue
+        for behind in range(begin + side - 1, place, -1):
+            rings[row, PEER, behind] = rings[row, PEER, behind - 1]
+            rings[row, AGE, behind] = rings[row, AGE, behind - 1]
+        rings[row, PEER, place], rings[row, AGE, place] = other, age
+
+
+@compiled(_PROFILE, int64)
+def rank(profile: Words, topic: int) -> int:
+    """How many topics of a profile are below that one."""
+    below_it = np.uint64(topic % 64)
+    last = profile[topic // 64] & ((np.uint64(1) << below_it) - np.uint64(1))
+    count = population(last)
+    for word in range(topic // 64):
+        count += population(profile[word])
+    return count
+
+
+@compiled(PACKED, VIEWS, int64, _PROFILE, int64, int64)
+def _offer_by_topic(
+    overlay: Overlay, rings: Int32s, owner: int, topics: Words, other: int, age: int
+) -> None:
+    """Offer somebody to those of the owner's rings, one for each of `topics`, that it fits."""
+    profiles, position, row = overlay.profiles, overlay.position, 0
+    for word in range(topics.size):
+        shared = topics[word] & profiles[other, word]
+        while shared != 0:
+            rest = shared & (shared - np.uint64(1))
+            lower = topics[word] & ((shared ^ rest) - np.uint64(1))
+            offer(rings, row + population(lower), position, owner, other, age)
+            shared = rest
+        row += population(topics[word])
+
+
+@compiled(PACKED, int64, VIEW)
+def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
+    """Offer peers to the rings of the topics they share; entries end with the first -1."""
+    first = overlay.first[peer]
+    rings = overlay.rings[first : first + overlay.held[peer]]
+    for k in range(entries.shape[1]):
+        other = entries[PEER, k]
+        if other < 0:
+            return
+        if other != peer:
+            _offer_by_topic(overlay, rings, peer, overlay.profiles[peer], other, entries[AGE, k])
+
+
+@compiled(PACKED, int64)
+def _oldest(overlay: Overlay, peer: int) -> int:
+    """Let a cycle pass in the rings; the oldest neighbour, but not the one asked last if there
+    is another. -1 if there is none.
+    """
+    target, target_age = -1, -1
+    awaited = overlay.awaited[peer]
+    for row in range(overlay.first[peer], overlay.first[peer] + overlay.held[peer]):
+        ring = overlay.rings[row]
+        for place in range(ring.shape[1]):
+            other = ring[PEER, place]
+            if other < 0:
+                continue
+            ring[AGE, place] += 1
+            if other == awaited:
+                if target < 0:
+                    target = other
+            elif ring[AGE, place] > target_age:
+                target, target_age = other, ring[AGE, place]
+    return target
+
+
+@compiled(PACKED, int64)
+def _drop_strangers(overlay: Overlay, peer: int) -> None:
+    """Take out of each ring who does not subscribe to its topic any more."""
+    mine, row = overlay.profiles[peer], overlay.first[peer]
+    for word in range(mine.size):
+        left = mine[word]
+        while left != 0:
+            rest = left & (left - np.uint64(1))
+            ring = overlay.rings[row]
+            for place in range(ring.shape[1]):
+                other = ring[PEER, place]
+                while other >= 0 and overlay.profiles[other, word] & (left ^ rest) == 0:
+                    forget_in_ring(ring, other)
+                    other = ring[PEER, place]
+            left, row = rest, row + 1
+
+
+@compiled(PACKED, int64, int64)
+def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+    """int32[topics, 2, 2·side]: the target's rings of the topics that it shares with a peer, made
+    of that peer and all whom it knows.
+    """
+    topics = overlay.profiles[peer] & overlay.profiles[target]
+    count = 0
+    for word in range(topics.size):
+        count += population(topics[word])
+    rings = np.full((count, 2, overlay.rings.shape[2]), -1, np.int32)
+    _offer_by_topic(overlay, rings, target, topics, peer, 0)
+    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
+    for k in range(candidates.shape[1]):
+        other = candidates[PEER, k]
+        if other != target:
+            _offer_by_topic(overlay, rings, target, topics, other, candidates[AGE, k])
+    return rings
+
+
+@compiled(PACKED, int64, int64)
+def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
+    """The sender, then for each topic that it shares with the target those nearest to the target
+    on both sides of whom it knows.
+    """
+    rings = _rings_for(overlay, peer, target)
+    message = np.empty((2, 1 + rings.size // 2), np.int32)
+    message[PEER, 0], message[AGE, 0] = peer, 0
+    place, count = overlay.place, 1
+    place[peer] = 0
+    for row in range(rings.shape[0]):
+        for k in range(rings.shape[2]):
+            other = rings[row, PEER, k]
+            if other >= 0 and place[other] < 0:
+                place[other] = count
+                message[PEER, count], message[AGE, count] = other, rings[row, AGE, k]
+                count += 1
+    for k in range(count):
+        place[message[PEER, k]] = -1
+    return message[:, :count].copy()
+
+
+@compiled(PACKED, int64)
+def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
+    """(whom to exchange with, message, its bytes): the oldest ring neighbour, after the rings
+    lost whose topics changed and took in whom the other layers know. -1 if there is none.
+    """
+    _drop_strangers(overlay, peer)
+    learn(overlay, peer, overlay.vicinity[peer])
+    learn(overlay, peer, overlay.cyclon[peer])
+    target = _oldest(overlay, peer)
+    overlay.awaited[peer] = target
+    if target < 0:
+        return -1, np.empty((2, 0), np.int32), 0
+    message = _message_for(overlay, peer, target)
+    return int(target), message, bytes_of(overlay.entry_bytes, message)
+
+
+@compiled(PACKED, int64, VIEW)
+def answer_rings(overlay: Overlay, peer: int, received: Int32s) -> tuple[Int32s, int]:
+    """(answer, its bytes) to the sender, by what was known before; then those received are
+    taken in.
+    """
+    answer = _message_for(overlay, peer, received[PEER, 0])
+    learn(overlay, peer, received)
+    return answer, bytes_of(overlay.entry_bytes, answer)

@@ -1,0 +1,103 @@
+"""To whom a peer passes a publication on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core.types import int64
+
+from model.arrays import Int32s
+from model.compiled import compiled
+from simulators.protocols.poldercast.views import NUMBERS, PEER, VIEW, below
+from simulators.protocols.poldercast.views_overlay import PACKED, Overlay
+from simulators.protocols.poldercast.views_rings import rank
+
+
+@compiled(PACKED, int64, int64)
+def subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
+    """Whether the peer's profile has the topic."""
+    bit = np.uint64(1) << np.uint64(topic % 64)
+    return bool(overlay.profiles[peer, topic // 64] & bit)
+
+
+@compiled(PACKED, int64, VIEW, NUMBERS, int64)
+def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
+    """Add those of a view that subscribe to the topic and are not marked; mark them."""
+    for k in range(view.shape[1]):
+        other = view[PEER, k]
+        if other >= 0 and overlay.place[other] < 0 and subscribes(overlay, other, topic):
+            overlay.place[other] = 0
+            pool[count] = other
+            count += 1
+    return count
+
+
+@compiled(PACKED, NUMBERS, int64, int64, int64)
+def _draw(overlay: Overlay, pool: Int32s, begin: int, end: int, wanted: int) -> int:
+    """Bring random ones of pool[begin:end] to its front, as many as wanted; where they end."""
+    chosen = begin
+    while chosen < end and wanted > 0:
+        k = chosen + below(overlay.draws, end - chosen)
+        value = pool[k]
+        pool[k] = pool[chosen]
+        pool[chosen] = value
+        chosen, wanted = chosen + 1, wanted - 1
+    return chosen
+
+
+@compiled(PACKED, int64, int64, NUMBERS, int64, int64)
+def _draw_subscribers(
+    overlay: Overlay, peer: int, topic: int, pool: Int32s, begin: int, wanted: int
+) -> int:
+    """Random subscribers from VICINITY, where these do not suffice from CYCLON, then from the
+    rings; into pool[begin:]. Where the drawn end.
+    """
+    first, end, seen = overlay.first[peer], begin, begin
+    for layer in range(3):
+        if end - begin < wanted:
+            # Of earlier layers all are drawn by now.
+            if layer == 0:
+                seen = _pool(overlay, topic, overlay.vicinity[peer], pool, seen)
+            elif layer == 1:
+                seen = _pool(overlay, topic, overlay.cyclon[peer], pool, seen)
+            else:
+                for row in range(first, first + overlay.held[peer]):
+                    seen = _pool(overlay, topic, overlay.rings[row], pool, seen)
+            end = _draw(overlay, pool, end, seen, wanted - (end - begin))
+    for k in range(begin, seen):
+        overlay.place[pool[k]] = -1
+    return end
+
+
+@compiled(PACKED, int64, int64, int64, int64, int64)
+def targets_of(
+    overlay: Overlay, peer: int, sender: int, topic: int, onward: int, both: int
+) -> Int32s:
+    """To whom a peer passes on what it got from `sender` (itself: what it publishes).
+
+    Got from one ring neighbour, it goes to the other and to `onward` random subscribers of the
+    topic; else to both ring neighbours and to `both` random ones. Nobody gets it twice. Who
+    does not subscribe only publishes, to `both` random ones.
+    """
+    place, rings = overlay.place, overlay.rings
+    first, held = overlay.first[peer], overlay.held[peer]
+    room = overlay.vicinity.shape[2] + overlay.cyclon.shape[2] + held * rings.shape[2]
+    pool, count, wanted = np.empty(2 + room, np.int32), 0, both
+    is_member = subscribes(overlay, peer, topic)
+    if not is_member and sender != peer:
+        return pool[:0].copy()
+    place[peer] = place[sender] = 0
+    if is_member:
+        ring = rings[first + rank(overlay.profiles[peer], topic)]
+        for side in (0, ring.shape[1] // 2):
+            neighbour = ring[PEER, side]
+            if neighbour == sender and sender != peer:
+                wanted = onward
+            elif neighbour >= 0 and place[neighbour] < 0:
+                place[neighbour] = 0
+                pool[count] = neighbour
+                count += 1
+    end = _draw_subscribers(overlay, peer, topic, pool, count, wanted)
+    place[peer] = place[sender] = -1
+    for k in range(count):
+        place[pool[k]] = -1
+    return pool[:end].copy()

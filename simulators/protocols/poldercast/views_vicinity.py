@@ -1,0 +1,141 @@
+"""VICINITY's operations: who is near whom, and the exchange of those who are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core.types import int64
+
+from model.arrays import Int32s, Int64s, Words
+from model.compiled import compiled, population
+from simulators.protocols.poldercast.views import AGE, PEER, VIEW, WORDS, bytes_of, drop, filled, grow_older
+from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
+
+_OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
+"""A key's low 20 bits are youth: 2²⁰ − 1 − age; its next 20 the overlap; the rest priority."""
+
+
+@compiled(WORDS, int64[::1])
+def _add_short(wishes: Words, lacks: Int64s) -> None:
+    k = 0
+    for word in range(wishes.shape[1]):
+        left = wishes[0, word]
+        while left != 0:
+            rest = left & (left - np.uint64(1))
+            for row in range(1, 1 + lacks[k]):
+                wishes[row, word] |= left ^ rest
+            left, k = rest, k + 1
+
+
+@compiled(PACKED, int64)
+def wishes_of(overlay: Overlay, peer: int) -> Words:
+    """uint64[1 + k, words]: bits of all topics of a peer; then, in row i = 1 … k, of those whose
+    ring lacks i or more neighbours, so that a topic's bit stands in as many rows as it lacks.
+    """
+    lacks = np.empty(overlay.held[peer], np.int64)
+    most = 0
+    rings, first = overlay.rings, overlay.first[peer]
+    for k in range(lacks.size):
+        lacks[k] = 0
+        for place in range(rings.shape[2]):
+            lacks[k] += rings[first + k, PEER, place] < 0
+        most = max(most, lacks[k])
+    profile = overlay.profiles[peer]
+    wishes = np.zeros((1 + most, profile.size), np.uint64)
+    wishes[0] = profile
+    if most > 0:
+        _add_short(wishes, lacks)
+    return wishes
+
+
+@compiled(WORDS, WORDS, int64, int64)
+def nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
+    """How near somebody is to who has those wishes: by the ring neighbours it could be among
+    those that are missing, then by the topics they share, then by how lately it was heard of.
+    """
+    shared = missing = 0
+    for word in range(wishes.shape[1]):
+        shared += population(profiles[other, word] & wishes[0, word])
+    for row in range(1, wishes.shape[0]):
+        for word in range(wishes.shape[1]):
+            missing += population(profiles[other, word] & wishes[row, word])
+    youth = max(0, _OVERLAP_UNIT - 1 - int(age))
+    return missing * _PRIORITY_UNIT + shared * _OVERLAP_UNIT + youth
+
+
+@compiled(PACKED, int64, VIEW, VIEW, int64)
+def fill_with_nearest(
+    overlay: Overlay, target: int, candidates: Int32s, chosen: Int32s, begin: int
+) -> int:
+    """Put the candidates nearest to the target, the nearest first, into `chosen` from `begin` on
+    as far as it goes; where they end. Of those as near the earlier win.
+    """
+    profiles, wishes = overlay.profiles, wishes_of(overlay, target)
+    width = chosen.shape[1]
+    keys = np.empty(width, np.int64)
+    end = begin
+    for k in range(candidates.shape[1]):
+        other, age = candidates[PEER, k], candidates[AGE, k]
+        if other == target:
+            continue
+        key = nearness(profiles, wishes, other, age)
+        if end < width:
+            end += 1
+        elif end == begin or key <= keys[end - 1]:
+            continue
+        place = end - 1
+        while place > begin and keys[place - 1] < key:
+            keys[place] = keys[place - 1]
+            chosen[PEER, place], chosen[AGE, place] = (
+                chosen[PEER, place - 1],
+                chosen[AGE, place - 1],
+            )
+            place -= 1
+        keys[place], chosen[PEER, place], chosen[AGE, place] = key, other, age
+    return end
+
+
+@compiled(PACKED, int64, int64, int64)
+def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32s:
+    """The sender, then whom it knows that are nearest to the target."""
+    message = np.empty((2, length), np.int32)
+    message[PEER, 0], message[AGE, 0] = peer, 0
+    candidates = known(overlay, peer, np.empty((2, 0), np.int32))
+    end = fill_with_nearest(overlay, target, candidates, message, 1)
+    return message[:, :end].copy()
+
+
+@compiled(PACKED, int64, VIEW)
+def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
+    """Keep the nearest of all whom the peer knows, those received among them."""
+    view = overlay.vicinity[peer]
+    candidates = known(overlay, peer, received)
+    end = fill_with_nearest(overlay, peer, candidates, view, 0)
+    view[PEER, end:] = -1
+
+
+@compiled(PACKED, int64, int64)
+def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s, int]:
+    """(whom to exchange with, message, its bytes): the oldest entry, which leaves the view, or
+    somebody of CYCLON's if there is none. -1 if nobody is known.
+    """
+    view, random = overlay.vicinity[peer], overlay.cyclon[peer]
+    oldest = grow_older(view)
+    if oldest >= 0:
+        target = view[PEER, oldest]
+        drop(view, oldest)
+    elif filled(random) > 0:
+        target = random[PEER, 0]
+    else:
+        return -1, np.empty((2, 0), np.int32), 0
+    message = _message_for(overlay, peer, target, length)
+    return int(target), message, bytes_of(overlay.entry_bytes, message)
+
+
+@compiled(PACKED, int64, VIEW, int64)
+def answer_nearest(
+    overlay: Overlay, peer: int, received: Int32s, length: int
+) -> tuple[Int32s, int]:
+    """(answer, its bytes): those nearest to the sender; then those received are merged."""
+    answer = _message_for(overlay, peer, received[PEER, 0], length)
+    merge_nearest(overlay, peer, received)
+    return answer, bytes_of(overlay.entry_bytes, answer)

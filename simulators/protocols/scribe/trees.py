@@ -1,0 +1,259 @@
+"""Scribe's trees: how they grow, shrink and heal (Castro et al., JSAC 20(8) 2002, section III).
+
+The parent of a peer is the next hop of its route to the topic's key, as it was when the peer last
+looked for one: at first, when the parent is gone, and when others have come or gone next to the
+peer on the ring, for then routes may end elsewhere. That routing tables find nearer peers is no
+reason to leave a parent which serves: so among peers that stay, trees stay, and each of their
+members gets each publication once, whatever the latencies.
+
+A peer that has to change parents is served by the former one until it hangs at the root again.
+Parents tell their children once a period that they are there, for all their trees at once, and
+with each tree the path from its top. So a child sees at which top it hangs, that it hangs in a
+loop (it is on its own path), and which trees the two do not agree about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from simulators.engine.network import Network
+from simulators.engine.parameters import us
+from simulators.protocols.pastry.node import NOBODY
+from simulators.protocols.pastry.overlay import Overlay
+from simulators.protocols.pastry.parameters import Application, bytes_of
+from simulators.protocols.scribe.parameters import ScribeParameters
+from simulators.protocols.scribe.state import UNSURE, Beat, Group, Member, Parent
+
+
+class Trees(Application):
+    """The trees of all topics over one Pastry overlay."""
+
+    def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
+        self.net = net
+        self.pastry = Overlay(net, parameters, topics, application=self)
+        self.keys = self.pastry.keys
+        self.members = [Member(peer) for peer in range(net.size)]
+        period_us = us(parameters.heartbeat)
+        # Half a period is for latencies that differ from one heartbeat to the next.
+        self.patience_us = parameters.missed * period_us + period_us // 2
+        self.join = net.kind("tree join", self.on_join, failed=self.on_join_lost)
+        self.leave = net.kind("tree leave", self.on_leave)
+        self.heartbeat = net.kind("tree heartbeat", self.on_heartbeat, failed=self.on_beat_lost)
+        net.every(period_us, self.on_tick)
+
+    def reset(self, peer: int) -> Member:
+        """The peer knows nothing."""
+        self.members[peer] = Member(peer)
+        return self.members[peer]
+
+    # What the peer wants.
+
+    def enter(self, peer: int, topic: int) -> None:
+        """Subscribe: be in the tree, as a leaf if the peer was not in it yet."""
+        self.members[peer].group(topic).is_subscribed = True
+        self._attach_if_new(peer, topic)
+
+    def quit(self, peer: int, topic: int) -> None:
+        """End a subscription: the peer stays in the tree as long as it has children there."""
+        self.members[peer].groups[topic].is_subscribed = False
+        self._prune(peer, topic)
+
+    def ready(self, peer: int) -> None:
+        """Pastry has found the peer's place: look for all parents."""
+        for topic in list(self.members[peer].groups):
+            self._attach_if_new(peer, topic)
+
+    def leaves_changed(self, peer: int) -> None:
+        """Step down at once as the root of topics to whose keys somebody else is closer now:
+        publications go there.
+        """
+        for topic in self.members[peer].topics_under(peer):
+            if self.pastry.nodes[peer].next_hop(self.keys[topic]) != peer:
+                self._attach(peer, topic)
+
+    def lost(self, peer: int, other: int) -> None:
+        """Somebody is down: find other parents, and forget the child."""
+        member = self.members[peer]
+        member.parents.pop(other, None)
+        for topic in member.topics_under(other):
+            self._attach(peer, topic)
+        if child := member.children.get(other):
+            for topic in list(child.topics):
+                member.drop_child(topic, other)
+                self._prune(peer, topic)
+
+    # Joining and leaving.
+
+    def on_join(self, peer: int, sender: int, topic: int) -> None:
+        """Take the child; a peer that was not in the tree joins it."""
+        group = self.members[peer].group(topic)
+        self.members[peer].add_child(topic, sender)
+        if group.parent == sender:
+            self._orphan(peer, topic)
+        else:
+            self._attach_if_new(peer, topic)
+        if group.is_attached:
+            self._beat(peer, [sender])
+
+    def on_join_lost(self, peer: int, to: int, topic: int) -> None:
+        """Route around."""
+        self.pastry.doubt(peer, to)
+        group = self.members[peer].groups.get(topic)
+        if group and group.parent == to:
+            self._attach(peer, topic)
+
+    def on_leave(self, peer: int, sender: int, topic: int) -> None:
+        """Drop the child."""
+        if topic in self.members[peer].groups:
+            self.members[peer].drop_child(topic, sender)
+            self._prune(peer, topic)
+
+    def on_stranger(self, peer: int, sender: int, topic: int) -> None:
+        """Somebody takes the peer for a child in a tree that it is not in."""
+        self.net.send(self.leave, peer, sender, topic, bytes_of(ids=1))
+
+    # Heartbeats.
+
+    def on_tick(self, peer: int) -> None:
+        """Tell the children that the peer is there, and look whether the parents are."""
+        member = self.members[peer]
+        node = self.pastry.nodes[peer]
+        if node.is_ready and member.ring_view is not node.leaves.view:
+            member.ring_view = node.leaves.view
+            self._follow_routes(peer)
+        if member.orphans:
+            self._adopt(peer)
+        deadline = self.net.now - self.patience_us
+        silent = [one for one, parent in member.parents.items() if parent.heard_us < deadline]
+        for parent in silent:
+            self._miss(peer, parent)
+        self._beat(peer, member.children)
+
+    def _beat(self, peer: int, children: Iterable[int]) -> None:
+        member, send, heartbeat = self.members[peer], self.net.send, self.heartbeat
+        for to in children:
+            child = member.children[to]
+            send(heartbeat, peer, to, child.beat or member.beat_for(child), child.size)
+
+    def on_heartbeat(self, peer: int, sender: int, beat: Beat) -> None:
+        """Mostly nothing is new: the beat is the one that was looked at before."""
+        parent = self.members[peer].parents.get(sender)
+        if parent is not None:
+            parent.heard_us = self.net.now
+            if parent.beat is beat:
+                return
+        is_agreed = self._reconcile(peer, sender, beat)
+        # The reconciliation may have found another parent.
+        if parent is not None:
+            parent.beat = beat if is_agreed else None
+
+    def on_beat_lost(self, peer: int, to: int, beat: Beat) -> None:
+        """A child may be down; Pastry will find out."""
+        self.pastry.doubt(peer, to)
+
+    def _reconcile(self, peer: int, sender: int, beat: Beat) -> bool:
+        """Agree with a parent on the trees it names; whether nothing had to be sent for it."""
+        member, is_agreed = self.members[peer], True
+        told: dict[int, None] = {}
+        for topic, path in beat:
+            group = member.groups.get(topic)
+            if group is None or group.parent != sender:
+                self.on_stranger(peer, sender, topic)
+                is_agreed = False
+            elif peer in path:
+                self._break_loop(peer, topic)
+                is_agreed = False
+            elif member.set_path(topic, path) and group.is_attached:
+                self._quit_former(peer, topic, group)
+                told |= group.children
+        self._beat(peer, told)
+        named = {topic for topic, _ in beat}
+        for topic in member.topics_under(sender):
+            if topic not in named:
+                self._join(peer, topic, sender)
+                is_agreed = False
+        return is_agreed
+
+    def _miss(self, peer: int, parent: int) -> None:
+        """A parent is silent: join there again, which shows whether it is up."""
+        member = self.members[peer]
+        del member.parents[parent]
+        for topic in member.topics_under(parent):
+            self._join(peer, topic, parent)
+
+    # Parents.
+
+    def _attach_if_new(self, peer: int, topic: int) -> None:
+        is_new = self.members[peer].groups[topic].parent == NOBODY
+        if is_new and self.pastry.nodes[peer].is_ready:
+            self._attach(peer, topic)
+
+    def _attach(self, peer: int, topic: int) -> None:
+        """Join at the next hop to the topic's key; be the root where there is none."""
+        member = self.members[peer]
+        group, to = member.groups[topic], self.pastry.nodes[peer].next_hop(self.keys[topic])
+        if group.parent != to and group.parent in member.parents:
+            self._change(peer, topic, group)
+        self._join(peer, topic, to)
+
+    def _change(self, peer: int, topic: int, group: Group) -> None:
+        """Leave the parent; but the first of several in a row serves until another does."""
+        if group.former != NOBODY:
+            self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))
+            return
+        group.former = group.parent
+        # Should it not hear of it, its next heartbeat is answered anew.
+        self.members[peer].parents[group.former].beat = None
+
+    def _join(self, peer: int, topic: int, to: int) -> None:
+        member = self.members[peer]
+        group = member.groups[topic]
+        group.parent = to
+        member.set_path(topic, () if to == peer else UNSURE)
+        if to == peer:
+            self._quit_former(peer, topic, group)
+            self._beat(peer, group.children)
+        else:
+            member.parents.setdefault(to, Parent(self.net.now)).beat = None
+            self.net.send(self.join, peer, to, topic, bytes_of(ids=1))
+
+    def _quit_former(self, peer: int, topic: int, group: Group) -> None:
+        """The new parent serves the peer; the one before need not any more."""
+        former, group.former = group.former, NOBODY
+        if former not in (NOBODY, group.parent):
+            self.net.send(self.leave, peer, former, topic, bytes_of(ids=1))
+
+    def _follow_routes(self, peer: int) -> None:
+        """Join elsewhere where routes have changed; an old root steps down like that."""
+        node = self.pastry.nodes[peer]
+        for topic, group in self.members[peer].groups.items():
+            if group.parent != NOBODY and group.parent != node.next_hop(self.keys[topic]):
+                self._attach(peer, topic)
+
+    def _break_loop(self, peer: int, topic: int) -> None:
+        """Routes that go in circles come of leaf sets that differ: compare them, and wait."""
+        self.pastry.keeping.ask(peer, self.members[peer].groups[topic].parent)
+        self._orphan(peer, topic)
+
+    def _orphan(self, peer: int, topic: int) -> None:
+        member = self.members[peer]
+        member.groups[topic].parent = NOBODY
+        member.set_path(topic, UNSURE)
+        member.orphans[topic] = None
+
+    def _adopt(self, peer: int) -> None:
+        member = self.members[peer]
+        orphans, member.orphans = member.orphans, {}
+        for topic in orphans:
+            if topic in member.groups:
+                self._attach_if_new(peer, topic)
+
+    def _prune(self, peer: int, topic: int) -> None:
+        """Leave a tree in which the peer serves nobody, itself included."""
+        member = self.members[peer]
+        group = member.groups[topic]
+        if group.is_subscribed or group.children:
+            return
+        del member.groups[topic]
+        if group.parent not in (NOBODY, peer):
+            self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))

@@ -1,0 +1,47 @@
+"""Availability traces: when the nodes of a real system were up.
+
+The format `.avt` of Godfrey's Repository of Availability Traces, a node a line:
+
+    nodeid  nsessions  start end start end …
+
+in seconds, ascending; a node is up at t where start ≤ t < end.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from model.errors import InputError
+from simulators.engine.files import lines, not_understood
+
+Stays = list[tuple[int, int]]
+"""[start, end) of a node's stays, in µs of the trace."""
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]+)?")
+
+
+def read_availability(name: str) -> list[Stays]:
+    """The stays of all nodes in the order of the file.
+
+    Raises: InputError where the file cannot be read, naming the line.
+    """
+    nodes = [_stays(name, number, text.split()) for number, text in lines(name)]
+    if not any(nodes):
+        raise InputError(f"{name}: nobody is ever up in it")
+    return nodes
+
+
+def _stays(name: str, line: int, words: list[str]) -> Stays:
+    if len(words) < 2 or not words[1].isdecimal():
+        raise not_understood(
+            name, line, "a line is: node, number of sessions, start end start end …"
+        )
+    if not all(_SECONDS.fullmatch(word) for word in words[2:]):
+        raise not_understood(name, line, "a time is not a number of seconds")
+    times = [round(float(word) * 1e6) for word in words[2:]]
+    if len(times) != 2 * int(words[1]):
+        raise not_understood(name, line, f"{words[1]} sessions, but {len(times)} times")
+    if any(later <= earlier for earlier, later in pairwise(times)):
+        raise not_understood(name, line, "the times do not ascend")
+    return list(zip(times[::2], times[1::2], strict=True))

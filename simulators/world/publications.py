@@ -1,0 +1,260 @@
+"""Who publishes what and when.
+
+Plans are lazy: one publication is drawn when the one before has been asked for. They look at
+the subscriptions then, and skip topics that have no subscribers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import itemgetter
+from random import Random
+from typing import Annotated, ClassVar, NamedTuple, Protocol
+
+from msgspec import Meta
+
+from model.errors import UnknownName, UseError
+from simulators.world.churn import Setting
+from simulators.engine.files import lines, not_understood
+from simulators.engine.parameters import Count, Positive, PositiveReal, us
+from simulators.world.subscriptions import Subscriptions
+
+Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
+First = Annotated[Count, Meta(description="The first interval to publish in.")]
+Last = Annotated[Count | None, Meta(description="The last one; none: that of the run.")]
+
+
+class Planned(NamedTuple):
+    """A publication that is to be made."""
+
+    time_us: int
+    topic: int
+    publisher: int | None
+    """None: any subscriber who is up."""
+    size: int
+
+
+class Publications(Protocol):
+    """A model of what is published."""
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """The publications of one run, by time, all before its end."""
+
+
+@dataclass(frozen=True)
+class NoPublications:
+    """Nobody publishes."""
+
+    example: ClassVar[str] = "none"
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """Nothing."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """On every topic at random times, as often on average."""
+
+    rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
+    size: Size = 512
+    first: First = 0
+    last: Last = None
+    example: ClassVar[str] = "poisson:0.1,first=20"
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """One Poisson process of all topics, each publication on any of them."""
+        rate = self.rate * subscriptions.topics / setting.interval_us
+        span = publishing_span(self.first, self.last, setting)
+        for time_us in arrivals(rate, span, random) if rate else ():
+            topic = random.randrange(subscriptions.topics)
+            if subscriptions.subscribers(topic):
+                yield Planned(time_us, topic, None, self.size)
+
+
+@dataclass(frozen=True)
+class Every:
+    """Once on every topic in so many intervals, each topic at a moment of its own."""
+
+    intervals: Annotated[Positive, Meta(description="From one to the next on a topic.")] = 1
+    size: Size = 512
+    first: First = 0
+    last: Last = None
+    example: ClassVar[str] = "every:10,first=20"
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """Rounds over all topics, in an order and at moments that stay the same."""
+        period = self.intervals * setting.interval_us
+        start, end = publishing_span(self.first, self.last, setting)
+        moments = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
+        for round_start in range(start, end, period):
+            for moment, topic in moments:
+                if round_start + moment < end and subscriptions.subscribers(topic):
+                    yield Planned(round_start + moment, topic, None, self.size)
+
+
+@dataclass(frozen=True)
+class Popular:
+    """At random times, more often on popular topics: on the r-th with a weight r^-exponent."""
+
+    rate: Annotated[PositiveReal, Meta(description="Publications per interval, in all.")] = 1.0
+    exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 1.0
+    size: Size = 512
+    first: First = 0
+    last: Last = None
+    example: ClassVar[str] = "zipf:2,exponent=0.8,first=20"
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """One Poisson process; the r-th topic is the one with the r-th most subscribers at the
+        start of the run (at equal numbers, the one of lower index).
+        """
+        ranked = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+        weights = list(accumulate(rank**-self.exponent for rank in range(1, len(ranked) + 1)))
+        span = publishing_span(self.first, self.last, setting)
+        for time_us in arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
+            (topic,) = random.choices(ranked, cum_weights=weights)
+            if subscriptions.subscribers(topic):
+                yield Planned(time_us, topic, None, self.size)
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is written down, here or in a file."""
+
+    file: Annotated[
+        str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")
+    ] = None
+    at: Annotated[
+        str | None, Meta(description="Interval at whose start to publish, or a time as 1.5s.")
+    ] = None
+    topic: Annotated[str, Meta(description="Its name or index, largest, smallest or random.")] = (
+        "largest"
+    )
+    publisher: Annotated[
+        Count | None, Meta(description="A peer; none: any subscriber who is up.")
+    ] = None
+    count: Annotated[Positive, Meta(description="How often, once an interval.")] = 1
+    size: Size = 512
+    example: ClassVar[str] = "script:at=50,topic=largest,count=10"
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (self.at is None):
+            raise UseError("publications 'script' needs either a file or at=INTERVAL")
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """The lines by time; which topic is largest is seen then.
+
+        Raises: InputError where the file cannot be read; UseError for a topic or a peer that
+        there is not, or a time after the run.
+        """
+        names = [*_CHOICES, *_names(subscriptions)]
+        written = sorted(self._lines(setting), key=itemgetter(0))
+        if unknown := {topic for _, topic, _ in written}.difference(names):
+            raise UnknownName("topic", min(unknown), names)
+        for time_us, topic, publisher in written:
+            chosen = _chosen(topic, subscriptions, random)
+            if subscriptions.subscribers(chosen):
+                yield Planned(time_us, chosen, publisher, self.size)
+
+    def _lines(self, setting: Setting) -> Iterator[tuple[int, str, int | None]]:
+        if self.file is not None:
+            for line, text in lines(self.file):
+                at, topic, publisher = _cells(self.file, line, text)
+                yield _moment(at, setting), topic, _peer(publisher, setting)
+        else:
+            first = _moment(self.at or "", setting)
+            for number in range(self.count):
+                time_us = _within(first + number * setting.interval_us, setting)
+                yield time_us, self.topic, _peer(self.publisher, setting)
+
+
+def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
+    at, topic, publisher, *more = [*(cell.strip() for cell in text.split(",")), "", ""]
+    if not at or not topic or any(more) or (publisher and not publisher.isdecimal()):
+        raise not_understood(name, line, f"'{text[:40]}' is not at,topic,publisher as 50,largest,7")
+    return at, topic, int(publisher) if publisher else None
+
+
+def _moment(at: str, setting: Setting) -> int:
+    """µs of an interval's start, or of a duration since that of the run."""
+    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting)
+
+
+def _within(time_us: int, setting: Setting) -> int:
+    if time_us >= setting.duration_us:
+        raise UseError(
+            f"publications at interval {time_us // setting.interval_us}: "
+            f"the run has only {setting.intervals}"
+        )
+    return time_us
+
+
+def _peer(publisher: int | None, setting: Setting) -> int | None:
+    if publisher is not None and publisher >= setting.peers:
+        raise UseError(f"publications: no peer {publisher}; there are 0 to {setting.peers - 1}")
+    return publisher
+
+
+def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
+    """The topic that is named, or one by its size among those with subscribers."""
+    names = _names(subscriptions)
+    if topic in names:
+        return names.index(topic)
+    sizes = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+    if not sizes:
+        raise UseError("publications: nobody subscribes to anything")
+    if topic == "random":
+        return random.choice(sizes)
+    return sizes[0 if topic == "largest" else -1]
+
+
+_CHOICES = ("largest", "smallest", "random")
+
+
+def _names(subscriptions: Subscriptions) -> Sequence[str]:
+    return subscriptions.names or [str(index) for index in range(subscriptions.topics)]
+
+
+def by_size(subscriptions: Subscriptions) -> list[int]:
+    """Topics from the one with most subscribers down; at equal numbers by index."""
+    return sorted(range(subscriptions.topics), key=lambda t: -len(subscriptions.subscribers(t)))
+
+
+def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
+    """[start, end) in µs of the intervals first … last, as far as the run goes.
+
+    Raises: UseError where the run is over before the first.
+    """
+    _within(first * setting.interval_us, setting)
+    end = setting.duration_us if last is None else (last + 1) * setting.interval_us
+    return first * setting.interval_us, min(end, setting.duration_us)
+
+
+def arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
+    """Times of a Poisson process of `rate` events per µs in [start, end)."""
+    time, end = float(span[0]), span[1]
+    while (time := time + random.expovariate(rate)) < end:
+        yield int(time)
+
+
+PUBLICATIONS: Mapping[str, type[Publications]] = {
+    "none": NoPublications,
+    "poisson": Poisson,
+    "every": Every,
+    "zipf": Popular,
+    "script": Script,
+}

@@ -1,0 +1,115 @@
+"""Matrices of measured round trips.
+
+Two formats, told apart by what is in the file:
+
+- a matrix: a line for each site, its times to all sites in the same order, divided by blanks;
+- a topology of p2psim, as the King data set is published and PeerSim and PeerNet read it:
+  `node N` for each site (from 1), then lines `i,j time` for pairs; what stands before the
+  first node is passed over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from itertools import chain, dropwhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import InputError
+from simulators.engine.files import lines, not_understood
+
+Times = NDArray[np.float64]
+"""[site, site] in the file's own unit; nan = not measured. The diagonal means nothing."""
+
+
+def read_matrix(name: str) -> Times:
+    """The times of a file, of either format. Negative ones are those that are missing.
+
+    Raises: InputError where the file cannot be read or is neither, naming the line.
+    """
+    numbered = lines(name)
+    first = next(numbered, None)
+    if first is None:
+        raise InputError(f"{name}: there is nothing in it")
+    read = _king if first[1][0].isalpha() else _square
+    times = read(name, chain([first], numbered))
+    times[~(np.isfinite(times) & (times >= 0))] = np.nan
+    return times
+
+
+def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
+    """The times, or where they differ from those back the mean of both.
+
+    Raises: InputError where they differ and no mean is meant.
+    """
+    differ = np.argwhere(~np.isclose(times, times.T, rtol=1e-6, equal_nan=True))
+    between = differ[differ[:, 0] < differ[:, 1]]
+    if not len(between) or is_mean_meant:
+        return (times + times.T) / 2
+    one, other = between[0]
+    raise InputError(
+        f"{name}: {times[one, other]:g} from site {one + 1} to {other + 1}, but "
+        f"{times[other, one]:g} back, and {len(between)} such pairs in all",
+        "asymmetric=mean takes the mean of both",
+    )
+
+
+def incomplete(times: Times, name: str) -> InputError:
+    """Says which times are missing."""
+    holes = np.argwhere(np.isnan(times) & ~np.eye(len(times), dtype=bool))
+    one, other = holes[0]
+    return InputError(
+        f"{name}: no time from site {one + 1} to {other + 1}, and {len(holes)} such holes in all",
+        "missing=100ms takes as long there",
+    )
+
+
+def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+    rows: list[list[float]] = []
+    for line, text in numbered:
+        row = [_number(name, line, word) for word in text.replace(",", " ").split()]
+        if rows and len(row) != len(rows[0]):
+            raise not_understood(name, line, f"{len(row)} times, but {len(rows[0])} before")
+        rows.append(row)
+    if len(rows) != len(rows[0]):
+        raise InputError(f"{name}: {len(rows)} lines of {len(rows[0])} times are no square")
+    return np.array(rows)
+
+
+def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+    after_head = dropwhile(lambda numbered: not numbered[1].startswith("node"), numbered)
+    sites, ones, others, found = 0, array("l"), array("l"), array("d")
+    for line, text in after_head:
+        if text.startswith("node"):
+            sites += 1
+            continue
+        one, other, time = _pair(name, line, text, sites)
+        ones.append(one - 1)
+        others.append(other - 1)
+        found.append(time)
+    if not found:
+        raise InputError(f"{name}: is neither a matrix of numbers nor has it pairs of nodes")
+    times = np.full((sites, sites), np.nan)
+    times[ones, others] = found
+    is_way_back = np.isnan(times)
+    times[is_way_back] = times.T[is_way_back]
+    return times
+
+
+def _pair(name: str, line: int, text: str, sites: int) -> tuple[int, int, float]:
+    words = text.replace(",", " ").split()
+    if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
+        raise not_understood(name, line, f"'{text[:40]}' is no pair and its time, as 1,2 34")
+    one, other = int(words[0]), int(words[1])
+    if not (1 <= one <= sites and 1 <= other <= sites):
+        raise not_understood(name, line, f"there are only the nodes 1 to {sites}")
+    return one, other, _number(name, line, words[2])
+
+
+def _number(name: str, line: int, word: str) -> float:
+    try:
+        return float(word)
+    except ValueError as error:
+        raise not_understood(name, line, f"'{word[:40]}' is not a number") from error

@@ -1,0 +1,142 @@
+"""What happens to the crowd of peers, written down: 'kill 30 % at interval 400'."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from random import Random
+from typing import Literal, NamedTuple
+
+from model.errors import InputError, UseError
+from simulators.engine.files import found
+
+Action = Literal["join", "leave", "kill", "return"]
+_EVENT = re.compile(
+    r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
+    r"( +at +interval +(?P<at>[0-9]+)| +over +(?P<over>[0-9]+) +intervals?){0,2}"
+)
+GRAMMAR = "join|leave|kill|return N|P %|all [at interval I] [over K intervals]; …"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens to many peers, at once or evenly spread over some intervals."""
+
+    text: str
+    action: Action
+    share: float
+    """Of those it can happen to; 0 where their number is given."""
+    number: int
+    at: int
+    over: int
+
+    def count(self, of: int) -> int:
+        """How many peers it is for. Raises: UseError where there are not so many."""
+        count = int(self.share * of + 0.5) or self.number
+        if count > of:
+            raise UseError(f"churn '{self.text}': there are only {of} peers to {self.action}")
+        return count
+
+
+class Change(NamedTuple):
+    """A peer comes up (join, return) or goes down (leave, kill)."""
+
+    time_us: int
+    peer: int
+    action: Action
+
+
+def read_events(text: str) -> list[Event]:
+    """Events divided by semicolons, or those of a TOML file: `events = ["kill 30 %", …]`.
+
+    Raises: InputError where the file cannot be read, UseError for what is no event.
+    """
+    texts = _of_file(text) if text.endswith(".toml") else text.split(";")
+    return [_event(one.strip()) for one in texts if one.strip()]
+
+
+def _of_file(name: str) -> list[str]:
+    try:
+        events = tomllib.loads(found(name).read_text("utf-8")).get("events")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: is no TOML: {error}") from error
+    if not isinstance(events, list) or not all(isinstance(one, str) for one in events):
+        raise InputError(f'{name}: has no events = ["kill 30 % at interval 400", …]')
+    return events
+
+
+def _event(text: str) -> Event:
+    match = _EVENT.fullmatch(text)
+    if match is None:
+        raise UseError(f"churn '{text}' is no event, as 'kill 30 % at interval 400'")
+    many = match["many"]
+    share = 1.0 if many == "all" else float(many[:-1]) / 100 if many.endswith("%") else 0.0
+    number = int(many) if many.isdecimal() else 0
+    at, over = int(match["at"] or 0), int(match["over"] or 0)
+    if share > 1:
+        raise UseError(f"churn '{text}': {many} is more than all")
+    return Event(text, match["action"], share, number, at, over)  # type: ignore[arg-type]
+
+
+@dataclass
+class Crowd:
+    """Who has not joined yet, who is up, and who has gone."""
+
+    random: Random
+    absent: list[int]
+    up: list[int]
+    gone: list[int] = field(default_factory=list)
+
+    def candidates(self, action: Action) -> list[int]:
+        """Those to whom it can happen."""
+        return {"join": self.absent, "return": self.gone}.get(action, self.up)
+
+    def move(self, action: Action) -> int:
+        """Let it happen to one of them, drawn at random."""
+        candidates = self.candidates(action)
+        place = self.random.randrange(len(candidates))
+        candidates[place], candidates[-1] = candidates[-1], candidates[place]
+        peer = candidates.pop()
+        (self.up if action in ("join", "return") else self.gone).append(peer)
+        return peer
+
+
+def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
+    """All peers as they are at the start: who is to join is not up yet.
+
+    Raises: UseError where more join than there are.
+    """
+    joining = [event.count(peers) for event in events if event.action == "join"]
+    if sum(joining) > peers:
+        raise UseError(f"churn: {sum(joining)} peers join, but there are only {peers}")
+    shuffled = random.sample(range(peers), peers)
+    return Crowd(random, shuffled[: sum(joining)], sorted(shuffled[sum(joining) :]))
+
+
+def changes(
+    events: Sequence[Event], people: Crowd, peers: int, interval_us: int
+) -> Iterator[Change]:
+    """What happens to whom, by time; a share is one of those whom it can happen to when the
+    event begins, or of all peers where they join.
+
+    Raises: UseError where there are not so many.
+    """
+    queue = [(event.at * interval_us, order, event, -1) for order, event in enumerate(events)]
+    heapify(queue)
+    while queue:
+        time_us, order, event, count = heappop(queue)
+        if count < 0:
+            of = peers if event.action == "join" else len(people.candidates(event.action))
+            count = event.count(of)
+            if event.over:
+                for step in range(count):
+                    later = time_us + step * event.over * interval_us // count
+                    heappush(queue, (later, order, event, 1))
+                continue
+        for _ in range(count):
+            if not people.candidates(event.action):
+                raise UseError(f"churn '{event.text}': nobody is left to {event.action}")
+            yield Change(time_us, people.move(event.action), event.action)

@@ -1,0 +1,116 @@
+"""Users of a social network and samples of them.
+
+An edge list has a line for each edge, two numbers of users, divided by blanks or commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, islice
+from random import Random
+
+from model.errors import UseError
+from simulators.engine.files import lines, not_understood
+
+Neighbours = Mapping[int, Collection[int]]
+"""Of each user."""
+
+FLY_BACK = 0.15
+"""Probability with which a random walk starts again at each step."""
+_STEPS = 100
+"""Steps for each user that is wanted, before the walk starts somewhere else."""
+
+
+def read_edges(name: str) -> list[tuple[int, int]]:
+    """The different edges of a file, without those from a user to himself.
+
+    Raises: InputError where the file cannot be read, naming the line.
+    """
+    numbered = lines(name)
+    head = list(islice(((line, _edge(name, line, text)) for line, text in numbered), 1))
+    rest = [_edge(name, line, text) for line, text in numbered]
+    if head:
+        _refuse_counts(name, *head[0], rest)
+    edges = chain((edge for _, edge in head), rest)
+    return list(dict.fromkeys((one, other) for one, other in edges if one != other))
+
+
+def _edge(name: str, line: int, text: str) -> tuple[int, int]:
+    words = text.replace(",", " ").split()
+    if len(words) != 2 or not (words[0].isdecimal() and words[1].isdecimal()):
+        raise not_understood(name, line, f"'{text[:40]}' is not two numbers of users")
+    return int(words[0]), int(words[1])
+
+
+def _refuse_counts(
+    name: str, line: int, first: tuple[int, int], rest: list[tuple[int, int]]
+) -> None:
+    """Some files begin with how many users and edges they have."""
+    if first == (len(set(chain.from_iterable(rest))), len(rest)):
+        raise not_understood(
+            name, line, f"'{first[0]} {first[1]}' counts users and edges: remove this line"
+        )
+
+
+def neighbours(edges: Collection[tuple[int, int]]) -> dict[int, list[int]]:
+    """Who is linked to whom, whichever way the edges lead, by users in ascending order."""
+    linked: dict[int, set[int]] = {}
+    for one, other in edges:
+        linked.setdefault(one, set()).add(other)
+        linked.setdefault(other, set()).add(one)
+    return {user: sorted(linked[user]) for user in sorted(linked)}
+
+
+def random_users(graph: Neighbours, count: int, random: Random) -> list[int]:
+    """Different users, each as likely as any other, in random order."""
+    _refuse_too_many(count, len(graph), "users")
+    return random.sample(list(graph), count)
+
+
+def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) -> list[int]:
+    """Users that a random walk meets, in random order; their links connect them.
+
+    At each step the walk flies back to its start with a probability of 0.15; where it has not
+    met enough users after a hundred steps for each, it goes on from another. Such samples keep
+    degrees, clustering and distances best (Leskovec and Faloutsos, KDD 2006, section 3.3), but
+    there the new start is any user: here it is one of those met, so that all are connected.
+    Users with many links are met more often.
+    """
+    component = _component_of(count, graph, random)
+    start = at = random.choice(component)
+    met = {start: None}
+    steps = 0
+    while len(met) < count:
+        steps += 1
+        if steps % (_STEPS * count) == 0:
+            start = random.choice(list(met))
+        at = start if random.random() < FLY_BACK else random.choice(graph[at])
+        met[at] = None
+    return random.sample(list(met), count)
+
+
+def _component_of(count: int, graph: Neighbours, random: Random) -> list[int]:
+    """The users of a component that is large enough, chosen by size."""
+    components = list(_components(graph))
+    _refuse_too_many(count, max(map(len, components), default=0), "connected users")
+    large = [component for component in components if len(component) >= count]
+    return random.choices(large, [len(component) for component in large])[0]
+
+
+def _components(graph: Neighbours) -> Iterator[list[int]]:
+    seen: set[int] = set()
+    for user in graph:
+        if user in seen:
+            continue
+        seen.add(user)
+        reached = [user]
+        for one in reached:
+            new = [other for other in graph[one] if other not in seen]
+            seen.update(new)
+            reached += new
+        yield reached
+
+
+def _refuse_too_many(count: int, there_are: int, what: str) -> None:
+    if count > there_are:
+        raise UseError(f"{count} peers are wanted, but the network has only {there_are} {what}")

@@ -1,0 +1,250 @@
+"""Who subscribes to what."""
+
+from __future__ import annotations
+
+import csv
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, ClassVar, Literal, Protocol
+
+import numpy as np
+from msgspec import Meta
+
+from ingest.reports.fields import Key
+from model.errors import UseError
+from simulators.engine.files import lines, not_understood
+from simulators.engine.parameters import Positive, PositiveReal
+from simulators.world.social import connected_users, neighbours, random_users, read_edges
+
+Sample = Annotated[
+    Literal["random", "connected"],
+    Meta(description="Any users, or such as are connected by a random walk."),
+]
+Topics = Annotated[Positive, Meta(description="How many topics there are.")]
+PerPeer = Annotated[Positive, Meta(description="How many each peer has.")]
+
+
+class Subscriptions:
+    """What every peer subscribes to while it is up: peers and topics are dense indexes."""
+
+    def __init__(
+        self,
+        peers: int,
+        topics: int,
+        pairs: Iterable[tuple[int, int]] = (),
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """From pairs of (peer, topic), each once; `names` of the topics, None = their index."""
+        self.peers = peers
+        self.topics = topics
+        self.names = names
+        self._of: list[list[int]] = [[] for _ in range(peers)]
+        self._subscribers: list[set[int]] = [set() for _ in range(topics)]
+        for peer, topic in pairs:
+            self.add(peer, topic)
+
+    def of(self, peer: int) -> list[int]:
+        """The topics of a peer, ascending."""
+        return list(self._of[peer])
+
+    def subscribers(self, topic: int) -> Set[int]:
+        """The peers that subscribe to the topic, up or not."""
+        return self._subscribers[topic]
+
+    def add(self, peer: int, topic: int) -> None:
+        """Subscribe; nothing happens where it is so already."""
+        if peer not in self._subscribers[topic]:
+            self._subscribers[topic].add(peer)
+            insort(self._of[peer], topic)
+
+    def remove(self, peer: int, topic: int) -> None:
+        """End a subscription; nothing happens where there is none."""
+        if peer in self._subscribers[topic]:
+            self._subscribers[topic].remove(peer)
+            del self._of[peer][bisect_left(self._of[peer], topic)]
+
+
+class Workload(Protocol):
+    """A model of subscriptions."""
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """The subscriptions of the peers 0 … peers − 1 of one run."""
+
+
+@dataclass(frozen=True)
+class Friends:
+    """Users of a social network, who are topics as well: each subscribes to his friends."""
+
+    file: Annotated[str, Meta(description="Friendships, two users a line, plain or gzip.")]
+    sample: Sample = "random"
+    example: ClassVar[str] = "friends:facebook_combined_relabelled.txt.gz,sample=connected"
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """Peer i is the i-th user of the sample, and topic i too. Who has no friends in the
+        sample has no subscriptions.
+
+        Raises: InputError where the file cannot be read, UseError where it has too few users.
+        """
+        edges = read_edges(self.file)
+        index = _sampled(edges, self.sample, peers, random)
+        pairs = ((index[u], index[v]) for u, v in edges if u in index and v in index)
+        both_ways = (pair for one, other in pairs for pair in ((one, other), (other, one)))
+        return Subscriptions(peers, peers, both_ways)
+
+
+@dataclass(frozen=True)
+class Follows:
+    """Users who follow others, and are topics as well: each subscribes to whom he follows."""
+
+    file: Annotated[str, Meta(description="Who follows whom, two users a line, plain or gzip.")]
+    sample: Sample = "random"
+    follower: Annotated[
+        Literal["first", "second"], Meta(description="Which of the two follows the other.")
+    ] = "second"
+    example: ClassVar[str] = "follows:twitter_follow_hersheycareers.edges.gz,sample=connected"
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """Peer i is the i-th user of the sample, and topic i too.
+
+        Lists of Twitter's users name the follower second (Kwak et al., WWW 2010: `user
+        follower`), as do those of Anwar, Saveski and Roy (WSDM 2021), whose edges lead the way
+        that information spreads; the collections of SNAP name him first.
+
+        Raises: InputError where the file cannot be read, UseError where it has too few users.
+        """
+        edges = read_edges(self.file)
+        index = _sampled(edges, self.sample, peers, random)
+        pairs = ((index[u], index[v]) for u, v in edges if u in index and v in index)
+        if self.follower == "second":
+            pairs = ((follower, user) for user, follower in pairs)
+        return Subscriptions(peers, peers, pairs)
+
+
+def _sampled(
+    edges: Sequence[tuple[int, int]], sample: str, peers: int, random: Random
+) -> dict[int, int]:
+    """The peers that the users of a sample are."""
+    choose = connected_users if sample == "connected" else random_users
+    users = choose(neighbours(edges), peers, random)
+    return {user: peer for peer, user in enumerate(users)}
+
+
+@dataclass(frozen=True)
+class Zipf:
+    """Each peer subscribes to as many topics, topic r = 0, 1, … with a weight (r + 1)^-exponent."""
+
+    topics: Topics = 200
+    subscriptions_: PerPeer = 20
+    exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 0.5
+    example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
+
+    def __post_init__(self) -> None:
+        _refuse_too_many("zipf", self.subscriptions_, self.topics)
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """Each peer draws topics by their weights, one by one, from those it has not drawn."""
+        numbers = np.random.default_rng(random.getrandbits(64))
+        return Subscriptions(peers, self.topics, self._pairs(peers, numbers))
+
+    def _pairs(self, peers: int, numbers: np.random.Generator) -> Iterator[tuple[int, int]]:
+        log_weights = -self.exponent * np.log(np.arange(1, self.topics + 1))
+        for peer in range(peers):
+            # The largest of log-weights with Gumbel noise are such draws, all at once.
+            keys = log_weights + numbers.gumbel(size=self.topics)
+            largest = np.argpartition(-keys, self.subscriptions_ - 1)[: self.subscriptions_]
+            yield from ((peer, topic) for topic in largest.tolist())
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Each peer subscribes to as many topics, all equally likely."""
+
+    topics: Topics = 200
+    subscriptions_: PerPeer = 20
+    example: ClassVar[str] = "uniform:topics=100,subscriptions=10"
+
+    def __post_init__(self) -> None:
+        _refuse_too_many("uniform", self.subscriptions_, self.topics)
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """Each peer draws different topics."""
+        topics = range(self.topics)
+        pairs = (
+            (peer, topic)
+            for peer in range(peers)
+            for topic in random.sample(topics, self.subscriptions_)
+        )
+        return Subscriptions(peers, self.topics, pairs)
+
+
+@dataclass(frozen=True)
+class Scribe:
+    """Groups of the sizes in Scribe's evaluation: group r = 1, 2, … has N·r^-exponent members."""
+
+    groups: Annotated[Positive, Meta(description="How many topics there are.")] = 1500
+    exponent: Annotated[PositiveReal, Meta(description="How fast sizes fall.")] = 1.25
+    example: ClassVar[str] = "scribe:groups=1500"
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """floor(N r^-exponent + 0.5) different members, drawn at random (Castro et al., JSAC
+        20(8), 2002, section V); the smallest groups of few peers have none.
+        """
+        pairs = (
+            (peer, topic)
+            for topic, size in enumerate(self.sizes(peers))
+            for peer in random.sample(range(peers), size)
+        )
+        return Subscriptions(peers, self.groups, pairs)
+
+    def sizes(self, peers: int) -> list[int]:
+        """Members of each group."""
+        return [int(peers * rank**-self.exponent + 0.5) for rank in range(1, self.groups + 1)]
+
+
+@dataclass(frozen=True)
+class File:
+    """As a CSV file says, a line for each subscription: peer,topic."""
+
+    file: Annotated[str, Meta(description="Lines peer,topic, plain or gzip: 0,news.")]
+    example: ClassVar[str] = "file:subscriptions.csv"
+
+    def subscriptions(self, peers: int, random: Random) -> Subscriptions:
+        """Peers by their numbers from 0; topics by any names, numbered as they come.
+
+        Raises: InputError where the file cannot be read, naming the line.
+        """
+        index: dict[str, int] = {}
+        pairs = [(peer, index.setdefault(topic, len(index))) for peer, topic in self._read(peers)]
+        return Subscriptions(peers, len(index), pairs, list(index))
+
+    def _read(self, peers: int) -> Iterator[tuple[int, str]]:
+        for line, text in lines(self.file):
+            row = [cell.strip() for cell in next(csv.reader([text]))]
+            if row == ["peer", "topic"]:
+                continue
+            if len(row) != 2 or not row[0].isdecimal() or not row[1]:
+                raise not_understood(self.file, line, f"'{text[:40]}' is not peer,topic as 0,news")
+            if int(row[0]) >= peers:
+                raise not_understood(self.file, line, f"there are only the peers 0 to {peers - 1}")
+            if wrong := list(Key().problems(row[1], "topic")):
+                raise not_understood(self.file, line, wrong[0])
+            yield int(row[0]), row[1]
+
+
+def _refuse_too_many(name: str, subscriptions: int, topics: int) -> None:
+    if subscriptions > topics:
+        raise UseError(
+            f"workload '{name}': a peer cannot subscribe to {subscriptions} of {topics} topics"
+        )
+
+
+WORKLOADS: Mapping[str, type[Workload]] = {
+    "friends": Friends,
+    "follows": Follows,
+    "zipf": Zipf,
+    "uniform": Uniform,
+    "scribe": Scribe,
+    "file": File,
+}

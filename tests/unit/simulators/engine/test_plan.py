@@ -1,0 +1,98 @@
+"""What can be planned, and what is refused before anything is begun."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from model.errors import InputError, UnknownName, UseError
+from simulators.engine.plan import World, planned
+from simulators.engine.simulation import Running
+from simulators.engine.systems import SYSTEMS, system_named
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_system_parameters_share_no_name_with_world_or_options(name: str) -> None:
+    theirs = system_named(name).parameters_type.__dataclass_fields__
+    assert not theirs.keys() & World.__dataclass_fields__.keys()
+    assert not theirs.keys() & {"seed", "runs", "out", "replace", "ingest", "layers", "config"}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_system_is_planned_with_its_defaults(name: str) -> None:
+    assert planned(name, {}).described()["peers"] == 100
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_system_names_the_layers_of_its_links(name: str) -> None:
+    running = Running(planned(name, {"peers": 30, "intervals": 5}))
+    told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
+    found = {link["layer"] for report in told for link in report["neighbors"]}
+    assert found == set(running.system.layers)
+
+
+def test_links_of_chosen_layers_are_reported_alone() -> None:
+    running = Running(planned("scribe", {"peers": 30, "intervals": 5, "links": "tree, leafset"}))
+    told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
+    assert {link["layer"] for r in told for link in r["neighbors"]} == {"tree", "leafset"}
+
+
+def test_parameter_texts_become_values(flood: str) -> None:
+    plan = planned(flood, {"degree": "6", "loss": "0.25", "interval": "500ms"})
+    assert (plan.parameters.degree, plan.world.loss) == (6, 0.25)
+    assert plan.world.setting.duration_us == 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({"degree": 0}, "degree"),
+        ({"degree": "many"}, "degree"),
+        ({"peers": 0}, "peers"),
+        ({"loss": 1.5}, "loss"),
+        ({"interval": "soon"}, "interval"),
+        ({"reports": "everything"}, "reports"),
+        ({"fanout": 3}, "no parameter 'fanout'.*degree"),
+        ({"links": "overlay,rings"}, "no layer 'rings'"),
+        ({"churn": "exponentail"}, "exponential"),
+        ({"latency": "constant:quick"}, "quick"),
+        ({"workload": "zipf:topic=3"}, "topics"),
+    ],
+)
+def test_invalid_parameter_is_refused_with_a_hint(
+    flood: str, chosen: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UseError, match=told):
+        planned(flood, chosen)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("interval", "5", "interval is a duration as 50ms or 1.5s, not '5'"),
+        ("interval", "0s", "'0s' is shorter than a microsecond"),
+        ("loss", "1.5", "loss is a number from 0 to 1, not '1.5'"),
+        ("peers", True, "peers is a whole number of at least 1, not 'True'"),
+        ("leaf_set", 3, "leaf_set is a whole number of at least 2, a multiple of 2, not '3'"),
+        ("cache_root", "perhaps", "cache_root is true or false, not 'perhaps'"),
+    ],
+)
+def test_invalid_value_is_refused_with_the_accepted_values(
+    name: str, given: object, told: str
+) -> None:
+    with pytest.raises(UseError) as raised:
+        planned("scribe", {name: given})
+    assert str(raised.value) == told
+
+
+def test_unknown_or_unfit_system_is_refused() -> None:
+    with pytest.raises(UnknownName, match="did you mean poldercast"):
+        system_named("poldercats")
+    with pytest.raises(InputError, match="no module"):
+        system_named("nowhere.py:Class").make  # noqa: B018
+    with pytest.raises(InputError, match="no class 'Flod'"):
+        system_named("simulators.engine.network:Flod").make  # noqa: B018
+    with pytest.raises(InputError, match="no 'parameters' that are a dataclass"):
+        system_named("simulators.engine.traffic:Traffic").parameters_type  # noqa: B018

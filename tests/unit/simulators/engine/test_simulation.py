@@ -1,0 +1,220 @@
+"""A simulation from its plan to its reports, of the system that the guide writes."""
+
+from __future__ import annotations
+
+import gzip
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from ingest.reports.files import Report, ReportReader, RunEnd, RunHeader
+from model.errors import InputError, UseError
+from simulators.engine.folder import Folder
+from simulators.engine.plan import Plan
+from simulators.engine.simulation import Running, simulate
+
+Plans = Callable[..., Plan]
+PUBLISHING = "poisson:0.05,first=4"
+
+
+def records(folder: Folder) -> Iterator[Any]:
+    for path in sorted(folder.reports.iterdir()):
+        for line in ReportReader(path):
+            assert not line.problems
+            yield line.record
+
+
+def reports(folder: Folder) -> list[Report]:
+    return [record for record in records(folder) if isinstance(record, Report)]
+
+
+def files(folder: Folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.reports.iterdir())}
+
+
+class TestReports:
+    def test_reports_keep_the_contract(self, flooding: Plans, tmp_path: Path) -> None:
+        plan = flooding(publications=PUBLISHING, churn="exponential:5s,down=5s", seed=3)
+        result = simulate(plan, Folder(tmp_path))
+        first, *rest, last = records(Folder(tmp_path))
+        assert isinstance(first, RunHeader)
+        assert (first.protocol, first.seed, first.interval_us) == ("flood", 3, 1_000_000)
+        assert first.parameters["degree"] == 4
+        assert last == RunEnd(last_interval=11, run="flood-3")
+        assert all(isinstance(record, Report) for record in rest)
+        assert any(record.left for record in rest), "nobody went down within an interval"
+        assert result.published > 0
+
+    def test_peer_that_is_up_reports_every_interval(self, flooding: Plans, tmp_path: Path) -> None:
+        simulate(flooding(), Folder(tmp_path))
+        assert sorted((int(r.peer), r.interval) for r in reports(Folder(tmp_path))) == [
+            (peer, interval) for peer in range(40) for interval in range(12)
+        ]
+
+    def test_reported_traffic_equals_the_counts_and_sent_copies_arrive(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        """Sums over peers and intervals are the counts by kind; each copy sent is received."""
+        plan = flooding(publications=PUBLISHING + ",last=10")
+        result = simulate(plan, Folder(tmp_path))
+        told = reports(Folder(tmp_path))
+        for traffic in ("control", "publication"):
+            kinds = [kind for kind in result.messages if kind.traffic == traffic]
+            counted = [getattr(report, traffic) for report in told]
+            assert sum(kind.sent for kind in kinds) == sum(c.messages_sent for c in counted)
+            assert sum(kind.bytes for kind in kinds) == sum(c.bytes_sent for c in counted)
+            assert sum(kind.received for kind in kinds) == sum(c.messages_received for c in counted)
+        sent = sorted((r.peer, to, s.message) for r in told for s in r.sent for to in s.to)
+        received = sorted((c.from_peer, r.peer, c.message) for r in told for c in r.received)
+        assert sent == received
+        assert len(sent) == sum(k.sent for k in result.messages if k.traffic == "publication")
+
+    def test_flood_takes_shortest_paths(self, flooding: Plans, tmp_path: Path) -> None:
+        """With one latency for all, first arrivals travel as far as a breadth-first search."""
+        late = "poisson:0.05,first=25,last=28"
+        simulate(flooding(intervals=30, publications=late), Folder(tmp_path))
+        told = reports(Folder(tmp_path))
+        before, graph = (
+            nx.DiGraph((r.peer, n.peer) for r in told if r.interval == at for n in r.neighbors)
+            for at in (24, 29)
+        )
+        assert before.edges == graph.edges, "the overlay still changes"
+        hops: dict[str, dict[str, int]] = defaultdict(dict)
+        publisher = {}
+        for copy, peer in ((c, r.peer) for r in told for c in r.received or ()):
+            hops[copy.message].setdefault(peer, copy.hops)
+            publisher[copy.message] = copy.publisher
+        assert len(hops) > 20
+        for message, reached in hops.items():
+            away = nx.single_source_shortest_path_length(graph, publisher[message])
+            # The publisher gets its message back and does not count.
+            assert {**reached, publisher[message]: 0} == away
+
+    def test_arrivals_tell_whether_the_peer_subscribed_then(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        """In the interval in which it goes down, too."""
+        plan = flooding(publications=PUBLISHING, churn="exponential:5s,down=5s", seed=3)
+        simulate(plan, Folder(tmp_path))
+        wanted = Running(plan).subscriptions
+        left: set[bool | None] = set()
+        for report in reports(Folder(tmp_path)):
+            for copy in report.received or ():
+                assert copy.topic is not None
+                topics = wanted.of(int(report.peer))
+                assert copy.subscribed is (int(copy.topic) in topics)
+                left |= {copy.subscribed} if report.left else set()
+        assert left == {True, False}
+
+    @pytest.mark.parametrize(
+        ("content", "absent"),
+        [
+            ("complete", set()),
+            ("structure", {"sent", "received"}),
+            ("dissemination", {"neighbors", "roles"}),
+        ],
+    )
+    def test_reports_have_only_the_requested_content(
+        self, flooding: Plans, tmp_path: Path, content: str, absent: set[str]
+    ) -> None:
+        plan = flooding(reports=content, publications=PUBLISHING)
+        simulate(plan, Folder(tmp_path))
+        fields = {"neighbors", "roles", "sent", "received", "topics", "control", "publication"}
+        for report in reports(Folder(tmp_path)):
+            assert {name for name in fields if getattr(report, name) is None} == absent
+
+
+class TestSeeds:
+    def test_report_files_of_one_seed_are_identical(self, flooding: Plans, tmp_path: Path) -> None:
+        world = {"publications": PUBLISHING, "churn": "exponential:5s,down=5s", "loss": 0.05}
+        for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+            simulate(flooding(seed=seed, **world), Folder(tmp_path / name))
+        assert files(Folder(tmp_path / "a")) == files(Folder(tmp_path / "b"))
+        assert files(Folder(tmp_path / "a")) != files(Folder(tmp_path / "c"))
+
+    def test_world_of_one_seed_is_independent_of_system_parameters(self, flooding: Plans) -> None:
+        """Who is up, who subscribes and what is published do not hang on the system."""
+        world = {"publications": PUBLISHING, "churn": "exponential:5s,down=5s"}
+        seen = []
+        for degree in (2, 6):
+            running = Running(flooding(degree=degree, **world))
+            ups = [[*running.network.present] for i in range(12) if [*running.run_interval(i)]]
+            seen.append((ups, running.published, [running.subscriptions.of(p) for p in range(40)]))
+        assert seen[0] == seen[1]
+
+
+class TestFolder:
+    def test_report_files_hold_blocks_of_50_intervals(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        simulate(flooding(peers=3, intervals=101), Folder(tmp_path))
+        assert list(files(Folder(tmp_path))) == [
+            f"reports-{first:06}.ndjson.gz" for first in (0, 50, 100)
+        ]
+
+    def test_finished_simulation_is_found_and_not_repeated(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        folder = Folder(tmp_path)
+        result = simulate(flooding(), folder)
+        before = folder.reports.stat().st_mtime_ns
+        assert simulate(flooding(), folder) == result
+        assert folder.reports.stat().st_mtime_ns == before
+
+    def test_other_simulation_in_the_folder_is_kept_unless_replaced(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        simulate(flooding(intervals=60), Folder(tmp_path))
+        with pytest.raises(UseError, match=r"intervals 60, not 20.*--replace"):
+            simulate(flooding(intervals=20), Folder(tmp_path))
+        simulate(flooding(intervals=20), Folder(tmp_path), replace=True)
+        assert max(report.interval for report in reports(Folder(tmp_path))) == 19
+
+    def test_user_files_in_the_folder_are_kept(self, flooding: Plans, tmp_path: Path) -> None:
+        (tmp_path / "thesis.tex").write_text("years of work", "utf-8")
+        with pytest.raises(UseError, match="not empty"):
+            simulate(flooding(), Folder(tmp_path), replace=True)
+        assert (tmp_path / "thesis.tex").exists()
+
+    def test_failed_start_leaves_the_folder_empty(self, flooding: Plans, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"no file nowhere\.csv"):
+            simulate(flooding(workload="file:nowhere.csv"), Folder(tmp_path))
+        assert not [*tmp_path.iterdir()]
+
+    @pytest.mark.parametrize("text", ["{}", "[1]", "years of work"])
+    def test_foreign_simulation_json_is_kept_and_refused(
+        self, flooding: Plans, tmp_path: Path, text: str
+    ) -> None:
+        (tmp_path / "simulation.json").write_text(text, "utf-8")
+        with pytest.raises(UseError, match="is not about a simulation"):
+            simulate(flooding(), Folder(tmp_path), replace=True)
+        assert (tmp_path / "simulation.json").read_text("utf-8") == text
+
+    def test_interrupted_run_keeps_its_full_intervals(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        def interrupt(step: str, done: int, total: int, note: str = "") -> None:
+            if done == 55:
+                raise KeyboardInterrupt
+
+        folder, plan = Folder(tmp_path), flooding(intervals=90, peers=5)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(plan, folder, interrupt)
+        found = [*records(folder)]
+        assert {r.interval for r in found if isinstance(r, Report)} == set(range(55))
+        assert not any(isinstance(record, RunEnd) for record in found)
+        assert not [*folder.reports.glob(".*")]
+        assert simulate(plan, folder).intervals == 90, "the same call begins anew"
+        assert {r.interval for r in reports(folder)} == set(range(90))
+
+    def test_report_files_can_be_decompressed_to_their_end(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        """Of files that are there, each can be read to its end."""
+        simulate(flooding(intervals=60, peers=5), Folder(tmp_path))
+        for content in files(Folder(tmp_path)).values():
+            gzip.decompress(content)
