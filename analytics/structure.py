@@ -24,9 +24,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.intervals import sampled
 from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
-from model.jvm.artifacts import cache_path
 from model.clock import Clock
 from model.columns import Table
+from model.jvm.artifacts import cache_path
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
 
 if TYPE_CHECKING:

@@ -28,13 +28,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.watched import ROOT
-from runstore import durable, intact, writer
 from ingest import job
-from runstore.manifest import Manifest
 from ingest.pipeline import IngestRequest, ingest_in
 from ingest.spark.session import spark_session
-from runstore.writer import RunWriter, writing
 from model.tables import TABLES
+from runstore import durable, intact, writer
+from runstore.manifest import Manifest
+from runstore.writer import RunWriter, writing
 
 FILES = 39
 """As many as a small run has."""

@@ -17,15 +17,15 @@ from benchmarks.histories import LAYER, LENGTHS, LongRun
 from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
 from graphstore.ask import queries
-from graphstore.server import sessions
-from graphstore.server.connection import connect
 from graphstore.load.partitions import EPOCH_INTERVALS, NONE
 from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
+from graphstore.server import sessions
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from graphstore.server.settings import JARS
-from model.jvm.artifacts import jar_set
 from model.errors import CheckFailed, UseError
+from model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
 """In a run of so many intervals it is measured what copies by epoch cost."""

@@ -15,8 +15,8 @@ from benchmarks.steps import Steps
 from graphstore.load.bulk import Target, load
 from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
-from runstore.store import StoredRun, open_run
 from model.errors import CheckFailed
+from runstore.store import StoredRun, open_run
 
 WAYS = {"bolt": False, "bulk": True}
 """Transactions, or an import."""

@@ -16,9 +16,9 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.engine.clock import Simulation
 from simulators.engine.network import System
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.protocols.poldercast.system import PolderCast, PolderCastParameters
 
 TOPICS = 200

@@ -17,8 +17,8 @@ from multiprocessing import get_context
 from random import Random
 
 from simulators.engine.clock import Simulation
-from simulators.protocols.scribe.system import Scribe
 from simulators.protocols.scribe.parameters import ScribeParameters
+from simulators.protocols.scribe.system import Scribe
 from simulators.world.subscriptions import Zipf
 
 TOPICS = 200

@@ -31,7 +31,7 @@ KEPT = ROOT / "benchmarks" / "smoke.json"
 WORSE = 1.25
 """So many times the figure kept before is worth a warning."""
 _EVERY_S = 0.1
-_MAKER = str(ROOT / "model" / "class_data.py")
+_MAKER = str(ROOT / "model" / "jvm" / "class_data.py")
 _MADE_S = 300
 
 

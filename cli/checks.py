@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from model.errors import UseError, VizpubError
 from model.jvm.artifacts import cache_path, jar_set, missing
 from model.jvm.class_data import find_archive
-from model.errors import UseError, VizpubError
 from model.jvm.java import Java, find_java
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numba", "neo4j", "matplotlib", "jgo", "filelock")

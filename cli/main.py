@@ -10,7 +10,24 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import compare, demo, doctor, experiment, export, ingest, load, metrics, neo4j, overlay, plot, query, runs, session, simulate, tables
+from cli.commands import (
+    compare,
+    demo,
+    doctor,
+    experiment,
+    export,
+    ingest,
+    load,
+    metrics,
+    neo4j,
+    overlay,
+    plot,
+    query,
+    runs,
+    session,
+    simulate,
+    tables,
+)
 from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, without_pandas
 from cli.notes import show_notes

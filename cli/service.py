@@ -12,10 +12,10 @@ from cli.settings import Settings
 from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
-    from graphstore.server.connection import Connection
-    from graphstore.runs import LoadedRun
-    from graphstore.server.server import LocalServer
     from graphstore.load.verify import Difference
+    from graphstore.runs import LoadedRun
+    from graphstore.server.connection import Connection
+    from graphstore.server.server import LocalServer
     from runstore.store import StoredRun
 
 
@@ -127,8 +127,8 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     """
     if not runs or not _any_home(settings):
         return {}
-    from graphstore.server.connection import connect, find_connection, from_environment
     from graphstore.runs import run_states
+    from graphstore.server.connection import connect, find_connection, from_environment
 
     try:
         if not from_environment() and local_server(settings).status().state != "running":

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cli.options import Output
-from cli.terminal.output import Rows, output_format, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, output_format, show
 
 if TYPE_CHECKING:
     from runstore.store import StoredRun

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from experiments.measures import check_metric
 from experiments.groups import WHOLE, Share, groups_of
+from experiments.measures import check_metric
 from experiments.words import number, told
 from model.errors import UseError
 

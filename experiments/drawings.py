@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from experiments.measures import check_metric, metric_of
 from experiments.groups import WHOLE, Share, intervals
+from experiments.measures import check_metric, metric_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

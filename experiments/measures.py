@@ -13,9 +13,9 @@ from model.errors import UnknownName, UseError
 if TYPE_CHECKING:
     import numpy as np
 
+    from analytics.comparison.estimates import Estimate
     from analytics.comparison.metrics import Metric
     from analytics.comparison.tables import Measured
-    from analytics.comparison.estimates import Estimate
     from runstore.run import Run
 
 _UNION = {

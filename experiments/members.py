@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulators.protocols.scribe import system
 from simulators.engine.network import Links, Network
+from simulators.protocols.scribe import system
 from simulators.protocols.scribe.parameters import ScribeParameters
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.export import gexf_output
 from graphstore.gexf.message import MessageGraph, MessageRows
 from graphstore.gexf.writer import write_gexf
-from graphstore.ask.bulk_reads import ArrivalRow
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 from runstore.run import Run
 from runstore.snapshots import spread
-from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 
 
 def write_message(run: Run, message: str, path: Path) -> None:

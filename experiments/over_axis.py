@@ -19,8 +19,8 @@ from analytics.figures.canvas import (
     say_if_unknown,
     styled,
 )
-from experiments.measures import metric_of
 from experiments.groups import Share
+from experiments.measures import metric_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

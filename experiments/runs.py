@@ -18,12 +18,12 @@ from pathlib import Path
 
 from experiments.definition import Experiment, Group
 from experiments.measures import Replica
-from runstore.run import Run
-from runstore.store import run_names
-from runstore.writer import remove_run
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
+from runstore.run import Run
+from runstore.store import run_names
+from runstore.writer import remove_run
 from simulators.engine.folder import Folder, Result
 from simulators.engine.plan import Plan
 

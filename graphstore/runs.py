@@ -10,8 +10,8 @@ from typing import Any, Literal
 from neo4j import Driver
 
 import cypher
-from graphstore.server import sessions
 from graphstore.load.partitions import NONE, Epochs
+from graphstore.server import sessions
 from model.clock import Clock
 from model.errors import RunNotComplete, UnknownName
 from model.run import RunFacts

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
 from ingest.files import Found, Stamp, check_unchanged, located
+from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
 from ingest.sources.base import InputFile, Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent

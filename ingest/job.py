@@ -32,19 +32,19 @@ from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
 from ingest.fold import Counted
-from runstore.intact import files_of
-from runstore.manifest import Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
-from ingest.spark.scale import SMALL_RUN
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
 from ingest.sources.base import Description, InputFile, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
+from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
-from runstore.writer import RunWriter
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table
+from runstore.intact import files_of
+from runstore.manifest import Manifest, Part, TableEntry
+from runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
 _WRITERS = 2

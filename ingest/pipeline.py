@@ -37,27 +37,27 @@ from pyspark.sql import SparkSession
 
 from analytics.graphframes.graphs import load_graphframes
 from ingest.account import END, START, Account
-from ingest.spark.cluster import is_local
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
-from runstore.journal import Journal
 from ingest.leavings import SCRATCH
-from runstore.manifest import Manifest, TableEntry
-from ingest.spark.scale import QUICK_START, is_small, restore, tune
-from ingest.spark.session import failures_told
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
+from ingest.spark.cluster import is_local
+from ingest.spark.progress import repetitions_told, watching
+from ingest.spark.scale import QUICK_START, is_small, restore, tune
+from ingest.spark.session import failures_told
+from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
-from runstore.store import StoredRun
-from ingest.spark.warm import warm_session
-from ingest.spark.progress import repetitions_told, watching
-from runstore.writer import RunWriter, writing
 from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
+from runstore.journal import Journal
+from runstore.manifest import Manifest, TableEntry
+from runstore.store import StoredRun
+from runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
 _TIGHTER = 10

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from analytics.restored import restored
 from ingest import indexing
-from runstore.manifest import Boundary, Cut, Manifest, Part
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables
 from ingest.versions import close_at
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.tables import table
+from runstore.manifest import Boundary, Cut, Manifest, Part
 
 if TYPE_CHECKING:
     from ingest.job import Job

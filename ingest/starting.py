@@ -14,13 +14,13 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from runstore.intact import files_of, stands
-from runstore.manifest import Manifest
 from ingest.sources import source_named
 from ingest.sources.base import InputFile
+from model.errors import InputsDiffer, UseError
+from runstore.intact import files_of, stands
+from runstore.manifest import Manifest
 from runstore.store import StoredRun
 from runstore.writer import RunWriter
-from model.errors import InputsDiffer, UseError
 
 
 @dataclass(frozen=True)

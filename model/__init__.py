@@ -1,1 +1,1 @@
-"""The words every part shares: errors, the clock, the tables, and where a Java is."""
+"""The words every part shares: errors, the clock, the tables; and where a Java is (`jvm`)."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from model.errors import UnknownName, UseError
 from runstore.frames import Frame
 from runstore.snapshots import alive, links_at, spread
-from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
     import networkx as nx

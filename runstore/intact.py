@@ -21,8 +21,8 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from runstore.manifest import Manifest, Part, StoredFile
 from model.errors import StoreBroken
+from runstore.manifest import Manifest, Part, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

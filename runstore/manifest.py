@@ -20,10 +20,10 @@ from zlib import crc32
 
 import msgspec
 
-from runstore import durable
 from model.clock import Clock
 from model.errors import StoreBroken, UseError
 from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
+from runstore import durable
 
 FORMAT = "vizpub.store/2"
 """Its number changes with what a reader must know of run.json or of the files."""

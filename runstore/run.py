@@ -22,16 +22,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runstore import answers
-from runstore.answers import Snapshot, Tree
-from runstore.frames import Frame, html_table
-from runstore.store import StoredRun, metric_table, open_run
-from runstore.summary import facts_for_people
 from model.clock import Clock
 from model.columns import Table
 from model.errors import UnknownName, UseError
 from model.run import RunFacts
 from model.tables import PUBLICATIONS, table
+from runstore import answers
+from runstore.answers import Snapshot, Tree
+from runstore.frames import Frame, html_table
+from runstore.store import StoredRun, metric_table, open_run
+from runstore.summary import facts_for_people
 
 _NAMED = {
     "peer": "peers",

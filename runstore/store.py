@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from runstore.intact import dataset, files_of
-from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
 from model.columns import Table
 from model.errors import RunNotComplete, StoreBroken, UnknownName
 from model.run import RunFacts, check_run_name
 from model.tables import table
+from runstore.intact import dataset, files_of
+from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
 
 
 @dataclass(frozen=True)

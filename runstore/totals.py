@@ -9,8 +9,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from runstore.run import Run
 from model.tables import table as meaning
+from runstore.run import Run
 
 Figures = dict[str, float | None]
 

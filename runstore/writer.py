@@ -16,6 +16,10 @@ from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
+from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
+from model.locks import Held, holding, lock_of
+from model.run import check_run_name
+from model.tables import TABLES
 from runstore import durable
 from runstore.intact import dataset, described, files_of
 from runstore.manifest import (
@@ -29,10 +33,6 @@ from runstore.manifest import (
     write_manifest,
 )
 from runstore.store import below, run_names
-from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
-from model.locks import Held, holding, lock_of
-from model.run import check_run_name
-from model.tables import TABLES
 
 PENDING = "pending.json"
 """The manifest of what is to take the place of a run once it is complete."""

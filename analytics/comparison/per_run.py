@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.comparison.caveats import clock_notes, layer_notes, refusal_notes, unknown_notes
+from analytics.comparison.groups import grouped
 from analytics.comparison.metrics import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
 from analytics.comparison.tables import Measured, is_known
-from analytics.comparison.groups import grouped
-from analytics.comparison.caveats import clock_notes, layer_notes, refusal_notes, unknown_notes
-from runstore.run import Run
-from runstore.totals import Span, whole_run
 from model.clock import Clock
 from model.errors import UseError
 from model.progress import Progress, silent
+from runstore.run import Run
+from runstore.totals import Span, whole_run
 
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}

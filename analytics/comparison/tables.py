@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from analytics.comparison.metrics import Metric
 from analytics.comparison.estimates import Estimate, difference, mean, ratio, row_means
+from analytics.comparison.metrics import Metric
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "group")]

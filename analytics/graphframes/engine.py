@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.engines import fits_task, largest_interval
 from analytics.frames import join_all
+from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.graphframes.graphs import (
     STORAGE,
     kept_meanwhile,

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from analytics.intervals import per_interval
-from model.jvm.artifacts import graphframes_jars
 from model.clock import Clock
+from model.jvm.artifacts import graphframes_jars
 
 if TYPE_CHECKING:
     from graphframes import GraphFrame

@@ -13,8 +13,8 @@ import typer
 
 from cli.completion import complete_plotted, complete_runs
 from cli.options import Output, Window, comma_list, command
-from cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
 from cli.settings import Settings
+from cli.terminal.output import Rows, output_format, show, to_stdout, whole_file
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:

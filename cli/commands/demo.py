@@ -16,7 +16,7 @@ from cli.settings import Settings
 from model.errors import InputError
 
 RUN = "gossipsub"
-_CHECKOUT = Path(__file__).resolve().parent.parent / "examples" / RUN
+_CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / RUN
 _MESSAGE = (
     "0024080112209e7ccb13d6a2034904a45099860776b46232d6ebd052f815974462cbb17ebc9a0d234ccff6a66682"
 )

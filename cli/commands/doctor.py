@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.options import Output, command
-from cli.terminal.output import Rows, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.options import Output, command
-from cli.terminal.output import Rows, opened, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, opened, show
 from ingest.leavings import SCRATCH
 from model.errors import UnknownName, UseError
 

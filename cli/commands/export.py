@@ -12,9 +12,9 @@ import typer
 
 from cli.completion import complete_tables, complete_topics
 from cli.options import Layers, Output, RunName, Window, comma_list, command
-from cli.terminal.output import Rows, opened, show, to_stdout
 from cli.service import asking
 from cli.settings import Settings
+from cli.terminal.output import Rows, opened, show, to_stdout
 from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from model.progress import Progress
 
@@ -145,8 +145,8 @@ def _metric_values(
 ) -> Iterator[MetricRun] | None:
     """The metrics of the peers, which only the run store has; null without it."""
     from graphstore.gexf.spans import run_lengths
-    from runstore.store import open_run, run_names
     from model.metrics import METRICS_PEERS
+    from runstore.store import open_run, run_names
 
     if run not in run_names(settings.workspace):
         settings.say(f"(no run '{run}' in {settings.workspace}: metrics of peers are left out)")
@@ -200,8 +200,8 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
-    from runstore.store import open_run
     from model.tables import TABLES, table
+    from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
     chosen = [table(name) for name in tables] if tables else TABLES

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analytics.measures import ENGINES, Measures
-from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.commands.load import load_stored
+from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.options import Output, comma_list, command
-from cli.terminal.output import to_stdout
 from cli.places import Filling
 from cli.service import remove_stale
 from cli.settings import Settings
-from cli.terminal.streams import is_closed
 from cli.summary import show_summary
+from cli.terminal.output import to_stdout
+from cli.terminal.streams import is_closed
 from model.clock import parse_duration_us
 from model.errors import CheckFailed
 from model.sizes import parse_size

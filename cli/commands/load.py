@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.options import Output, RunName, command
-from cli.terminal.output import Rows, show
 from cli.places import Filling, target
 from cli.service import asking, connected
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:

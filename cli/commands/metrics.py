@@ -9,8 +9,8 @@ import typer
 
 from cli.completion import complete_columns, complete_metrics, complete_peers, complete_topics
 from cli.options import Limit, Output, RunName, Window, comma_list, command
-from cli.terminal.output import Rows, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 
 
 def register(app: typer.Typer) -> None:

@@ -12,10 +12,10 @@ import typer
 
 from cli.commands.browser import browser
 from cli.options import Output, command
-from cli.terminal.output import Rows, show
 from cli.places import Container, stopping
 from cli.service import local_server, start_local
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 from cli.terminal.streams import confirm
 
 

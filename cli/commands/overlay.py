@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.commands.query import answer, asked, show_answer
 from cli.completion import complete_peers, complete_topics
 from cli.options import Moment, Output, RunName, command
-from cli.terminal.output import Rows, output_format, show
-from cli.commands.query import answer, asked, show_answer
 from cli.service import asking
 from cli.settings import Settings
+from cli.terminal.output import Rows, output_format, show
 from model.run import DUPLICATES
 
 

@@ -19,8 +19,8 @@ from cli.completion import (
     complete_topics,
 )
 from cli.options import Output, RunName, Window, comma_list, command
-from cli.terminal.output import Rows, show, whole_file
 from cli.settings import Settings
+from cli.terminal.output import Rows, show, whole_file
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import typer
 
 from cli.completion import complete_parameters, complete_queries, complete_runs
 from cli.options import Limit, Output, command
-from cli.terminal.output import Rows, show
 from cli.service import asking
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 from model.clock import parse_duration_us
 from model.errors import UseError
 

@@ -12,10 +12,10 @@ import typer
 from cli.commands.browser import guide_folder
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
-from cli.terminal.output import Rows, output_format, show
 from cli.settings import Settings
-from cli.terminal.streams import confirm
 from cli.summary import show_summary
+from cli.terminal.output import Rows, output_format, show
+from cli.terminal.streams import confirm
 from model.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def show_run(
     vizpub runs show monday log
     ```
     """
+    from model.tables import table as meaning
     from runstore.journal import COLUMNS, LOG
     from runstore.store import open_run
-    from model.tables import table as meaning
 
     stored = open_run(settings.workspace, run, complete=False)
     if table is None:
@@ -191,9 +191,9 @@ def remove(
     ```
     """
     from cli.service import remove_from_neo4j
+    from model.run import check_run_name
     from runstore.store import run_names
     from runstore.writer import remove_run
-    from model.run import check_run_name
 
     stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from cli.options import Output, command
-from cli.terminal.output import Rows, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 
 
 def register(app: typer.Typer) -> None:

@@ -80,10 +80,10 @@ def models() -> None:
     ```
     """
     from cli.terminal.output import opened
+    from simulators.engine.specs import describe
     from simulators.world.churn import CHURNS
     from simulators.world.latency import LATENCIES
     from simulators.world.publications import PUBLICATIONS
-    from simulators.engine.specs import describe
     from simulators.world.subscriptions import WORKLOADS
 
     kinds = {"workload": WORKLOADS, "publications": PUBLICATIONS}
@@ -222,8 +222,8 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
 
 def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError for what ingest would refuse when the simulation is over."""
-    from runstore.store import open_run, run_names
     from model.run import check_run_name
+    from runstore.store import open_run, run_names
 
     for layer in comma_list(running.layers) or ():
         if layer not in plans[0].layers:

@@ -8,8 +8,8 @@ import typer
 
 from cli.completion import complete_tables
 from cli.options import Output, command
-from cli.terminal.output import Rows, show
 from cli.settings import Settings
+from cli.terminal.output import Rows, show
 
 if TYPE_CHECKING:
     from model.columns import Table

@@ -22,9 +22,9 @@ from neo4j import Driver, Record, Result, Session
 from graphstore.ask.deadline import Asked, asking
 from graphstore.ask.judge import ALLOWED, check_plan, check_words
 from graphstore.ask.queries import Answer, Limits
-from graphstore.runs import open_run
 from graphstore.ask.size import check_length, check_size
 from graphstore.ask.tokens import plain, tokens
+from graphstore.runs import open_run
 from model.errors import Neo4jAnswer, UseError
 
 LIMITS = Limits()

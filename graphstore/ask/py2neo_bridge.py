@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from neo4j import Driver
 
 import cypher
-from graphstore.server.connection import Connection, check_server, connect
 from graphstore.ask.queries import prepared, shipped
 from graphstore.runs import LoadedRun
 from graphstore.runs import open_run as open_loaded
+from graphstore.server.connection import Connection, check_server, connect
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import cypher
-from graphstore.browser.guide import Entry, Guide, guide_page
 from graphstore.ask.parameters import default_value
+from graphstore.browser.guide import Entry, Guide, guide_page
 from graphstore.runs import LoadedRun, level_ranges
 from model.errors import UseError
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 import cypher
-from graphstore.ask import parameters, bulk_reads
+from graphstore.ask import bulk_reads, parameters
 from graphstore.gexf.message import MessageGraph, MessageRows
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows
 from graphstore.gexf.spans import MetricRun

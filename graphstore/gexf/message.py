@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.overlay import COLOURS, circle_position
 from graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
-from graphstore.ask.bulk_reads import ArrivalRow
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
 from graphstore.gexf.writer import NODE_SIZE, Attribute, AttributeType, Edge, Node, Run, Value
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
 from model.metrics import METRICS_PEERS
 

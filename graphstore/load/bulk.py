@@ -27,15 +27,15 @@ import pyarrow.csv
 from neo4j import Driver
 
 import cypher
-from graphstore.server import bookmarks, sessions
 from graphstore.load.batches import LABELS, Batch, Tables, numbers
-from graphstore.server.connection import Connection, connect
 from graphstore.load.partitions import Epochs, epochs_of
-from graphstore.load.transactions import LoadSummary, load_run
-from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
 from graphstore.load.reading import Reading
-from graphstore.runs import is_of_other_tables, run_names, run_properties
 from graphstore.load.steps import NodeStep, Step, passes
+from graphstore.load.transactions import LoadSummary, load_run
+from graphstore.runs import is_of_other_tables, run_names, run_properties
+from graphstore.server import bookmarks, sessions
+from graphstore.server.connection import Connection, connect
+from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts

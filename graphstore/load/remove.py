@@ -8,8 +8,8 @@ from typing import Any
 from neo4j import Driver, ManagedTransaction, Session
 
 import cypher
-from graphstore.server import sessions
 from graphstore.runs import run_names
+from graphstore.server import sessions
 from model.errors import UnknownName
 from model.progress import Progress, silent
 

@@ -9,9 +9,9 @@ from neo4j import Driver, Query, Session
 from neo4j.exceptions import ClientError
 
 import cypher
-from graphstore.server import sessions
 from graphstore.load.degrees import DEGREE_CLASSES
 from graphstore.load.partitions import COPY_TYPES
+from graphstore.server import sessions
 
 LABELS = (
     "Run",

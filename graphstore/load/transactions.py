@@ -18,15 +18,15 @@ from neo4j import Driver, ManagedTransaction, Session
 from neo4j.exceptions import ConstraintError
 
 import cypher
-from graphstore.server import sessions
 from graphstore.load.batches import Rows, RunRows, Tables
 from graphstore.load.partitions import EPOCH_INTERVALS, epochs_of
 from graphstore.load.reading import Census, Reading
 from graphstore.load.remove import remove_run
-from graphstore.runs import epochs_in, is_of_other_tables, node_of, run_properties
 from graphstore.load.schema import create_constraints, create_indexes
 from graphstore.load.steps import Step, parts, passes
 from graphstore.load.verify import remedy, verify_run
+from graphstore.runs import epochs_in, is_of_other_tables, node_of, run_properties
+from graphstore.server import sessions
 from model.errors import CheckFailed
 from model.progress import Progress, silent
 from model.run import RunFacts

@@ -15,14 +15,14 @@ from typing import Any, get_args
 from neo4j import Driver
 
 import cypher
-from graphstore.server import sessions
 from graphstore.load.batches import Batch, Tables
 from graphstore.load.checksums import CHECKED, Checksums
 from graphstore.load.partitions import Epochs, of_copies
 from graphstore.load.reading import Reading
-from graphstore.runs import State, node_of, run_properties
 from graphstore.load.schema import index_states, wanted_indexes
 from graphstore.load.steps import NodeStep, node_steps, parts
+from graphstore.runs import State, node_of, run_properties
+from graphstore.server import sessions
 from model.errors import Neo4jAnswer
 from model.run import RunFacts
 from model.tables import table as table_of

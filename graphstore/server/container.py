@@ -23,8 +23,8 @@ from neo4j.exceptions import AuthError
 
 from graphstore.server.connection import Connection, connect
 from graphstore.server.offline import SCRATCH, Command, Tool
-from model.jvm.artifacts import cache_path
 from model.errors import Neo4jUnavailable, UseError
+from model.jvm.artifacts import cache_path
 from model.private import make_private
 
 _DATA = "/data"

@@ -34,9 +34,9 @@ from graphstore.server.home import HOST, ServerHome, ServerState
 from graphstore.server.offline import ROOM, gist
 from graphstore.server.processes import alive, answers, ends, recorded_process, running
 from graphstore.server.settings import JARS, PROFILES, SERVER_CLASS, SET_PASSWORD, conf_text
+from model.errors import Neo4jUnavailable, ServiceError, UseError
 from model.jvm.artifacts import Progress, jar_set
 from model.jvm.class_data import is_listed
-from model.errors import Neo4jUnavailable, ServiceError, UseError
 from model.locks import OF_IMPORTS, own_folder
 from model.private import make_private, new_file, replace_text
 from model.process import birth

@@ -5,7 +5,7 @@ from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
-from ingest.sources.vizpub.source import Vizpub
+from ingest.sources.vizpub import Vizpub
 
 SOURCES: tuple[Source, ...] = (Reports(), Libp2p(), Vizpub(), Deliveries(), Edges())
 

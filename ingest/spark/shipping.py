@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 PACKAGES = (
-    *("model", "cypher", "graphstore", "analytics", "ingest"),
+    *("model", "cypher", "graphstore", "analytics", "runstore", "ingest"),
     *("simulators", "experiments", "cli"),
 )
 _LEFT_OUT = (".pyc", ".nbi", ".nbc")

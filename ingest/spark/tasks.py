@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ingest.spark.session import failures_told, spark_session
 from ingest.spark.progress import watching
+from ingest.spark.session import failures_told, spark_session
 from model.errors import VizpubError
 from model.progress import Progress, silent
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from model.jvm.artifacts import cache_path
 from model.errors import JavaMissing, UseError
+from model.jvm.artifacts import cache_path
 
 SUPPORTED = ("17", "21")
 """Major versions that both Spark 4 and Neo4j 5.26 run on."""

@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Meta
 
 from model.errors import UnknownName, UseError
-from simulators.world.churn import CHURNS, Churn, Setting
-from simulators.world.latency import LATENCIES, Latency
 from simulators.engine.parameters import Count, Duration, Positive, Share, us
-from simulators.world.publications import PUBLICATIONS, Publications
 from simulators.engine.reporter import Content
 from simulators.engine.specs import checked, fields_of, parse
-from simulators.world.subscriptions import WORKLOADS, Workload
 from simulators.engine.systems import system_named
+from simulators.world.churn import CHURNS, Churn, Setting
+from simulators.world.latency import LATENCIES, Latency
+from simulators.world.publications import PUBLICATIONS, Publications
+from simulators.world.subscriptions import WORKLOADS, Workload
 
 
 @dataclass(frozen=True)

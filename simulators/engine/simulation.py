@@ -11,15 +11,15 @@ from typing import Any
 from ingest.reports.files import RunHeader
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
-from simulators.world.churn import Session
 from simulators.engine.clock import Simulation, stream
 from simulators.engine.folder import Folder, Messages, Result
 from simulators.engine.network import Publication, System
 from simulators.engine.parameters import us
 from simulators.engine.plan import Plan
-from simulators.world.publications import Planned
 from simulators.engine.reporter import Lines, Naming, ReportFiles
 from simulators.engine.systems import system_named
+from simulators.world.churn import Session
+from simulators.world.publications import Planned
 
 
 class Running:

@@ -56,7 +56,9 @@ class Entry:
 
 SYSTEMS = {
     "cyclon": Entry(
-        "simulators.protocols.poldercast.cyclon", "Cyclon", "Peer sampling by shuffling views (Voulgaris et al. 2005)."
+        "simulators.protocols.poldercast.cyclon",
+        "Cyclon",
+        "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
     "pastry": Entry(
         "simulators.protocols.pastry.system",
@@ -69,7 +71,9 @@ SYSTEMS = {
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
     "scribe": Entry(
-        "simulators.protocols.scribe.system", "Scribe", "A multicast tree per topic on Pastry (Castro et al. 2002)."
+        "simulators.protocols.scribe.system",
+        "Scribe",
+        "A multicast tree per topic on Pastry (Castro et al. 2002).",
     ),
 }
 

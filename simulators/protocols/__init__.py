@@ -1,1 +1,1 @@
-"""TODO."""
+"""The systems that report, a package each."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The world that systems live in: who is up when, latencies, subscriptions, publications."""

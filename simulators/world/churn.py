@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, NamedTuple, Protocol
 from msgspec import Meta
 
 from model.errors import InputError, UseError
-from simulators.world.availability import Stays, read_availability
 from simulators.engine.parameters import Duration, Share, us
+from simulators.world.availability import Stays, read_availability
 from simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
 
 Seconds = Annotated[float, Meta(ge=0)]

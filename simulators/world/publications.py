@@ -16,9 +16,9 @@ from typing import Annotated, ClassVar, NamedTuple, Protocol
 from msgspec import Meta
 
 from model.errors import UnknownName, UseError
-from simulators.world.churn import Setting
 from simulators.engine.files import lines, not_understood
 from simulators.engine.parameters import Count, Positive, PositiveReal, us
+from simulators.world.churn import Setting
 from simulators.world.subscriptions import Subscriptions
 
 Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.archive import dump, restore
 from graphstore.load.bulk import Target, find_empty, load
+from graphstore.load.verify import verify_run
+from graphstore.server.archive import dump, restore
 from graphstore.server.connection import Connection, connect
 from graphstore.server.container import Container
 from graphstore.server.server import LocalServer
-from graphstore.load.verify import verify_run
 from model.errors import Neo4jUnavailable, UseError
 from tests.containers.engine import NEO4J, PASSWORD, answering, neo4j, started
 from tests.integration.graph.conftest import Graph

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from graphstore.server.connection import connect
 from graphstore.load.transactions import load_run
-from graphstore.server.settings import PROFILES, settings
 from graphstore.load.verify import verify_run
+from graphstore.server.connection import connect
+from graphstore.server.settings import PROFILES, settings
 from model.errors import Neo4jUnavailable
 from tests.containers.engine import NEO4J, SECRET, WORD, answering, logs, neo4j, started
 from tests.integration.graph.conftest import Graph, random_history

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from graphstore.server.connection import Connection, connect, from_environment
 from graphstore.server.server import LocalServer
-from runstore.store import StoredRun
 from model.errors import ServiceError
+from runstore.store import StoredRun
 from tests.containers.engine import (
     NoContainers,
     answering,

@@ -20,16 +20,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from runstore import intact
-from ingest.spark import scale
-from runstore.journal import FILE as LOG
-from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest
+from ingest.spark import scale
 from ingest.spark.session import failures_told
 from ingest.stages import STEPS
+from model.errors import InputsDiffer, StoreBroken, UseError
+from runstore import intact
+from runstore.journal import FILE as LOG
+from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import PENDING, RunWriter
-from model.errors import InputsDiffer, StoreBroken, UseError
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import Store, copied, ingest
 

@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from graphstore.server.connection import Connection, connect
 from runstore.run import Run
-from runstore.store import StoredRun
 from runstore.snapshots import snapshot
+from runstore.store import StoredRun
 from tests.support.imports import codes_and_imports
 from tests.support.ingested import copied
 

@@ -24,8 +24,8 @@ import pyspark
 import pytest
 
 from ingest.spark.shipping import PACKAGES
-from runstore.store import StoredRun, open_run
 from model.jvm.java import find_java, spark_java_home
+from runstore.store import StoredRun, open_run
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from model.errors import StoreBroken
 from runstore import intact
 from runstore.intact import damages, described
 from runstore.manifest import TableEntry, write_manifest
 from runstore.store import StoredRun, open_run
-from model.errors import StoreBroken
 from tests.support.ingested import Store, copied
 
 pytestmark = pytest.mark.spark

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.graphframes import engine
 from analytics import engines
 from analytics.engines import largest_interval
+from analytics.graphframes import engine
 from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
 from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
-from model.jvm.artifacts import missing
 from model.clock import OPEN, Clock
+from model.jvm.artifacts import missing
 
 pytestmark = [pytest.mark.spark, pytest.mark.graphframes]
 

@@ -21,14 +21,14 @@ from typer.testing import CliRunner, Result
 
 import cypher
 from cli.main import app
+from graphstore.ask.queries import ask, query_names
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import verify_run
 from graphstore.server import sessions
 from graphstore.server.connection import Connection, connect
-from graphstore.load.transactions import load_run
-from graphstore.ask.queries import ask, query_names
-from graphstore.load.verify import verify_run
+from model.errors import UseError
 from runstore.run import Run
 from runstore.writer import writing
-from model.errors import UseError
 from tests.integration.graph.conftest import Graph
 from tests.support.hostile import OF_NO_RUN, REFUSED, TAKEN, reports
 from tests.support.ingested import Store, copied

@@ -25,15 +25,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.leavings import SCRATCH, sweep
+from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.spark import scale
+from model.locks import lock_of
 from runstore import writer
 from runstore.journal import FILE as LOG
-from ingest.leavings import SCRATCH, sweep
 from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
-from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
-from model.locks import lock_of
 from tests.support.faults import LARGE, stopping
 from tests.support.ingested import TRACES, Store, ingested
 from tests.support.small import as_of_small

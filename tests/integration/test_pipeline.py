@@ -20,15 +20,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest.job import Measuring
-from runstore.journal import FILE as LOG
-from runstore.manifest import FILE
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.sources.base import SourceOptions
-from runstore.store import StoredRun, open_run
 from model.clock import OPEN
 from model.columns import Table
 from model.errors import InputError, InputsDiffer, VizpubError
 from model.tables import TABLES, table
+from runstore.journal import FILE as LOG
+from runstore.manifest import FILE
+from runstore.store import StoredRun, open_run
 from tests.support.ingested import GEPHI, TINY, Row, Store, copied, ingested, truth
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics.structure import STRUCTURE_SCHEMA
 from ingest.job import Job
-from runstore.manifest import Boundary, Manifest, Part, TableEntry
 from ingest.plan import Growth, Plan
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.reports import Reports
@@ -22,6 +21,7 @@ from ingest.stages import Versions
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.metrics import METRICS
+from runstore.manifest import Boundary, Manifest, Part, TableEntry
 from tests.support.observed import observed_of
 
 pytestmark = pytest.mark.spark

@@ -10,14 +10,14 @@ import networkx as nx
 import pandas as pd
 import pytest
 
-from graphstore.server.connection import Connection, connect
-from graphstore.load.transactions import load_run
 from graphstore.load.remove import remove_run
+from graphstore.load.transactions import load_run
 from graphstore.runs import run_properties
+from graphstore.server.connection import Connection, connect
+from model.tables import table
 from runstore.frames import Frame
 from runstore.run import Run
 from runstore.store import StoredRun
-from model.tables import table
 from tests.support.ingested import workspace_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.neo4j]

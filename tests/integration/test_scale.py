@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.spark import scale
 from ingest import stages
 from ingest.job import Job
+from ingest.spark import scale
+from model.errors import InputError
 from runstore.manifest import FILE, read_manifest
 from runstore.store import StoredRun
 from runstore.writer import RunWriter
-from model.errors import InputError
 from tests.support.faults import LARGE, Stopped
 from tests.support.ingested import Store, copied, ingest
 

@@ -23,8 +23,8 @@ from graphstore.server.connection import Connection, connect, find_connection
 from graphstore.server.home import ServerHome, ServerState
 from graphstore.server.processes import check_server
 from graphstore.server.server import LocalServer
-from model.jvm.class_data import find_archive, is_listed
 from model.errors import Neo4jUnavailable, UseError
+from model.jvm.class_data import find_archive, is_listed
 from model.process import birth
 from tests.support.clocks import clock_set
 

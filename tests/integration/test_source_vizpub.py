@@ -20,10 +20,10 @@ from ingest.inventory import inventory
 from ingest.sources import SOURCES
 from ingest.sources.base import Description, SourceOptions
 from ingest.sources.vizpub.source import Vizpub
-from runstore.store import StoredRun
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
+from runstore.store import StoredRun
 from tests.support.ingested import Store
 from tests.support.staged import Staged, Taken, staged
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from runstore.manifest import write_manifest
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest_in
 from ingest.sources.base import SourceOptions
+from runstore.manifest import write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
 

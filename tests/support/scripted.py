@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runstore.manifest import Cut, Manifest, TableEntry
 from ingest.sources.base import InputFile
 from ingest.starting import Start, Wanted, start
+from runstore.manifest import Cut, Manifest, TableEntry
 from runstore.writer import RunWriter, writing
 from tests.support.tables import links, write
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from model.tables import LINKS, table
 from runstore.manifest import Manifest
 from runstore.writer import RunWriter
-from model.tables import LINKS, table
 
 
 @dataclass(frozen=True)

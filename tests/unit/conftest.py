@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runstore.manifest import Manifest
-from runstore.writer import writing
 from model.clock import OPEN, Clock
 from model.tables import table
+from runstore.manifest import Manifest
+from runstore.writer import writing
 
 SECOND = 1_000_000
 

@@ -24,7 +24,13 @@ HEAVY = ("pyspark", "pandas", "numba", "matplotlib", "jgo", "networkx")
 """What a command that only asks or reads must not wait for."""
 SPARK = (
     "analytics",
-    *("ingest.spark.session", "ingest.pipeline", "ingest.stages", "ingest.job", "ingest.spark.progress"),
+    *(
+        "ingest.spark.session",
+        "ingest.pipeline",
+        "ingest.stages",
+        "ingest.job",
+        "ingest.spark.progress",
+    ),
     *(
         "ingest.stage",
         "ingest.plan",
@@ -35,7 +41,13 @@ SPARK = (
     ),
     *("ingest.reader", "ingest.sink"),
     *("ingest.spark.warm", "ingest.spark.holder", "ingest.spark.worker_daemon"),
-    *("ingest.inventory", "ingest.sources", "ingest.indexing", "ingest.versions", "ingest.messages"),
+    *(
+        "ingest.inventory",
+        "ingest.sources",
+        "ingest.indexing",
+        "ingest.versions",
+        "ingest.messages",
+    ),
 )
 """Who may import pyspark, with all below; `NO_SPARK` are the exceptions."""
 NO_SPARK = tuple(

@@ -17,8 +17,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from ingest.reports.compressed import KEPT, MAX_LINE, LongLine
 from ingest.reader import INVALID_UTF8
+from ingest.reports.compressed import KEPT, MAX_LINE, LongLine
 from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
 # Message: fields in order of their numbers, `name:type`, `-` for a number that is not used,

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from pyarrow import fs
 
-from ingest.reports.compressed import MAX_LINE, Content, LongLine
 from ingest.reader import Damage, Kind, Row, Split, lines, refused, too_long
+from ingest.reports.compressed import MAX_LINE, Content, LongLine
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.events import Event, Refused, Type, judged
 from ingest.sources.libp2p.facts import Tally

@@ -17,8 +17,8 @@ import msgspec
 from ingest.reader import Kind, Row, Split, lines, refused
 from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
 from ingest.reports.fields import Kind as Grammar
-from ingest.reports.records import Report, RunHeader
 from ingest.reports.files import parse, unknown_fields
+from ingest.reports.records import Report, RunHeader
 from ingest.sources.reports.facts import Tally
 
 

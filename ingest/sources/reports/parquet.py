@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest.reader import Row, Split, refused
-from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns
 from ingest.reports.files import parse
 from ingest.sources.base import InputFile
+from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of

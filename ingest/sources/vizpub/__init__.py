@@ -1,1 +1,5 @@
-"""TODO."""
+"""Report directories of the VizPub tool of 2014."""
+
+from ingest.sources.vizpub.source import Vizpub
+
+__all__ = ["Vizpub"]

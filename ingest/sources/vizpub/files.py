@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import msgspec
 from pyarrow import fs
 
-from ingest.reports.compressed import Content
 from ingest.reader import CUT_OFF, INVALID_UTF8
+from ingest.reports.compressed import Content
 from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
 
 HOST, MERGED = "json", "merged json"

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Pastry: routing by prefixes of ids on a ring."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""PolderCast: CYCLON, VICINITY and a ring for each topic."""

@@ -27,9 +27,9 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.engine.network import Copy, Links, Network, Publication, System
 from simulators.engine.parameters import Count, Duration, Positive, us
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.protocols.poldercast.rings import Rings, RingsParameters
 from simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
 from simulators.protocols.poldercast.views_overlay import Capacities, Overlay

@@ -20,7 +20,11 @@ from simulators.engine.network import Links, Network
 from simulators.engine.parameters import Duration, Positive, us
 from simulators.protocols.poldercast.views import entries, insert
 from simulators.protocols.poldercast.views_overlay import Overlay
-from simulators.protocols.poldercast.views_vicinity import answer_nearest, merge_nearest, open_nearest
+from simulators.protocols.poldercast.views_vicinity import (
+    answer_nearest,
+    merge_nearest,
+    open_nearest,
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,16 @@ from numba.core.types import int64
 
 from model.arrays import Int32s, Int64s, Words
 from model.compiled import compiled, population
-from simulators.protocols.poldercast.views import AGE, PEER, VIEW, WORDS, bytes_of, drop, filled, grow_older
+from simulators.protocols.poldercast.views import (
+    AGE,
+    PEER,
+    VIEW,
+    WORDS,
+    bytes_of,
+    drop,
+    filled,
+    grow_older,
+)
 from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
 
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40

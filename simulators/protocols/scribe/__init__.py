@@ -1,1 +1,1 @@
-"""TODO."""
+"""Scribe: a multicast tree for each topic, on Pastry."""

@@ -17,15 +17,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from graphstore.server.connection import Connection, connect
-from graphstore.load.transactions import load_run
 from graphstore.ask.queries import ask
 from graphstore.load.remove import remove_run
+from graphstore.load.transactions import load_run
 from graphstore.runs import run_properties
+from graphstore.server.connection import Connection, connect
 from graphstore.server.server import LocalServer
-from model.jvm.artifacts import jars
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing
+from model.jvm.artifacts import jars
 from model.jvm.java import find_java
 from model.run import CAPABILITIES, RunFacts
 from tests.support.tables import Batches

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from model.tables import table
 from runstore.manifest import Manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
-from model.tables import table
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.support.hostile import TAKEN
 

@@ -25,18 +25,18 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from graphstore.load import bulk
+from graphstore.load.bulk import Emptiness, Target, find_empty, import_run
+from graphstore.load.reading import Reading
+from graphstore.load.transactions import LoadSummary, load_run
+from graphstore.load.verify import verify_run
+from graphstore.runs import run_names, run_properties
 from graphstore.server.admin import tools
 from graphstore.server.archive import restore
-from graphstore.load.bulk import Emptiness, Target, find_empty, import_run
 from graphstore.server.connection import Connection, connect
 from graphstore.server.home import ServerHome
-from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.server.offline import Tool, last_transaction
-from graphstore.load.reading import Reading
-from graphstore.runs import run_names, run_properties
 from graphstore.server.server import LocalServer
 from graphstore.server.settings import PROFILES
-from graphstore.load.verify import verify_run
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 from tests.integration.graph.conftest import Graph, emptied

@@ -12,10 +12,10 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.server.connection import connect
 from graphstore.ask.deadline import asking
 from graphstore.ask.free_text import free_text
 from graphstore.ask.queries import Limits
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from model.errors import UseError
 from tests.support.bombs import SHAPES

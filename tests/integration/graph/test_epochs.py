@@ -12,10 +12,10 @@ import pytest
 import cypher
 from graphstore.ask import queries
 from graphstore.load.partitions import Epochs, copies
-from graphstore.load.transactions import load_run
 from graphstore.load.remove import remove_run
-from graphstore.runs import open_run
+from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
+from graphstore.runs import open_run
 from model.errors import UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.test_queries import few_or

@@ -12,9 +12,9 @@ from typing import Any
 import neo4j
 import pytest
 
-from graphstore.server.connection import Connection
 from graphstore.ask.free_text import free_text, streaming
 from graphstore.ask.queries import Limits
+from graphstore.server.connection import Connection
 from model.errors import UseError
 from tests.integration.graph.conftest import Calls, Graph, random_history
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow
 from graphstore.gexf.export import (
     OverlayExport,
     export_message,
@@ -16,7 +17,6 @@ from graphstore.gexf.export import (
 )
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows
 from graphstore.gexf.writer import Edge, Head, Node, write_gexf
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
 from tests.integration.graph.conftest import random_history

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from graphstore.ask import bulk_reads
-from graphstore.server.connection import Connection
+from graphstore.gexf.check import check_gexf
 from graphstore.gexf.export import (
     DEFAULT_ATTRIBUTES,
     METRIC_ATTRIBUTES,
@@ -21,10 +21,10 @@ from graphstore.gexf.export import (
     export_topic,
     gexf_output,
 )
-from graphstore.gexf.check import check_gexf
 from graphstore.gexf.spans import run_lengths
 from graphstore.load.remove import remove_run
 from graphstore.runs import LoadedRun, open_run
+from graphstore.server.connection import Connection
 from model.errors import OutOfRange, UnknownName, UseError
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
 

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from neo4j import Driver, GraphDatabase
 
-from graphstore.server.connection import Connection
-from graphstore.load.transactions import load_run
 from graphstore.ask.queries import ask
-from graphstore.server.server import LocalServer
+from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
+from graphstore.server.connection import Connection
+from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, RunNotComplete
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_load import ledger, relationships

@@ -20,13 +20,13 @@ import networkx as nx
 import pytest
 
 import cypher
-from graphstore.server.connection import Connection
-from graphstore.load.transactions import load_run
 from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.queries import ask, query_names
-from runstore.store import StoredRun
+from graphstore.load.transactions import load_run
+from graphstore.server.connection import Connection
 from model.errors import UseError
 from model.metrics import METRICS
+from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph
 from tests.support import reported
 from tests.support.ingested import ROOT, Store, workspace_of

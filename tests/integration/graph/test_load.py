@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from graphstore.ask import bulk_reads
+from graphstore.ask.queries import ask
 from graphstore.load import steps
 from graphstore.load.degrees import DEGREE_CLASSES
 from graphstore.load.transactions import LoadSummary, load_run
-from graphstore.ask.queries import ask
-from graphstore.runs import open_run
 from graphstore.load.verify import verify_run
+from graphstore.runs import open_run
 from model.clock import OPEN, Clock
 from model.errors import CheckFailed, RunNotComplete, UnknownName
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
@@ -96,7 +96,9 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     run = open_run(graph.driver, graph.database, "whole")
     end = history.facts.clock.sampling_tick(history.facts.clock.last)
     assert run.facts == history.facts
-    assert [r[:3] for r in bulk_reads.peers(run)] == given(history, "peers", "peer", "key", "reports")
+    assert [r[:3] for r in bulk_reads.peers(run)] == given(
+        history, "peers", "peer", "key", "reports"
+    )
     assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "key")
     assert list(bulk_reads.presence(run, 0, end)) == sorted(
         given(history, "presence", "peer", "vf", "vt")

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from graphstore.ask import py2neo_bridge
-from graphstore.server.connection import Connection
 from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
 from graphstore.ask.queries import ask, query_names, shipped
 from graphstore.runs import open_run as open_loaded
+from graphstore.server.connection import Connection
 from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 

@@ -13,8 +13,8 @@ import networkx as nx
 import pytest
 
 import cypher
-from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
 from graphstore.ask.queries import Answer, Limits, ask, query_names, runs
+from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
 from graphstore.runs import open_run
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError

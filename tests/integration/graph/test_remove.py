@@ -14,14 +14,14 @@ from typing import Any
 import psutil
 import pytest
 
-from graphstore.load import remove
-from graphstore.server.connection import Connection
-from graphstore.load.transactions import load_run
 from graphstore.ask.queries import ask
+from graphstore.load import remove
 from graphstore.load.remove import remove_run
-from graphstore.runs import run_names
-from graphstore.server.server import LocalServer
+from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
+from graphstore.runs import run_names
+from graphstore.server.connection import Connection
+from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history
 from tests.integration.graph.test_kill import impatient

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import cypher
-from graphstore.server.connection import connect
 from graphstore.load.schema import (
     LABELS,
     TYPES,
@@ -20,6 +19,7 @@ from graphstore.load.schema import (
     index_states,
     wanted_indexes,
 )
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from tests.integration.graph.conftest import Graph, random_history
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from graphstore.server.connection import Connection
 from graphstore.gexf.check import check_gexf
 from graphstore.load.transactions import load_run
+from graphstore.server.connection import Connection
 from runstore.run import Run
 from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
 from tests.support.ingested import Store, workspace_of

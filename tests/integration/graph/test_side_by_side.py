@@ -17,16 +17,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from graphstore.load import remove
-from graphstore.server.connection import Connection
 from graphstore.ask.free_text import free_text
-from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
-from graphstore.load.transactions import load_run
 from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.queries import ask, query_names, runs, shipped
+from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
+from graphstore.load import remove
 from graphstore.load.remove import remove_run
-from graphstore.runs import open_run
+from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
+from graphstore.runs import open_run
+from graphstore.server.connection import Connection
 from model.errors import RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.everything import everything

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from model.tables import QUARANTINE
 from runstore.journal import FILE as LOG_FILE
 from runstore.journal import Journal
-from model.tables import QUARANTINE
 from tests.support.imports import codes_and_imports
 from tests.support.rewriting import rewrite
 

@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.options import Window, comma_list, command
 from cli.commands.query import parameter_values
+from cli.options import Window, comma_list, command
 from cli.settings import Settings
 from model.clock import Clock
 from model.errors import OutOfRange, UseError

@@ -8,8 +8,8 @@ import pytest
 
 from analytics.comparison.estimates import Estimate, mean, ratio
 from experiments.claims import Claim
-from experiments.measures import Measures
 from experiments.groups import WHOLE, Share, groups_of
+from experiments.measures import Measures
 from model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}

@@ -9,8 +9,8 @@ import pytest
 from experiments.definition import Group, Setting, System
 from experiments.drawings import Drawing, Drawn
 from experiments.measures import Measures, Replica
-from runstore.run import Run
 from model.errors import UnknownName, UseError
+from runstore.run import Run
 
 GROUPS = [
     Group(System(name, "cyclon"), setting)

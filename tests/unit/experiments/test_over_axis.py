@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from experiments.definition import Group, Setting, System
+from experiments.groups import WHOLE
 from experiments.measures import Measures, Replica
 from experiments.over_axis import over_axis, table_over_axis
-from experiments.groups import WHOLE
 from runstore.run import Run
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from graphstore.server.server import LocalServer
 from ingest.leavings import SCRATCH, sweep
+from model.locks import OF_SPARK, own_folder
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
-from model.locks import OF_SPARK, own_folder
 from tests.support.tables import EMPTY, everything
 
 ROOT = Path(__file__).parents[3]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from model.errors import InputsDiffer, StoreBroken, UseError
 from runstore.manifest import FILE, READ_ONLY
 from runstore.store import open_run
-from model.errors import InputsDiffer, StoreBroken, UseError
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, begun, ingest, wanted
 from tests.support.tables import everything
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runstore.manifest import TableEntry
-from runstore.run import Run
-from runstore.store import StoredRun
 from model.clock import OPEN, Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.tables import table
+from runstore.manifest import TableEntry
+from runstore.run import Run
+from runstore.store import StoredRun
 
 
 @pytest.fixture

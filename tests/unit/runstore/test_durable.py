@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pytest
 
+from ingest.sources.base import InputFile
+from model.tables import LINKS
 from runstore import durable
 from runstore.intact import damages
 from runstore.manifest import FILE
-from ingest.sources.base import InputFile
 from runstore.store import StoredRun, runs
 from runstore.writer import remove_run
-from model.tables import LINKS
 from tests.support.crashes import Disk, Operation, Recorder
 from tests.support.scripted import FIRST, RUN, SECOND, THIRD, ingest, wanted
 from tests.support.tables import everything

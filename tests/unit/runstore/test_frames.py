@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from runstore.frames import Frame, html_table
 from model.clock import OPEN
+from runstore.frames import Frame, html_table
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from model.errors import StoreBroken
+from model.tables import LINKS
 from runstore import intact
 from runstore.intact import damages, described, files_of, stands
 from runstore.manifest import Part
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
-from model.errors import StoreBroken
-from model.tables import LINKS
 from tests.support.tables import EMPTY, links
 
 FLIPS = 60

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from model.clock import Clock
+from model.errors import StoreBroken
 from runstore.manifest import (
     FILE,
     FORMAT,
@@ -24,8 +26,6 @@ from runstore.manifest import (
     read_manifest,
     write_manifest,
 )
-from model.clock import Clock
-from model.errors import StoreBroken
 
 FULL = Manifest(
     name="monday",

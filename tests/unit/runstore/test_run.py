@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runstore.run import Run, Where
 from model.errors import RunNotComplete, UnknownName, UseError
+from runstore.run import Run, Where
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from runstore.manifest import TableEntry
-from runstore.run import Run
-from runstore.store import open_run
-from runstore.snapshots import coverage, snapshot, spread
 from model.clock import OPEN
 from model.errors import OutOfRange, UnknownName, UseError
 from model.tables import ROLES
+from runstore.manifest import TableEntry
+from runstore.run import Run
+from runstore.snapshots import coverage, snapshot, spread
+from runstore.store import open_run
 
 
 @pytest.fixture

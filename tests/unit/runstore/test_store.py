@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
+from model.tables import LINKS, table
 from runstore.manifest import FILE
 from runstore.store import BrokenRun, StoredRun, metric_table, open_run, run_names, runs
 from runstore.writer import writing
-from model.errors import RunNotComplete, StoreBroken, UnknownName, UseError
-from model.tables import LINKS, table
 from tests.support.tables import EMPTY
 
 

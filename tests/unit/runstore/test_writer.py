@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from model.errors import RunLocked, UnknownName, UseError
+from model.tables import LINKS
 from runstore.manifest import FILE, Cut, read_manifest
 from runstore.store import StoredRun, open_run, runs
 from runstore.writer import PENDING, RunWriter, remove_run, writing
-from model.errors import RunLocked, UnknownName, UseError
-from model.tables import LINKS
 from tests.support.tables import EMPTY, add, everything, links, write
 
 ROOT = Path(__file__).parents[3]

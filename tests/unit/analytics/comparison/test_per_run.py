@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.comparison.metrics import names
-from analytics.comparison.tables import Measured
-from runstore.manifest import Manifest
 from analytics.comparison.per_run import Question, common_clock, measured
-from runstore.run import Run
-from runstore.store import StoredRun
-from runstore.writer import writing
+from analytics.comparison.tables import Measured
 from model.clock import OPEN, Clock
 from model.errors import UnknownName, UseError
 from model.tables import table
+from runstore.manifest import Manifest
+from runstore.run import Run
+from runstore.store import StoredRun
+from runstore.writer import writing
 
 Row = dict[str, Any]
 INTERVALS, PEERS, MESSAGES = 6, 5, 9

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
+from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.measures import Measures
 from analytics.structure import STRUCTURE_SCHEMA, structure_rows
 

@@ -18,8 +18,8 @@ from scipy import stats
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from runstore.manifest import read_manifest, write_manifest
 from model.metrics import METRICS_OVERLAY
+from runstore.manifest import read_manifest, write_manifest
 from tests.support.rewriting import rewrite
 
 Call = Callable[..., Result]

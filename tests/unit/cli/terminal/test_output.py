@@ -15,8 +15,8 @@ import pytest
 
 from cli.completion import FORMATS
 from cli.options import Output
-from cli.terminal.output import Rows, output_format, show, whole_file
 from cli.settings import Settings
+from cli.terminal.output import Rows, output_format, show, whole_file
 from model.clock import OPEN
 from model.errors import UnknownName, UseError
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from graphstore.gexf.check import check_gexf
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
 from graphstore.gexf.writer import Head, write_gexf
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import OPEN, Clock
 
 PEERS, TOPICS, LAYERS = 8, 4, ("mesh", "overlay")

@@ -13,7 +13,11 @@ import cypher
 
 ROOT = Path(__file__).parents[4]
 PACKAGES = ("graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
-WRITERS = {"graphstore/load/transactions.py", "graphstore/load/remove.py", "graphstore/load/schema.py"}
+WRITERS = {
+    "graphstore/load/transactions.py",
+    "graphstore/load/remove.py",
+    "graphstore/load/schema.py",
+}
 """What makes a copy of a run, and what takes it away."""
 OPENERS = {"graphstore/server/connection.py", "graphstore/server/sessions.py"}
 """The one makes drivers and sees that a server answers, the other gives sessions."""

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import pytest
 
+from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.jvm import artifacts
 from model.jvm.artifacts import cache_path, graphframes_jars, jars, missing
-from model.errors import ArtifactsMissing, UnknownName, UseError
 from model.jvm.lock import LOCK, Artifact, JarSet, read_lock, write_lock
 from model.jvm.maven import make_lock
 

@@ -10,11 +10,11 @@ import pytest
 from msgspec import Meta
 
 from model.errors import UseError
+from simulators.engine.parameters import Duration, Positive, Share
+from simulators.engine.specs import describe, example, parse
 from simulators.world.churn import CHURNS
 from simulators.world.latency import LATENCIES
-from simulators.engine.parameters import Duration, Positive, Share
 from simulators.world.publications import PUBLICATIONS
-from simulators.engine.specs import describe, example, parse
 from simulators.world.subscriptions import WORKLOADS
 
 ALL: list[Any] = [LATENCIES, CHURNS, WORKLOADS, PUBLICATIONS]

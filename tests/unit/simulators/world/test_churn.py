@@ -13,8 +13,8 @@ import pytest
 from scipy import integrate, stats
 
 from model.errors import InputError, UseError
-from simulators.world.churn import CHURNS, Session, Setting
 from simulators.engine.specs import parse
+from simulators.world.churn import CHURNS, Session, Setting
 
 DAY = 86_400
 SECOND = 1_000_000

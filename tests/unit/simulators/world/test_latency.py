@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from model.errors import InputError, UseError
-from simulators.world.latency import LATENCIES, Delay
 from simulators.engine.specs import parse
+from simulators.world.latency import LATENCIES, Delay
 
 
 def delays(text: str, peers: int = 10, seed: int = 1) -> Delay:

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from model.errors import InputError, UnknownName, UseError
+from simulators.engine.specs import parse
 from simulators.world.churn import Setting
 from simulators.world.publications import PUBLICATIONS, Planned
-from simulators.engine.specs import parse
 from simulators.world.subscriptions import Subscriptions
 
 INTERVAL = 1_000_000

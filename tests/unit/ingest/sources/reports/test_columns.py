@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
 from ingest.sources.reports.columns import (
     UnfitType,
     arrow_type,
@@ -16,7 +17,6 @@ from ingest.sources.reports.columns import (
     unfit_columns,
     unknown_columns,
 )
-from ingest.reports.fields import REPORT, Key, KeyOr, Object, Whole
 
 SEED = 7
 NAMES = ["a", "99", "ü", "", "tab\t", "\x85", None]

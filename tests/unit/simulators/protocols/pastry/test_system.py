@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
-from simulators.protocols.pastry.system import Pastry
 from simulators.protocols.pastry.parameters import PastryParameters
 from simulators.protocols.pastry.placing import place
+from simulators.protocols.pastry.system import Pastry
 
 SIZE, TOPICS = 300, 40
 

@@ -10,8 +10,8 @@ import pytest
 from analytics.kernels.adjacency import outgoing, reverse, union
 from analytics.kernels.clustering import clustering
 from analytics.kernels.distances import distances
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.engine.clock import Simulation
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.protocols.poldercast.views import ENTRY_BYTES, HEADER_BYTES, PEER
 
 SECOND = 1_000_000

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 
 from model.arrays import Int32s
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.engine.clock import Simulation
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.protocols.poldercast.rings import Rings, RingsParameters
 from simulators.protocols.poldercast.views import AGE, PEER, bytes_of, insert
 from simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known
-from simulators.protocols.poldercast.views_rings import answer_rings, distance, learn, offer, open_rings, rank
+from simulators.protocols.poldercast.views_rings import (
+    answer_rings,
+    distance,
+    learn,
+    offer,
+    open_rings,
+    rank,
+)
 
 SECOND = 1_000_000
 PEERS, TOPICS = 30, 130

@@ -17,8 +17,8 @@ import pytest
 from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Links, Publication
 from simulators.engine.plan import planned
-from simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
 from simulators.engine.simulation import Running
+from simulators.protocols.poldercast.system import Memory, PolderCast, PolderCastParameters
 from simulators.protocols.poldercast.views import PEER
 
 SECOND = 1_000_000

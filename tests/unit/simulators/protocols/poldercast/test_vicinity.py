@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from model.arrays import Int32s
-from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.engine.clock import Simulation
+from simulators.protocols.poldercast.cyclon import Cyclon, CyclonParameters
 from simulators.protocols.poldercast.vicinity import Vicinity, VicinityParameters
 from simulators.protocols.poldercast.views import HEADER_BYTES, PEER, bytes_of, entries, insert
 from simulators.protocols.poldercast.views_overlay import Capacities, Overlay, known

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from simulators.engine.clock import Simulation
-from simulators.world.latency import Delay, Matrix
 from simulators.engine.network import Copy, Publication
 from simulators.protocols.pastry.placing import place
-from simulators.protocols.scribe.system import Scribe
 from simulators.protocols.scribe.parameters import ScribeParameters
+from simulators.protocols.scribe.system import Scribe
+from simulators.world.latency import Delay, Matrix
 
 TOPICS, INTERVAL = 25, 1_000_000
 

@@ -13,9 +13,9 @@ from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
 from simulators.protocols.pastry.node import NOBODY
 from simulators.protocols.pastry.placing import place
-from simulators.protocols.scribe.system import Scribe
 from simulators.protocols.scribe.parameters import ScribeParameters
 from simulators.protocols.scribe.state import Parent
+from simulators.protocols.scribe.system import Scribe
 
 INTERVAL = 1_000_000
 """µs; a heartbeat is three of them."""
