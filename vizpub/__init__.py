@@ -1,0 +1,72 @@
+"""vizpub in Python: `import vizpub` is all that a notebook or a program needs.
+
+    run = vizpub.ingest("traces/", run="monday")
+    run.metrics("overlay", ["path_length"]).to_pandas()
+    run.topic("news", 12).to_networkx()
+
+Reports are written and read by `ReportWriter` and `ReportReader`, runs are opened by `Run.open`.
+What is wrong raises a `VizpubError`. Each name is imported when it is first asked for: until then
+neither Arrow nor Spark is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphstore.ask.queries import Answer as Answer
+    from ingest.reports.files import Report as Report
+    from ingest.reports.files import ReportReader as ReportReader
+    from ingest.reports.files import ReportWriter as ReportWriter
+    from model.errors import VizpubError as VizpubError
+    from runstore.frames import Frame as Frame
+    from runstore.run import Run as Run
+    from runstore.run import Where as Where
+    from vizpub.calls import ask as ask
+    from vizpub.calls import compare as compare
+    from vizpub.calls import ingest as ingest
+    from vizpub.calls import simulate as simulate
+
+_PLACES = {
+    "Answer": "graphstore.ask.queries",
+    "Frame": "runstore.frames",
+    "Report": "ingest.reports.files",
+    "ReportReader": "ingest.reports.files",
+    "ReportWriter": "ingest.reports.files",
+    "Run": "runstore.run",
+    "VizpubError": "model.errors",
+    "Where": "runstore.run",
+    "ask": "vizpub.calls",
+    "compare": "vizpub.calls",
+    "ingest": "vizpub.calls",
+    "simulate": "vizpub.calls",
+}
+"""Where each public name is."""
+__all__ = [*_PLACES]  # noqa: PLE0604 - names, as text
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported when it is first asked for (PEP 562)."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'vizpub' has no attribute '{name}'")
+    place = _PLACES[name]
+    _check_origin(place.partition(".")[0])
+    found = getattr(import_module(place), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
+def _check_origin(package: str) -> None:
+    """Raises: ImportError where a package of that plain name is somebody else's."""
+    found = import_module(package).__file__
+    if found is None or Path(found).resolve().parents[1] != Path(__file__).resolve().parents[1]:
+        raise ImportError(
+            f"'{package}' is imported from {found}, which is not vizpub's; "
+            "install vizpub into an environment of its own"
+        )

@@ -1,0 +1,116 @@
+"""What the command line does, as functions: ingest, simulate, compare, ask."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphstore.ask.queries import Answer
+    from runstore.frames import Frame
+    from runstore.run import Run
+
+WORKSPACE = "vizpub-data"
+
+
+def ingest(  # noqa: PLR0913 - the options of a command
+    *paths: Path | str,
+    run: str,
+    workspace: Path | str = WORKSPACE,
+    source: str = "auto",
+    interval: str | None = None,
+    layers: list[str] | None = None,
+    betweenness: bool = True,
+    replace: bool = False,
+    append: bool = False,
+) -> Run:
+    """The run of that name, made from files, folders or URIs as `vizpub ingest --no-load` does.
+
+    What was stopped goes on; what is there already is opened. `interval` is a length as '500ms',
+    `layers` those that the metrics of the overlay count.
+
+    Raises: InputError, UseError, InputsDiffer where the run was made from something else,
+    JavaMissing, SparkFailed and more, all VizpubError.
+    """
+    from analytics.measures import Measures
+    from ingest.job import Measuring
+    from ingest.pipeline import IngestRequest
+    from ingest.pipeline import ingest as make
+    from ingest.sources.base import SourceOptions
+    from model.clock import parse_duration_us
+    from runstore.run import Run
+
+    measuring = Measuring(tuple(layers) if layers else None, measures=Measures(betweenness))
+    options = SourceOptions(parse_duration_us(interval) if interval else None)
+    request = IngestRequest(
+        tuple(map(str, paths)),
+        run,
+        Path(workspace),
+        source,
+        options,
+        measuring,
+        replace=replace,
+        append=append,
+    )
+    return Run(make(request).run)
+
+
+def simulate(
+    system: str, out: Path | str, *, seed: int = 1, replace: bool = False, **parameters: Any
+) -> Path:
+    """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); the folder of its reports.
+
+    `parameters` are those of the system and of its world, as the options of `vizpub simulate`:
+    `peers=200, churn="exponential:60s,down=20s"`. What was simulated already is found again.
+
+    Raises: UnknownName, UseError, DiskFull.
+    """
+    from simulators.engine.folder import Folder
+    from simulators.engine.plan import planned
+    from simulators.engine.simulation import simulate as run
+
+    folder = Folder(Path(out))
+    run(planned(system, parameters, seed), folder, replace=replace)
+    return folder.reports
+
+
+def compare(
+    *runs: Run,
+    metrics: list[str] | None = None,
+    first: int | None = None,
+    last: int | None = None,
+) -> Frame:
+    """Metrics of runs side by side: means over the runs of a group, and two groups against each
+    other, with 95 % confidence intervals. Columns: docs/compare.md.
+
+    What would mislead is a warning. Raises: UnknownName, UseError for what cannot be compared.
+    """
+    from analytics.comparison.per_run import Question, measured
+    from analytics.comparison.tables import compare as side_by_side
+    from runstore.frames import Frame
+
+    question = Question(tuple(metrics) if metrics else None, window=(first, last))
+    found = measured(runs, question)
+    for note in found.notes:
+        warnings.warn(note, stacklevel=2)
+    names = ", ".join(run.facts.name for run in runs)
+    return Frame(f"comparison of {names}", side_by_side(found.runs, found.metrics))
+
+
+def ask(
+    run: str, query: str, given: dict[str, object], workspace: Path | str = WORKSPACE
+) -> Answer:
+    """The answer of a shipped query (docs/queries.md) about a run that is loaded into Neo4j.
+
+    `given` are its parameters: `{"at": 49, "peer": "alice"}`. The server is that of NEO4J_URI,
+    else the workspace's own, which `vizpub neo4j start` starts.
+
+    Raises: UnknownName, UseError, OutOfRange, Neo4jUnavailable and more, all VizpubError.
+    """
+    from graphstore.ask.queries import ask as put
+    from graphstore.server.connection import connect, find_connection
+
+    server = find_connection(Path(workspace) / "neo4j")
+    with connect(server) as driver:
+        return put(driver, server.database, query, given, run=run)
