@@ -15,11 +15,11 @@
 
 What it needs are tables of a run: without one of them its answer would be no answer.
 The epoch are the times it looks at, where it starts at a peer or topic: in a long run links
-and subscriptions of these times can be read apart from all others (graphstore.load.partitions). Times
-are told by their parameters, `$before, $after` two of them, `$from..$to` all between two;
-a message stands for its tick. What lives long may come more than once then.
-A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null).
-What the types stand for is graphstore.ask.parameters' matter.
+and subscriptions of these times can be read apart from all others (graphstore.load.partitions).
+Times are told by their parameters, `$before, $after` two of them, `$from..$to` all between two; a
+message stands for its tick. What lives long may come more than once then. A parameter is `$name
+type[?|=default] [unit] – meaning`; `?` lets it be left out (null). What the types stand for is
+graphstore.ask.parameters' matter.
 """
 
 from __future__ import annotations

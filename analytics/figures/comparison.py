@@ -47,8 +47,8 @@ _LABEL = 26
 def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
-    `table` is what analytics.comparison.tables.compare gives; each of `runs` is a small circle beside
-    the mean of its group. Raises: UseError where there is no row, or too many groups.
+    `table` is what analytics.comparison.tables.compare gives; each of `runs` is a small circle
+    beside the mean of its group. Raises: UseError where there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)
@@ -73,8 +73,8 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
 def comparison_series(table: pa.Table, title: str = "") -> Figure:
     """The mean of every group over the intervals, its interval as a band: a panel per metric.
 
-    `table` is what analytics.comparison.tables.compare_series gives. A gap is unknown; a group of one
-    run has no band. Raises: UseError where there is no row, or too many groups.
+    `table` is what analytics.comparison.tables.compare_series gives. A gap is unknown; a group of
+    one run has no band. Raises: UseError where there is no row, or too many groups.
     """
     require(table.num_rows)
     metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
@@ -100,8 +100,8 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
 def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
     """The mean and interval of every group at each setting of a parameter: a panel per metric.
 
-    `table` is what analytics.comparison.tables.compare_settings gives. Settings that are numbers lie
-    as far apart as they are. Raises: UseError where there is no row, or too many groups.
+    `table` is what analytics.comparison.tables.compare_settings gives. Settings that are numbers
+    lie as far apart as they are. Raises: UseError where there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)

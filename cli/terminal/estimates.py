@@ -23,7 +23,8 @@ Record = dict[str, Any]
 def for_people(
     records: Sequence[Record], over: tuple[str, ...] = (), width: int | None = None
 ) -> tuple[Rows, tuple[str, ...]]:
-    """Rows of analytics.comparison.tables.compare: a row per metric, a column per group or contrast.
+    """Rows of analytics.comparison.tables.compare: a row per metric, a column per group or
+    contrast.
 
     With `over`, the name of a parameter, the records are those of `compare_settings`: a row
     per metric and setting. More groups than fit stand below one another. In `width` cells the

@@ -58,7 +58,9 @@ class Container:
         self._name, self._connection = name, connection
 
     def start(self) -> Connection:
-        """See graphstore.server.offline.Place. Raises: UseError where docker knows no such container."""
+        """See graphstore.server.offline.Place. Raises: UseError where docker knows no such
+        container.
+        """
         ports = _ports(self._inspect())
         self._docker("start", self._name)
         return self._wait_until_ready(ports)

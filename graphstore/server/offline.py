@@ -1,10 +1,10 @@
 """What is done to a database while its server is stopped, by Neo4j's administration tool.
 
 There are two places where a server can be stopped and started again: the home of a local
-server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`, and
-start the server again whatever happens in between. A database that is made anew is made
-under another name, which the server does not know, and takes the place of the old one when it
-is whole: nobody ever sees half of one, and what fails or is killed leaves the old one as it is.
+server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`,
+and start the server again whatever happens in between. A database that is made anew is made under
+another name, which the server does not know, and takes the place of the old one when it is whole:
+nobody ever sees half of one, and what fails or is killed leaves the old one as it is.
 """
 
 from __future__ import annotations

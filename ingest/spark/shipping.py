@@ -11,7 +11,7 @@ from pathlib import Path
 
 PACKAGES = (
     *("model", "cypher", "graphstore", "analytics", "runstore", "ingest"),
-    *("simulators", "experiments", "cli"),
+    *("simulators", "experiments", "cli", "vizpub"),
 )
 _LEFT_OUT = (".pyc", ".nbi", ".nbc")
 """What Python and numba make from sources, for the machine they run on."""

@@ -26,7 +26,8 @@ _LOG = logging.getLogger(__name__)
 def warm_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """As ingest.spark.session.spark_session, but in the workspace's session that stays, if it can be.
+    """As ingest.spark.session.spark_session, but in the workspace's session that stays, if it can
+    be.
 
     That it could not be is logged. What is run in it gets absolute paths, and no code but
     vizpub's: its workers are in another directory, and may know what an earlier command told

@@ -227,7 +227,8 @@ def test_missing_py2neo_error_says_how_to_install_it(
 
 
 def test_py2neo_is_named_in_the_bridge_alone() -> None:
-    packages = ("cli", "experiments", "graphstore", "ingest", "model", "simulators", "analytics")
+    packages = ("cli", "experiments", "graphstore", "ingest", "model", "runstore", "simulators")
+    packages += ("analytics", "vizpub")
     speaking = [
         path.relative_to(ROOT).as_posix()
         for package in packages

@@ -12,7 +12,7 @@ import pytest
 import cypher
 
 ROOT = Path(__file__).parents[4]
-PACKAGES = ("graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
+PACKAGES = ("runstore", "graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
 WRITERS = {
     "graphstore/load/transactions.py",
     "graphstore/load/remove.py",

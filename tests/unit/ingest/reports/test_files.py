@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ingest.reports.files
-from ingest.reports import fields
-from ingest.reports.fields import LAST_INTERVAL
+from ingest.reports.fields import END, LAST_INTERVAL, REPORT, RUN
 from ingest.reports.files import (
     Counters,
     Neighbor,
@@ -433,9 +432,9 @@ def test_line_number_of_a_bad_line_counts_blank_lines(tmp_path: Path) -> None:
 def test_record_fields_equal_the_grammar_fields() -> None:
     spelled = {"from_peer": "from"}
     for kind, grammar in [
-        (Report, fields.REPORT),
-        (RunHeader, fields.RUN),
-        (RunEnd, fields.END),
+        (Report, REPORT),
+        (RunHeader, RUN),
+        (RunEnd, END),
     ]:
         names = {spelled.get(f.name, f.name) for f in fields(kind)} | {"format"}
         assert names == set(grammar.fields)
@@ -455,8 +454,8 @@ def blocks(language: str) -> list[str]:
 def test_page_records_are_valid_and_name_every_field() -> None:
     report, header, end = (json.loads(block) for block in blocks("json"))
     assert report == FULL
-    assert set(header) == set(fields.RUN.fields)
-    assert set(end) == set(fields.END.fields)
+    assert set(header) == set(RUN.fields)
+    assert set(end) == set(END.fields)
     assert problems(header) == problems(end) == []
 
 

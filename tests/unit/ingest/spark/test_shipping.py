@@ -70,8 +70,9 @@ def test_archive_is_imported_without_unpacking(packed: Path, tmp_path: Path) -> 
 
 def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
     """Executors of a cluster may have it so."""
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import ingest.spark.tasks, simulators.engine.simulation"
-    found = f"{code}; print(ingest.spark.tasks.__file__, ingest.spark.session.__file__)"
+    code = "import sys; sys.path.insert(0, sys.argv[1])"
+    imported = "import ingest.spark.tasks, simulators.engine.simulation"
+    found = f"{code}; {imported}; print(ingest.spark.tasks.__file__, ingest.spark.session.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", found, packed.name],
         cwd=packed.parent,
