@@ -1,26 +1,42 @@
-"""Which engine suits a run: `kernels` while its largest overlay fits into one task."""
+"""What measures an overlay: which engines there are, and which one suits a run.
+
+`kernels` suits while the run's largest overlay fits into one task.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.intervals import sampled
+from analytics.graphframes.graphs import load_graphframes
+from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from analytics.structure import Versions, by_kernels, fits_task, largest_interval
 from model.clock import Clock
 from model.errors import ArtifactsMissing, UseError
 
-if TYPE_CHECKING:
-    from analytics.structure import Versions
 
-TASK_BYTES = 4_000_000_000
-"""What a task's Python may take: a quarter of a machine that has 16 GB for four tasks."""
+def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
+    from analytics.graphframes.engine import by_graphframes  # and with it what compiles kernels
 
-_BYTES_PER_PEER, _BYTES_PER_LINK = 1_500, 150
-"""Measured at 20,000 to 1,000,000 peers with 5 to 20 links each: 260 bytes per peer, up to 1,200
-more while betweenness is sampled in lanes, and 100 to 120 per link."""
+    return by_graphframes(versions, clock, measures)
+
+
+Engine = Callable[[Versions, Clock, Measures], DataFrame]
+"""Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
+ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
+_PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
+_PATHS = ("topics", "distances", "betweenness")
+"""What kernels measure whichever the engine is."""
+
+
+def measure(
+    versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
+) -> DataFrame:
+    """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
+    return ENGINES[engine](versions, clock, measures or Measures())
 
 
 @dataclass(frozen=True)
@@ -40,18 +56,11 @@ def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
         return Choice(asked, asked)
     if _all_fit(versions, clock):
         return Choice("kernels", "kernels")
-    from analytics.graphframes.graphs import load_graphframes
-
     try:
         load_graphframes(versions.presence.sparkSession)
     except (ArtifactsMissing, UseError):
         return Choice("kernels", "kernels, for want of GraphFrames")
     return Choice("graphframes", "graphframes")
-
-
-def fits_task(peers: int, links: int) -> bool:
-    """Whether the kernels can measure an overlay of that size in one task."""
-    return _BYTES_PER_PEER * peers + _BYTES_PER_LINK * links <= TASK_BYTES
 
 
 def _all_fit(versions: Versions, clock: Clock) -> bool:
@@ -62,24 +71,28 @@ def _all_fit(versions: Versions, clock: Clock) -> bool:
     )
 
 
-def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
-    """The most peers, and the most links, of any interval (links of two layers count twice).
+def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
+    """Which engine measured each part, and in how many intervals a sample stands for the whole.
 
-    One Spark job: what begins and ends is counted per interval, and summed over the intervals
-    by two tasks.
+    `overlay` is the table metrics/overlay.
     """
-    spans = sampled(versions.presence, clock).select(F.lit("peers").alias("what"), "start", "stop")
-    links = sampled(versions.links, clock).select(F.lit("links"), "start", "stop")
-    changes = F.explode(F.map_from_arrays(F.array("start", "stop"), F.array(F.lit(1), F.lit(-1))))
-    alive = F.sum("change").over(Window.partitionBy("what").orderBy("interval"))
-    most = (
-        spans.unionAll(links)
-        .select("what", changes.alias("interval", "change"))
-        .groupBy("what", "interval")
-        .agg(F.sum("change").alias("change"))
-        .select("what", alive.alias("alive"))
-        .groupBy("what")
-        .agg(F.max("alive").alias("most"))
-    )
-    found = {row["what"]: row["most"] for row in most.collect()}
-    return found.get("peers", 0), found.get("links", 0)
+    peers = F.col("network_size")
+    cost = peers.cast("double") * (peers + F.col("links"))
+    sampled = overlay.agg(
+        F.count_if((cost > measures.budget) & (peers > LEAST_SOURCES)).alias("betweenness"),
+        F.count_if((cost > TARGETS_A_WORD * measures.budget) & (peers > LEAST_TARGETS)).alias(
+            "distances"
+        ),
+        F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
+        F.count("*").alias("intervals"),
+    ).first()
+    assert sampled is not None  # an aggregate has one row
+    told = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
+    for part in ("distances", "betweenness"):
+        if sampled[part]:
+            told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+    if sampled["left_out"]:  # too large for kernels
+        told |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
+    if not measures.betweenness:
+        del told["betweenness"]
+    return told

@@ -11,19 +11,19 @@ interval.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from analytics.intervals import sampled
-from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from analytics.measures import Measures
 from model.clock import Clock
 from model.columns import Table
 from model.jvm.artifacts import cache_path
@@ -39,6 +39,13 @@ _ROWS_PER_BLOCK = 250_000
 """Rows of peers that one task holds at once."""
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
+
+TASK_BYTES = 4_000_000_000
+"""What a task's Python may take: a quarter of a machine that has 16 GB for four tasks."""
+
+_BYTES_PER_PEER, _BYTES_PER_LINK = 1_500, 150
+"""Measured at 20,000 to 1,000,000 peers with 5 to 20 links each: 260 bytes per peer, up to 1,200
+more while betweenness is sampled in lanes, and 100 to 120 per link."""
 
 
 def _of_graph(table: Table, *more: str) -> pa.Schema:
@@ -71,17 +78,6 @@ class Versions:
     subscriptions: DataFrame
     peers: int = 0
     """How many peers there are: bounds what a task gives back at once."""
-
-
-Engine = Callable[[Versions, Clock, Measures], DataFrame]
-"""Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
-
-
-def measure(
-    versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
-) -> DataFrame:
-    """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
-    return ENGINES[engine](versions, clock, measures or Measures())
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
@@ -139,43 +135,32 @@ class BlockFold:
         yield from _measured(rows, window, self.measures).to_batches()
 
 
-def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    from analytics.graphframes.engine import by_graphframes  # which takes its words from here
-
-    return by_graphframes(versions, clock, measures)
-
-
-ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
-_PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
-_PATHS = ("topics", "distances", "betweenness")
-"""What kernels measure whichever the engine is."""
+def fits_task(peers: int, links: int) -> bool:
+    """Whether the kernels can measure an overlay of that size in one task."""
+    return _BYTES_PER_PEER * peers + _BYTES_PER_LINK * links <= TASK_BYTES
 
 
-def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
-    """Which engine measured each part, and in how many intervals a sample stands for the whole.
+def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
+    """The most peers, and the most links, of any interval (links of two layers count twice).
 
-    `overlay` is the table metrics/overlay.
+    One Spark job: what begins and ends is counted per interval, and summed over the intervals
+    by two tasks.
     """
-    peers = F.col("network_size")
-    cost = peers.cast("double") * (peers + F.col("links"))
-    sampled = overlay.agg(
-        F.count_if((cost > measures.budget) & (peers > LEAST_SOURCES)).alias("betweenness"),
-        F.count_if((cost > TARGETS_A_WORD * measures.budget) & (peers > LEAST_TARGETS)).alias(
-            "distances"
-        ),
-        F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
-        F.count("*").alias("intervals"),
-    ).first()
-    assert sampled is not None  # an aggregate has one row
-    told = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
-    for part in ("distances", "betweenness"):
-        if sampled[part]:
-            told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
-    if sampled["left_out"]:  # too large for kernels
-        told |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
-    if not measures.betweenness:
-        del told["betweenness"]
-    return told
+    spans = sampled(versions.presence, clock).select(F.lit("peers").alias("what"), "start", "stop")
+    links = sampled(versions.links, clock).select(F.lit("links"), "start", "stop")
+    changes = F.explode(F.map_from_arrays(F.array("start", "stop"), F.array(F.lit(1), F.lit(-1))))
+    alive = F.sum("change").over(Window.partitionBy("what").orderBy("interval"))
+    most = (
+        spans.unionAll(links)
+        .select("what", changes.alias("interval", "change"))
+        .groupBy("what", "interval")
+        .agg(F.sum("change").alias("change"))
+        .select("what", alive.alias("alive"))
+        .groupBy("what")
+        .agg(F.max("alive").alias("most"))
+    )
+    found = {row["what"]: row["most"] for row in most.collect()}
+    return found.get("peers", 0), found.get("links", 0)
 
 
 def _together(versions: Versions, clock: Clock) -> DataFrame:
@@ -278,3 +263,22 @@ def _beside_first_peers(
     return pa.ListArray.from_arrays(
         pa.array(offsets), rows, mask=pa.array(~is_first), type=pa.list_(rows.type)
     )
+
+
+def restored(peers: DataFrame, topics: DataFrame, overlay: DataFrame) -> DataFrame:
+    """Rows of `STRUCTURE_SCHEMA` from metrics/peers, metrics/topics and metrics/overlay."""
+    here = peers.where("present")
+    first = here.groupBy("interval").agg(F.min("peer").alias("peer"))
+    beside = first.join(
+        _listed(topics.where("subscribers > 0"), "topics"), "interval", "left"
+    ).join(_listed(overlay, "overlay"), "interval", "left")
+    rows = here.select(*(name for name in STRUCTURE_SCHEMA.names if name in here.columns))
+    return rows.join(beside, ["interval", "peer"], "left").select(*STRUCTURE_SCHEMA.names)
+
+
+def _listed(rows: DataFrame, name: str) -> DataFrame:
+    """interval, and the rows of it as the structs that the schema has under that name."""
+    kind = from_arrow_type(STRUCTURE_SCHEMA.field(name).type)
+    columns = [field.name for field in STRUCTURE_SCHEMA.field(name).type.value_type]
+    of_interval = rows.groupBy("interval").agg(F.collect_list(F.struct(*columns)).alias(name))
+    return of_interval.withColumn(name, F.col(name).cast(kind))

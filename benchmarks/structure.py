@@ -11,7 +11,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.structure import Versions, measure
+from analytics.engines import measure
+from analytics.structure import Versions
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS

@@ -112,7 +112,8 @@ def _neo4j(workspace: Path) -> Check:
 
 
 def _given_neo4j() -> Check:
-    from graphstore.server.connection import connect, from_environment
+    from graphstore.server.address import from_environment
+    from graphstore.server.connection import connect
 
     try:
         if connection := from_environment():

@@ -14,7 +14,7 @@ from model.errors import UseError
 
 if TYPE_CHECKING:
     from graphstore.load.bulk import Target
-    from graphstore.server.connection import Connection
+    from graphstore.server.address import Connection
     from graphstore.server.offline import Place
 
 _VARIABLE = "VIZPUB_NEO4J_CONTAINER"
@@ -49,7 +49,7 @@ def stoppable(settings: Settings, container: str | None) -> Place | None:
 
     Raises: UseError for a container without NEO4J_URI.
     """
-    from graphstore.server.connection import from_environment
+    from graphstore.server.address import from_environment
 
     given = from_environment()
     # Not every command that loads has the option.
@@ -90,7 +90,7 @@ def target(settings: Settings, filling: Filling) -> Target:
 
 
 def _started(settings: Settings, place: Place | None) -> Connection:
-    from graphstore.server.connection import from_environment
+    from graphstore.server.address import from_environment
 
     if not (given := from_environment()):
         return start_local(settings)

@@ -14,7 +14,7 @@ from model.errors import ServiceError, UnknownName, UseError
 if TYPE_CHECKING:
     from graphstore.load.verify import Difference
     from graphstore.runs import LoadedRun
-    from graphstore.server.connection import Connection
+    from graphstore.server.address import Connection
     from graphstore.server.server import LocalServer
     from runstore.store import StoredRun
 
@@ -43,7 +43,8 @@ def to_read(settings: Settings) -> Connection:
 
     Raises: Neo4jUnavailable where there is none, UseError.
     """
-    from graphstore.server.connection import find_connection, from_environment
+    from graphstore.server.address import from_environment
+    from graphstore.server.connection import find_connection
 
     if from_environment() is None and local_server(settings).status().state == "stopped":
         return start_local(settings)
@@ -128,7 +129,8 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
     if not runs or not _any_home(settings):
         return {}
     from graphstore.runs import run_states
-    from graphstore.server.connection import connect, find_connection, from_environment
+    from graphstore.server.address import from_environment
+    from graphstore.server.connection import connect, find_connection
 
     try:
         if not from_environment() and local_server(settings).status().state != "running":
@@ -182,6 +184,6 @@ def remove_stale(settings: Settings, run: StoredRun) -> None:
 
 
 def _any_neo4j(settings: Settings) -> bool:
-    from graphstore.server.connection import from_environment
+    from graphstore.server.address import from_environment
 
     return bool(from_environment()) or local_server(settings).status().state != "absent"

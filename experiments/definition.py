@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from experiments.claims import Claim
 from experiments.drawings import Drawing
-from experiments.groups import Share, groups_of
+from experiments.groups import Group, Setting, Share, System, groups_of
 from model.errors import InputError, UnknownName, UseError
 from simulators.engine.files import found
 from simulators.engine.plan import Plan, planned
@@ -38,26 +38,6 @@ class Data(Struct, frozen=True, forbid_unknown_fields=True):
     file: str
     source: str
     """Where it is from."""
-
-
-class System(Struct, frozen=True, forbid_unknown_fields=True):
-    """A system with its parameters."""
-
-    name: str
-    system: str
-    """As `vizpub simulate` has it."""
-    layers: tuple[str, ...] | None = None
-    """Layers that are "the overlay" in the metrics; all where none is named."""
-    parameters: dict[str, Any] = {}
-
-
-class Setting(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is different of the world; every system is run in every setting."""
-
-    name: str = ""
-    x: float | None = None
-    """Where it stands on the axis of figures over the settings."""
-    parameters: dict[str, Any] = {}
 
 
 class Content(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,24 +60,6 @@ class Content(Struct, frozen=True, forbid_unknown_fields=True):
     """What a reader has to know; stands in the report."""
     figures: tuple[Drawing, ...] = ()
     published: tuple[Claim, ...] = ()
-
-
-@dataclass(frozen=True)
-class Group:
-    """A system in a setting: its runs differ in the seed alone."""
-
-    system: System
-    setting: Setting
-
-    @property
-    def name(self) -> str:
-        """'PolderCast', or 'PolderCast, Facebook' where settings have names."""
-        return ", ".join(filter(None, (self.system.name, self.setting.name)))
-
-    @property
-    def slug(self) -> str:
-        """The name as a part of a file's."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
 @dataclass(frozen=True)

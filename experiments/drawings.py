@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from experiments.definition import Group
+    from experiments.groups import Group
     from experiments.measures import Measures, Replica
 
 FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]

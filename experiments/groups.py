@@ -1,11 +1,13 @@
-"""How published values and figures name what they are about: groups and parts of a run."""
+"""What published values and figures are about: groups of runs, and parts of a run."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from math import ceil, floor
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from model.clock import Clock
 
@@ -13,6 +15,44 @@ Share = tuple[Annotated[float, Meta(ge=0, le=1)], Annotated[float, Meta(ge=0, le
 """From where to where in the run, as shares of its length: so it holds at every scale."""
 WHOLE: Share = (0.0, 1.0)
 _OVER = " / "
+
+
+class System(Struct, frozen=True, forbid_unknown_fields=True):
+    """A system with its parameters."""
+
+    name: str
+    system: str
+    """As `vizpub simulate` has it."""
+    layers: tuple[str, ...] | None = None
+    """Layers that are "the overlay" in the metrics; all where none is named."""
+    parameters: dict[str, Any] = {}
+
+
+class Setting(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is different of the world; every system is run in every setting."""
+
+    name: str = ""
+    x: float | None = None
+    """Where it stands on the axis of figures over the settings."""
+    parameters: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A system in a setting: its runs differ in the seed alone."""
+
+    system: System
+    setting: Setting
+
+    @property
+    def name(self) -> str:
+        """'PolderCast', or 'PolderCast, Facebook' where settings have names."""
+        return ", ".join(filter(None, (self.system.name, self.setting.name)))
+
+    @property
+    def slug(self) -> str:
+        """The name as a part of a file's."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
 def groups_of(term: str) -> list[str]:

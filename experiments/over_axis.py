@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from experiments.definition import Group
+    from experiments.groups import Group
     from experiments.measures import Measures
 
 _TEXTS = [pa.field(name, pa.string()) for name in ("metric", "unit", "system", "setting")]

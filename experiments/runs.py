@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments.definition import Experiment, Group
+from experiments.definition import Experiment
+from experiments.groups import Group
 from experiments.measures import Replica
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent

@@ -9,9 +9,10 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from errno import ELOOP
 from glob import glob, has_magic
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
@@ -57,6 +58,25 @@ class Found:
     """What is no file to read, and why."""
     named: bool = False
     """The path is that of the file."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to ingest, as the inventory found it."""
+
+    path: str
+    encoding: str
+    """What the source recognised it as: 'json', 'protobuf', 'csv', …"""
+    size: int
+    sha256: str
+    stamp: Stamp | None = field(default=None, compare=False, repr=False)
+    """How it stood before it was looked at."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What run.json says of it before it is read."""
+        named = {name: value for name, value in asdict(self).items() if name != "stamp"}
+        return {**named, "damage": None}
 
 
 def find(paths: Iterable[str]) -> dict[str, Found]:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ingest.files import Found, Stamp, check_unchanged, located
+from ingest.files import Found, InputFile, Stamp, check_unchanged, located
 from ingest.reports.compressed import GZIP, ZSTD, Content, Readable
-from ingest.sources.base import InputFile, Source, SourceOptions
+from ingest.sources.base import Source, SourceOptions
 from model.errors import InputError, UnknownName, UseError
 from model.progress import Progress, silent
 

@@ -31,11 +31,12 @@ from pyspark.sql.types import StructType
 from analytics.frames import conform
 from analytics.measures import ENGINES, Measures
 from ingest.account import Account
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.plan import Growth, Plan
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import Description, InputFile, Source, SourceOptions
+from ingest.sources.base import Description, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics.restored import restored
+from analytics.structure import restored
 from ingest import indexing
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables

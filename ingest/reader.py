@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from ingest.sources.base import InputFile
+    from ingest.files import InputFile
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics import message_fold, structure, summaries
-from analytics.engines import engine_for
+from analytics.engines import engine_for, measure, measured_by
 from analytics.message_fold import MessageFold
-from analytics.structure import STRUCTURE_SCHEMA, chosen_layers, measured_by
+from analytics.structure import STRUCTURE_SCHEMA, chosen_layers
 from analytics.summaries import Metrics, Seen
 from ingest import indexing, messages
 from ingest.files import check_unchanged
@@ -244,7 +244,7 @@ def _structure(job: Job, versions: Versions) -> Structure:
     job.tell(engines={"structure": choice.told})
     measures = job.measuring.measures
     if choice.engine != "kernels" or job.small:
-        return Structure(structure.measure(overlay, clock, measures, choice.engine))
+        return Structure(measure(overlay, clock, measures, choice.engine))
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
     made, _ = job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})
     return Structure(made[fold.table])

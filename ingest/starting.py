@@ -14,8 +14,8 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
+from ingest.files import InputFile
 from ingest.sources import source_named
-from ingest.sources.base import InputFile
 from model.errors import InputsDiffer, UseError
 from runstore.intact import files_of, stands
 from runstore.manifest import Manifest

@@ -53,7 +53,9 @@ class Span:
 
 
 def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
-    """Those of the figures of analytics.comparison.metrics.WHOLE that are wanted; null is unknown."""
+    """Those of the figures of analytics.comparison.metrics.WHOLE that are wanted. Null is
+    unknown.
+    """
     wanted = set(wanted)
     found: Figures = {}
     for names, figures in _FAMILIES.items():

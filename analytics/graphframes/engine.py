@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analytics.engines import fits_task, largest_interval
 from analytics.frames import join_all
 from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.graphframes.graphs import (
@@ -32,7 +31,14 @@ from analytics.graphframes.graphs import (
     union_graph,
 )
 from analytics.measures import DAMPING, Measures
-from analytics.structure import STRUCTURE_SCHEMA, Versions, cache_kernels, structure_rows
+from analytics.structure import (
+    STRUCTURE_SCHEMA,
+    Versions,
+    cache_kernels,
+    fits_task,
+    largest_interval,
+    structure_rows,
+)
 from model.clock import Clock
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ def browser(
 def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
     """Browser of the server that NEO4J_URI names, and where its password is. Raises: UseError."""
     from graphstore.browser.kit import BrowserAddress, browser_page
-    from graphstore.server.connection import from_environment
+    from graphstore.server.address import from_environment
 
     if not (found := from_environment()):
         return None

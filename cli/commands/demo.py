@@ -66,29 +66,32 @@ STEPS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command, which calls others of the app."""
+
+    def demo(
+        settings: Settings,
+        out: Annotated[
+            Path,
+            typer.Option("--out", metavar="DIR", help="Where the file for Gephi and plots go."),
+        ] = Path("demo"),
+    ) -> None:
+        """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
+
+        Ingests the trace, starts the local Neo4j, loads, asks, exports and draws. A second
+        demo finds the run and only asks.
+
+        Examples:
+
+        ```
+        vizpub demo
+        ```
+        """
+        _demonstrate(app, settings, out)
+
     app.command("demo", rich_help_panel="Set-up")(command(demo))
 
 
-def demo(
-    settings: Settings,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where the file for Gephi and plots go.")
-    ] = Path("demo"),
-) -> None:
-    """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
-
-    Ingests the trace, starts the local Neo4j, loads, asks, exports and draws. A second
-    demo finds the run and only asks.
-
-    Examples:
-
-    ```
-    vizpub demo
-    ```
-    """
-    from cli.main import app
-
+def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
     commands = typer.main.get_command(app)
     out.mkdir(parents=True, exist_ok=True)
     for step in _steps(out):

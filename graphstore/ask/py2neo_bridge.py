@@ -26,7 +26,8 @@ import cypher
 from graphstore.ask.queries import prepared, shipped
 from graphstore.runs import LoadedRun
 from graphstore.runs import open_run as open_loaded
-from graphstore.server.connection import Connection, check_server, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import check_server, connect
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from graphstore.load.steps import NodeStep, Step, passes
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.runs import is_of_other_tables, run_names, run_properties
 from graphstore.server import bookmarks, sessions
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
 from model.errors import DiskFull, UseError
 from model.progress import Progress, silent
@@ -79,8 +80,8 @@ class Target:
 def load(
     target: Target, facts: RunFacts, tables: Tables, progress: Progress | None = None
 ) -> LoadSummary:
-    """As graphstore.load.transactions.load_run, by an import of all that can be imported if that is wanted.
-    Of several at once into a server that can be stopped, one goes on and the others wait.
+    """As graphstore.load.transactions.load_run, by an import of all that can be imported if that is
+    wanted. Of several at once into a server that can be stopped, one goes on and the others wait.
 
     Raises: UseError where an import is demanded and cannot be done, and as `load_run`.
     """
@@ -162,9 +163,9 @@ def import_run(
 ) -> bool:
     """Stop the server, import the nodes and relationships of a run, start the server again.
 
-    The run is there in the state `loading` then, and `graphstore.load.transactions.load_run` makes it
-    complete. False, and nothing imported, where the database is not empty any more. If this
-    does not come to its end the database is as empty as before.
+    The run is there in the state `loading` then, and `graphstore.load.transactions.load_run` makes
+    it complete. False, and nothing imported, where the database is not empty any more. If this does
+    not come to its end the database is as empty as before.
 
     Raises: DiskFull where the files find no room, Neo4jUnavailable, and what starting the
     server raises.

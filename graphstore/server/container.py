@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 from neo4j.exceptions import AuthError
 
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from graphstore.server.offline import SCRATCH, Command, Tool
 from model.errors import Neo4jUnavailable, UseError
 from model.jvm.artifacts import cache_path

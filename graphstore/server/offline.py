@@ -22,7 +22,7 @@ from typing import IO, Protocol
 
 from filelock import FileLock, Timeout
 
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import Neo4jUnavailable
 from model.progress import Progress
 

@@ -19,7 +19,7 @@ from neo4j.exceptions import (
 from model.errors import Neo4jUnavailable
 
 if TYPE_CHECKING:
-    from graphstore.server.connection import Connection
+    from graphstore.server.address import Connection
 
 OLDEST = (5, 26)
 """The oldest Neo4j whose Cypher the statements are written in; 2025.x and 2026.x follow 5.26."""

@@ -21,6 +21,7 @@ import psutil
 from filelock import FileLock
 from neo4j.exceptions import AuthError, DatabaseUnavailable
 
+from graphstore.server.address import Connection
 from graphstore.server.admin import (
     LOCAL,
     LocalTool,
@@ -29,7 +30,7 @@ from graphstore.server.admin import (
     local_tool,
     settle,
 )
-from graphstore.server.connection import Connection, connect, from_home
+from graphstore.server.connection import connect, from_home
 from graphstore.server.home import HOST, ServerHome, ServerState
 from graphstore.server.offline import ROOM, gist
 from graphstore.server.processes import alive, answers, ends, recorded_process, running

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ingest.files import Stamp
+from ingest.files import InputFile
 from ingest.fold import Counted
 from model.clock import Clock
 
@@ -52,25 +52,6 @@ def first_lines(head: bytes) -> list[bytes]:
     """
     *whole, last = head.split(b"\n")
     return [line for line in whole if line.strip()] or [last]
-
-
-@dataclass(frozen=True)
-class InputFile:
-    """A file to ingest, as the inventory found it."""
-
-    path: str
-    encoding: str
-    """What the source recognised it as: 'json', 'protobuf', 'csv', …"""
-    size: int
-    sha256: str
-    stamp: Stamp | None = field(default=None, compare=False, repr=False)
-    """How it stood before it was looked at."""
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What run.json says of it before it is read."""
-        named = {name: value for name, value in asdict(self).items() if name != "stamp"}
-        return {**named, "damage": None}
 
 
 @dataclass(frozen=True)

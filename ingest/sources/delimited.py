@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
 from ingest.reports.fields import INT64, Key
-from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
+from ingest.sources.base import Source, SourceOptions, Tallies
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
 _PARQUET = "parquet"

@@ -13,10 +13,11 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row
 from ingest.reports.fields import INT32
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,
     Fields,

@@ -14,11 +14,12 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,
     Fields,

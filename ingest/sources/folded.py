@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ingest.files import InputFile
 from ingest.fold import NAMES
 from ingest.reader import RECORDS, Kind, Read, in_tasks
-from ingest.sources.base import InputFile, Source, SourceOptions, Tallies
+from ingest.sources.base import Source, SourceOptions, Tallies
 from model.tables import QUARANTINE
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from uuid import uuid4
 import pytest
 
 from graphstore.ask.queries import ask
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from tests.containers.engine import NEO4J, SECRET, VIZPUB, WORD, compose_command, look_for
 from tests.integration.graph.conftest import Graph
 

@@ -10,8 +10,9 @@ import pytest
 
 from graphstore.load.bulk import Target, find_empty, load
 from graphstore.load.verify import verify_run
+from graphstore.server.address import Connection
 from graphstore.server.archive import dump, restore
-from graphstore.server.connection import Connection, connect
+from graphstore.server.connection import connect
 from graphstore.server.container import Container
 from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, UseError

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from graphstore.server.connection import Connection, connect, from_environment
+from graphstore.server.address import Connection, from_environment
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from model.errors import ServiceError
 from runstore.store import StoredRun

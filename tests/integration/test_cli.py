@@ -23,7 +23,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from runstore.run import Run
 from runstore.snapshots import snapshot
 from runstore.store import StoredRun

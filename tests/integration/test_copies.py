@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from ingest import pipeline
 from ingest.pipeline import IngestOutcome, IngestRequest
 from model.progress import Progress

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import engines
-from analytics.engines import engine_for, fits_task, largest_interval
+from analytics.engines import engine_for, measured_by
 from analytics.measures import Measures
-from analytics.structure import Versions, measured_by
+from analytics.structure import Versions, fits_task, largest_interval
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing
 
@@ -81,7 +81,7 @@ def test_graphframes_is_chosen_for_what_outgrows_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
-    monkeypatch.setattr("analytics.graphframes.graphs.load_graphframes", lambda spark: None)
+    monkeypatch.setattr("analytics.engines.load_graphframes", lambda spark: None)
     assert engine_for("auto", versions, CLOCK).engine == "graphframes"
 
 

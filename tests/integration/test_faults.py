@@ -24,7 +24,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, ServiceError
 from tests.integration.graph.conftest import random_history

@@ -19,7 +19,8 @@ import msgspec
 import pytest
 from base58 import b58decode
 
-from ingest.sources.base import InputFile, Source, SourceOptions
+from ingest.files import InputFile
+from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p

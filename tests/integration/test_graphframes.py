@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import engines
-from analytics.engines import largest_interval
+from analytics.engines import measure
 from analytics.graphframes import engine
 from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
-from analytics.structure import STRUCTURE_SCHEMA, Versions, measure
+from analytics.structure import STRUCTURE_SCHEMA, Versions, largest_interval
 from model.clock import OPEN, Clock
 from model.jvm.artifacts import missing
 

@@ -25,7 +25,8 @@ from graphstore.ask.queries import ask, query_names
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.server import sessions
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from model.errors import UseError
 from runstore.run import Run
 from runstore.writer import writing

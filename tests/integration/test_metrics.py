@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.structure import Versions, chosen_layers, measure
+from analytics.engines import measure
+from analytics.structure import Versions, chosen_layers
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from ingest.messages import Told
 from model.clock import OPEN, Clock

@@ -13,7 +13,8 @@ import pytest
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.runs import run_properties
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from model.tables import table
 from runstore.frames import Frame
 from runstore.run import Run

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingest import reader
+from ingest.files import InputFile
 from ingest.reader import Kind, Row, Split, in_tasks, line_splits, lines, refused
-from ingest.sources.base import InputFile
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
 

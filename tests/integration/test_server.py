@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from graphstore.server import server as server_module
-from graphstore.server.connection import Connection, connect, find_connection
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect, find_connection
 from graphstore.server.home import ServerHome, ServerState
 from graphstore.server.processes import check_server
 from graphstore.server.server import LocalServer

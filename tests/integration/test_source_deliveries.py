@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.sources.base import InputFile, Observed, SourceOptions
+from ingest.files import InputFile
+from ingest.sources.base import Observed, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from model.clock import Clock
 from model.errors import InputError

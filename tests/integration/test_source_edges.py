@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.sources.base import InputFile, SourceOptions
+from ingest.files import InputFile
+from ingest.sources.base import SourceOptions
 from ingest.sources.edges import Edges
 from model.clock import OPEN, Clock
 from model.errors import InputError

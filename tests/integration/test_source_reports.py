@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.files import InputFile
 from ingest.fold import Counted
-from ingest.sources.base import Description, InputFile, SourceOptions
+from ingest.sources.base import Description, SourceOptions
 from ingest.sources.reports import Reports
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS

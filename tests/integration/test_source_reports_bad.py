@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ingest.files import InputFile
 from ingest.reports.fields import INT64
-from ingest.sources.base import InputFile, SourceOptions
+from ingest.sources.base import SourceOptions
 from ingest.sources.reports import Reports
 from tests.support.staged import Staged, staged
 

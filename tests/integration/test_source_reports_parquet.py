@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.files import find
+from ingest.files import InputFile, find
 from ingest.inventory import inventory
 from ingest.sources import SOURCES
-from ingest.sources.base import Description, InputFile, SourceOptions
+from ingest.sources.base import Description, SourceOptions
 from ingest.sources.folded import CARRIED
 from ingest.sources.reports import Reports
 from ingest.sources.reports.fold import TABLES

@@ -18,7 +18,8 @@ import pytest
 import trustme
 
 from graphstore.server import server as server_module
-from graphstore.server.connection import Connection, connect, from_home
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect, from_home
 from graphstore.server.server import LocalServer
 from graphstore.server.settings import PROFILES
 from model.errors import Neo4jUnavailable, ServiceError

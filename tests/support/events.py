@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from base58 import b58decode
 
-from ingest.sources.base import InputFile
+from ingest.files import InputFile
 from ingest.sources.libp2p.events import SPELLINGS, Type
 
 FROM, TO = "receivedFrom", "sendTo"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ingest.sources.base import InputFile
+from ingest.files import InputFile
 from ingest.starting import Start, Wanted, start
 from runstore.manifest import Cut, Manifest, TableEntry
 from runstore.writer import RunWriter, writing

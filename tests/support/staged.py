@@ -12,17 +12,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Row, Split, as_batches
 from ingest.sink import Fold
-from ingest.sources.base import (
-    Description,
-    InputFile,
-    Observed,
-    Source,
-    SourceOptions,
-    Tallies,
-)
+from ingest.sources.base import Description, Observed, Source, SourceOptions, Tallies
 
 
 @dataclass(frozen=True)

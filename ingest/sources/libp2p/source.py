@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
 from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
-    InputFile,
     Observed,
     Source,
     SourceOptions,

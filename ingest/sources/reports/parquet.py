@@ -11,9 +11,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ingest.files import InputFile
 from ingest.reader import Row, Split, refused
 from ingest.reports.files import parse
-from ingest.sources.base import InputFile
 from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally

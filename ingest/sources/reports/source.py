@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Read, Row, Split, line_splits
 from ingest.reports.files import parse
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
-    InputFile,
     Observed,
     Source,
     SourceOptions,

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Damage, Read, Row, Split, refused
 from ingest.reports.records import OVERLAY
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions, Tallies
+from ingest.sources.base import Description, Observed, SourceOptions, Tallies
 from ingest.sources.reports import facts
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally

@@ -21,7 +21,8 @@ from graphstore.ask.queries import ask
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.runs import run_properties
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing, JavaMissing

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from cypher import names
 from graphstore.browser.kit import PICTURES
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.clock import OPEN, Clock
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row

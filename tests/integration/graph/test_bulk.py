@@ -30,9 +30,10 @@ from graphstore.load.reading import Reading
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import run_names, run_properties
+from graphstore.server.address import Connection
 from graphstore.server.admin import tools
 from graphstore.server.archive import restore
-from graphstore.server.connection import Connection, connect
+from graphstore.server.connection import connect
 from graphstore.server.home import ServerHome
 from graphstore.server.offline import Tool, last_transaction
 from graphstore.server.server import LocalServer

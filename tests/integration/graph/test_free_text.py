@@ -14,7 +14,7 @@ import pytest
 
 from graphstore.ask.free_text import free_text, streaming
 from graphstore.ask.queries import Limits
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import UseError
 from tests.integration.graph.conftest import Calls, Graph, random_history
 

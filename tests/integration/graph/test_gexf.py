@@ -24,7 +24,7 @@ from graphstore.gexf.export import (
 from graphstore.gexf.spans import run_lengths
 from graphstore.load.remove import remove_run
 from graphstore.runs import LoadedRun, open_run
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import OutOfRange, UnknownName, UseError
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
 

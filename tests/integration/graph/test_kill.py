@@ -15,7 +15,7 @@ from neo4j import Driver, GraphDatabase
 from graphstore.ask.queries import ask
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, RunNotComplete
 from tests.integration.graph.conftest import Graph, random_history

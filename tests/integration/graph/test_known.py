@@ -23,7 +23,7 @@ import cypher
 from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.queries import ask, query_names
 from graphstore.load.transactions import load_run
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import UseError
 from model.metrics import METRICS
 from runstore.store import StoredRun

@@ -17,7 +17,7 @@ from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.py2neo_bridge import BridgedRun, frame, open_run, subgraph_at
 from graphstore.ask.queries import ask, query_names, shipped
 from graphstore.runs import open_run as open_loaded
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, random_history
 

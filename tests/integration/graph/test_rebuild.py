@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from tests.integration.graph.conftest import Calls, Graph, History, random_history
 from tests.integration.graph.everything import awkward_history, everything, stored
 

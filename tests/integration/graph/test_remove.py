@@ -20,7 +20,7 @@ from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import run_names
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from graphstore.server.server import LocalServer
 from model.errors import Neo4jUnavailable, RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, random_history

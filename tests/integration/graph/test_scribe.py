@@ -20,7 +20,7 @@ import pytest
 
 from graphstore.gexf.check import check_gexf
 from graphstore.load.transactions import load_run
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from runstore.run import Run
 from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
 from tests.support.ingested import Store, workspace_of

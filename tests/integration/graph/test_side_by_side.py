@@ -26,7 +26,7 @@ from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from model.errors import RunNotComplete, UnknownName
 from tests.integration.graph.conftest import Graph, History, random_history
 from tests.integration.graph.everything import everything

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from ingest.files import InputFile
 from ingest.reports.compressed import Content
-from ingest.sources.base import Description, InputFile, Observed, SourceOptions
+from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Counts, Event
 from tests.support.small import as_of_small

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from experiments.definition import Group, Setting, System
 from experiments.drawings import Drawing, Drawn
+from experiments.groups import Group, Setting, System
 from experiments.measures import Measures, Replica
 from model.errors import UnknownName, UseError
 from runstore.run import Run

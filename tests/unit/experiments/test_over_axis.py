@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.definition import Group, Setting, System
-from experiments.groups import WHOLE
+from experiments.groups import WHOLE, Group, Setting, System
 from experiments.measures import Measures, Replica
 from experiments.over_axis import over_axis, table_over_axis
 from runstore.run import Run

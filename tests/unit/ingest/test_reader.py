@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from ingest.files import InputFile
 from ingest.reader import Kind, Row, Split, as_batches, line_splits, lines
-from ingest.sources.base import InputFile
 
 SEED = 14
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pytest
 
-from ingest.sources.base import InputFile
+from ingest.files import InputFile
 from model.tables import LINKS
 from runstore import durable
 from runstore.intact import damages

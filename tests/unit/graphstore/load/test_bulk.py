@@ -12,7 +12,7 @@ import pytest
 
 from graphstore.load import bulk
 from graphstore.load.bulk import Emptiness, import_run, pays
-from graphstore.server.connection import Connection
+from graphstore.server.address import Connection
 from graphstore.server.offline import Tool
 from model.clock import Clock
 from model.errors import DiskFull

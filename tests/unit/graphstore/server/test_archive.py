@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from graphstore.server.address import Connection
 from graphstore.server.archive import dump, restore
-from graphstore.server.connection import Connection
 from graphstore.server.offline import Command, Tool
 from model.errors import InputError, UseError
 

@@ -15,13 +15,8 @@ import pytest
 from neo4j import GraphDatabase
 
 from graphstore.server import sessions
-from graphstore.server.connection import (
-    Connection,
-    connect,
-    find_connection,
-    from_environment,
-    from_home,
-)
+from graphstore.server.address import Connection, from_environment
+from graphstore.server.connection import connect, find_connection, from_home
 from graphstore.server.home import ServerHome, ServerState
 from graphstore.server.refusals import check_agent
 from model.errors import Neo4jUnavailable, UseError

@@ -17,8 +17,9 @@ from threading import Thread
 import psutil
 import pytest
 
+from graphstore.server.address import Connection
 from graphstore.server.admin import end_tools, java_environment
-from graphstore.server.connection import Connection, connect, from_home
+from graphstore.server.connection import connect, from_home
 from graphstore.server.home import ServerHome, ServerState
 from graphstore.server.processes import answers, check_server, recorded_process, running
 from graphstore.server.server import LocalServer

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from graphstore.server.connection import Connection, connect
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
 from graphstore.server.refusals import has_stopped
 from model.errors import Neo4jUnavailable
 

@@ -80,4 +80,6 @@ def test_archive_at_a_relative_path_has_what_tasks_import(packed: Path) -> None:
         text=True,
         check=True,
     ).stdout
-    assert told.split() == [f"{packed.name}/ingest/spark/{name}.py" for name in ("tasks", "session")]
+    assert told.split() == [
+        f"{packed.name}/ingest/spark/{name}.py" for name in ("tasks", "session")
+    ]
