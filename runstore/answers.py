@@ -21,7 +21,7 @@ from runstore.snapshots import alive, links_at, spread
 if TYPE_CHECKING:
     import networkx as nx
 
-    from runstore.run import Run
+    from runstore.named import NamedRun
 
 _ENDS = ("src_name", "dst_name")
 
@@ -90,7 +90,7 @@ class Tree(Frame):
     """Whom it came to and whom it missed, with their role, as runstore.snapshots.spread says."""
 
 
-def overlay(run: Run, at: int | str, layers: Sequence[str] | None) -> Snapshot:
+def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snapshot:
     """The overlay at a time: the peers that are present, and their links.
 
     Raises: as Run.overlay.
@@ -102,7 +102,7 @@ def overlay(run: Run, at: int | str, layers: Sequence[str] | None) -> Snapshot:
     return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
 
 
-def topic(run: Run, name: str, at: int | str, layers: Sequence[str] | None) -> Snapshot:
+def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None) -> Snapshot:
     """A topic's part of the overlay at a time: its subscribers and the links between them.
 
     Raises: as Run.topic.
@@ -116,13 +116,13 @@ def topic(run: Run, name: str, at: int | str, layers: Sequence[str] | None) -> S
     return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)
 
 
-def _snapshot(run: Run, title: str, peers: pa.Table, links: pa.Table) -> Snapshot:
+def _snapshot(run: NamedRun, title: str, peers: pa.Table, links: pa.Table) -> Snapshot:
     title = f"{run.facts.name}, {title}"
     beside = Frame(f"{title}, peers", run.with_names(peers))
     return Snapshot(title, run.with_names(links), beside)
 
 
-def _checked(run: Run, layers: Sequence[str] | None) -> Sequence[str] | None:
+def _checked(run: NamedRun, layers: Sequence[str] | None) -> Sequence[str] | None:
     if layers is not None:
         there = sorted(pc.unique(run.stored.read("links", ["layer"])["layer"]).to_pylist())
         for layer in layers:
@@ -131,7 +131,7 @@ def _checked(run: Run, layers: Sequence[str] | None) -> Sequence[str] | None:
     return layers
 
 
-def tree(run: Run, message: str) -> Tree:
+def tree(run: NamedRun, message: str) -> Tree:
     """How a message spread. Raises: as Run.tree."""
     peers, copies = spread(run, message)
     title = f"{run.facts.name}, message {message}"

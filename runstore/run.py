@@ -22,27 +22,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.clock import Clock
 from model.columns import Table
 from model.errors import UnknownName, UseError
-from model.run import RunFacts
 from model.tables import PUBLICATIONS, table
 from runstore import answers
 from runstore.answers import Snapshot, Tree
 from runstore.frames import Frame, html_table
-from runstore.store import StoredRun, metric_table, open_run
+from runstore.named import NamedRun
+from runstore.store import metric_table, open_run
 from runstore.summary import facts_for_people
-
-_NAMED = {
-    "peer": "peers",
-    "src": "peers",
-    "dst": "peers",
-    "publisher": "peers",
-    "previous_hop": "peers",
-    "topic": "topics",
-    "message": "publications",
-}
-"""Columns that hold a dense index, and the table with the names."""
 
 _SHOWN_OF_A_FACT = 1_000
 """Characters in a notebook."""
@@ -59,39 +47,13 @@ class Where:
 
 
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(NamedRun):
     """A complete run of a workspace."""
-
-    stored: StoredRun
 
     @staticmethod
     def open(workspace: Path | str, name: str) -> Run:
         """The run of that name. Raises: UnknownName, StoreBroken, RunNotComplete."""
         return Run(open_run(Path(workspace), name))
-
-    @property
-    def facts(self) -> RunFacts:
-        """What is known of the run as a whole."""
-        return self.stored.facts
-
-    @property
-    def clock(self) -> Clock:
-        """How the run counts time."""
-        return self.facts.clock
-
-    @property
-    def peers(self) -> list[str]:
-        """The names of the peers; the place in the list is the dense index."""
-        return self._names("peers")
-
-    @property
-    def topics(self) -> list[str]:
-        """The names of the topics, as `peers`."""
-        return self._names("topics")
-
-    def _names(self, name: str) -> list[str]:
-        names: list[str] = self.stored.read(name)["key"].to_pylist()
-        return names
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of model.tables, or some of its columns. Raises: UnknownName."""
@@ -168,14 +130,6 @@ class Run:
             conditions.append(pc.field(_one_of(("topic",), meant)) == self.topic_index(where.topic))
         return reduce(and_, conditions) if conditions else None
 
-    def peer_index(self, name: str) -> int:
-        """The dense index of a peer. Raises: UnknownName."""
-        return _index("peer", name, self.peers)
-
-    def topic_index(self, name: str) -> int:
-        """The dense index of a topic. Raises: UnknownName."""
-        return _index("topic", name, self.topics)
-
     def __repr__(self) -> str:
         spoken = f" of {self.facts.protocol}" if self.facts.protocol else ""
         peers, range_ = self.stored.rows("peers"), self.clock.describe_range()
@@ -185,15 +139,6 @@ class Run:
         """What the run is and what was left out of it, as `vizpub runs show` says."""
         facts = list(facts_for_people(self.stored))
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
-
-    def with_names(self, found: pa.Table) -> pa.Table:
-        """The table with `<column>_name` after each column that holds a dense index."""
-        for column in found.column_names:
-            if column in _NAMED:
-                names = pa.array(self._names(_NAMED[column]), pa.string())
-                place = found.column_names.index(column) + 1
-                found = found.add_column(place, f"{column}_name", names.take(found[column]))
-        return found
 
 
 def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
@@ -210,10 +155,3 @@ def _one_of(columns: Sequence[str], meant: Table) -> str:
         if column in meant.names:
             return column
     raise UseError(f"the rows of {meant.name} have no {columns[0]}; see: vizpub tables")
-
-
-def _index(kind: str, name: str, names: Sequence[str]) -> int:
-    try:
-        return names.index(name)
-    except ValueError:
-        raise UnknownName(kind, name, names) from None

@@ -15,10 +15,10 @@ from model.errors import UnknownName
 from model.run import AUDIENCE, DUPLICATES, PUBLICATION_TIMES, TIMES
 
 if TYPE_CHECKING:
-    from runstore.run import Run
+    from runstore.named import NamedRun
 
 
-def snapshot(run: Run, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
+def snapshot(run: NamedRun, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
     """The peers and the distinct links of the overlay at a tick.
 
     Peers have `peer`, `peer_name`, `role`: subscriber or relay of the topic (it subscribes at
@@ -72,7 +72,7 @@ def alive(tick: int) -> pc.Expression:
     return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
 
 
-def _with_rendezvous(run: Run, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
+def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
     """The peers, and whether each is in that role at a tick: for the topic, null = for any."""
     of_it = alive(tick) & (pc.field("role") == "rendezvous")
     if topic is not None:
@@ -81,7 +81,7 @@ def _with_rendezvous(run: Run, peers: pa.Table, tick: int, topic: int | None) ->
     return peers.append_column("rendezvous", pc.is_in(peers["peer"], found))
 
 
-def links_at(run: Run, tick: int, layers: Sequence[str] | None) -> pa.Table:
+def links_at(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table:
     """The rows of `links` that are alive at a tick and of the layers, null = all."""
     of_them = alive(tick)
     if layers is not None:
@@ -89,7 +89,7 @@ def links_at(run: Run, tick: int, layers: Sequence[str] | None) -> pa.Table:
     return run.stored.read("links", where=of_them)
 
 
-def _roles(run: Run, tick: int, topic: str) -> _Roles:
+def _roles(run: NamedRun, tick: int, topic: str) -> _Roles:
     index = pc.field("topic") == run.topic_index(topic)
     published = run.stored.read("publications", ["message", "publisher"], index)
     arrived = pc.field("message").isin(published["message"]) & ~pc.field("interested")
@@ -102,7 +102,7 @@ def _roles(run: Run, tick: int, topic: str) -> _Roles:
     )
 
 
-def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
+def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
     """How messages (all, or those named) reached who should get them, arrival by arrival.
 
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
@@ -128,7 +128,7 @@ def coverage(run: Run, messages: Sequence[str] = ()) -> pa.Table:
     return _shares(published, arrived)
 
 
-def _deliveries(run: Run) -> pa.Table:
+def _deliveries(run: NamedRun) -> pa.Table:
     delivered = pc.field("first") & pc.field("eligible") & pc.field("time_us").is_valid()
     found = run.stored.read("receptions", ["message", "time_us"], delivered)
     return found.rename_columns(["message", "arrival_us"])
@@ -156,7 +156,7 @@ def _marked(rows: pa.Table, arrival: int) -> pa.Table:
     return rows.append_column("arrival", pa.array([arrival] * len(rows), pa.int8()))
 
 
-def _accepted(run: Run, published: pa.Table) -> pa.Table:
+def _accepted(run: NamedRun, published: pa.Table) -> pa.Table:
     nobody_refused = pc.field("rejections") == 0
     accepted = run.stored.read("metrics/messages", ["message"], nobody_refused)["message"]
     return published.filter(pc.field("message").isin(accepted))
@@ -170,7 +170,7 @@ def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
     return published.filter(pc.field("key").isin(messages))
 
 
-def spread(run: Run, message: str) -> tuple[pa.Table, pa.Table]:
+def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     """Whom a message came to, and each copy of it that arrived.
 
     Peers are the publisher, who received it, who is only known to have passed it on, and who
@@ -218,7 +218,7 @@ _REACHED = pa.schema(
 )
 
 
-def _message(run: Run, name: str) -> pa.Table:
+def _message(run: NamedRun, name: str) -> pa.Table:
     """The row of a message. Raises: UnknownName."""
     found = run.stored.read("publications", where=pc.field("key") == name)
     if not found.num_rows:

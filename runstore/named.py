@@ -1,0 +1,79 @@
+"""A stored run with the names of its peers, topics and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from model.clock import Clock
+from model.errors import UnknownName
+from model.run import RunFacts
+from runstore.store import StoredRun
+
+_NAMED = {
+    "peer": "peers",
+    "src": "peers",
+    "dst": "peers",
+    "publisher": "peers",
+    "previous_hop": "peers",
+    "topic": "topics",
+    "message": "publications",
+}
+"""Columns that hold a dense index, and the table with the names."""
+
+
+@dataclass(frozen=True, repr=False)
+class NamedRun:
+    """The tables of a run, and from dense indexes to names and back."""
+
+    stored: StoredRun
+
+    @property
+    def facts(self) -> RunFacts:
+        """What is known of the run as a whole."""
+        return self.stored.facts
+
+    @property
+    def clock(self) -> Clock:
+        """How the run counts time."""
+        return self.facts.clock
+
+    @property
+    def peers(self) -> list[str]:
+        """The names of the peers; the place in the list is the dense index."""
+        return self._names("peers")
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics, as `peers`."""
+        return self._names("topics")
+
+    def _names(self, name: str) -> list[str]:
+        names: list[str] = self.stored.read(name)["key"].to_pylist()
+        return names
+
+    def peer_index(self, name: str) -> int:
+        """The dense index of a peer. Raises: UnknownName."""
+        return _index("peer", name, self.peers)
+
+    def topic_index(self, name: str) -> int:
+        """The dense index of a topic. Raises: UnknownName."""
+        return _index("topic", name, self.topics)
+
+    def with_names(self, found: pa.Table) -> pa.Table:
+        """The table with `<column>_name` after each column that holds a dense index."""
+        for column in found.column_names:
+            if column in _NAMED:
+                names = pa.array(self._names(_NAMED[column]), pa.string())
+                place = found.column_names.index(column) + 1
+                found = found.add_column(place, f"{column}_name", names.take(found[column]))
+        return found
+
+
+def _index(kind: str, name: str, names: Sequence[str]) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise UnknownName(kind, name, names) from None
