@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphstore.ask.queries import Answer as Answer
+    from ingest.reports.files import Counters as Counters
+    from ingest.reports.files import Neighbor as Neighbor
+    from ingest.reports.files import Received as Received
     from ingest.reports.files import Report as Report
     from ingest.reports.files import ReportReader as ReportReader
     from ingest.reports.files import ReportWriter as ReportWriter
+    from ingest.reports.files import Role as Role
+    from ingest.reports.files import RunHeader as RunHeader
+    from ingest.reports.files import Sent as Sent
     from model.errors import VizpubError as VizpubError
     from runstore.frames import Frame as Frame
     from runstore.run import Run as Run
@@ -33,6 +39,12 @@ _PLACES = {
     "Answer": "graphstore.ask.queries",
     "Frame": "runstore.frames",
     "Report": "ingest.reports.files",
+    "Counters": "ingest.reports.files",
+    "Neighbor": "ingest.reports.files",
+    "Received": "ingest.reports.files",
+    "Role": "ingest.reports.files",
+    "RunHeader": "ingest.reports.files",
+    "Sent": "ingest.reports.files",
     "ReportReader": "ingest.reports.files",
     "ReportWriter": "ingest.reports.files",
     "Run": "runstore.run",
