@@ -77,6 +77,9 @@ class CommandGroup(TyperGroup):
         except Ended as ended:
             tell(ended.word)
             raise typer.Exit(ended.exit_code) from None
+        except BrokenPipeError as error:  # of help, which typer prints
+            with standard_output():
+                raise error from None
         except Exception as error:
             raise typer.Exit(report(error, debug=bool(ctx.params.get("debug")))) from None
         return result

@@ -97,7 +97,7 @@ def told(record: Record) -> str | None:
     runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
     mean = record["estimate"] == "mean"
     if low is None:
-        return f"{_plain(value) if mean else f'{value:.3g}'}{runs}"
+        return f"{_plain(value if mean else float(f'{value:.3g}'))}{runs}"
     half = (high - low) / 2
     if mean:
         return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"

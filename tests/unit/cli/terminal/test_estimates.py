@@ -47,6 +47,10 @@ def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> N
     assert told(of) == text
 
 
+def test_large_ratio_without_bounds_is_shown_in_full() -> None:
+    assert told(record("a / b", 1091.6, estimate="ratio")) == "1090"
+
+
 def test_groups_stand_beside_one_another() -> None:
     pair = record("a / b", 2.0, estimate="paired ratio")
     rows, _ = for_people([record("a", 6.0, n=2, runs=2), record("b", 3.0), pair])
