@@ -32,7 +32,7 @@ from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, without_pandas
 from cli.notes import show_notes
 from cli.settings import Settings
-from ingest.leavings import sweep
+from runstore.leavings import sweep
 
 app = typer.Typer(
     name="vizpub",

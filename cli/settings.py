@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.terminal.streams import tell
-from ingest.leavings import SCRATCH
 from model.progress import Progress, silent
+from runstore.leavings import SCRATCH
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ from ingest.account import END, START, Account
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
 from ingest.job import Job, Measuring, Outgrown
-from ingest.leavings import SCRATCH
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
@@ -55,6 +54,7 @@ from model.errors import UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
 from runstore.journal import Journal
+from runstore.leavings import SCRATCH
 from runstore.manifest import Manifest, TableEntry
 from runstore.store import StoredRun
 from runstore.writer import RunWriter, writing

@@ -12,8 +12,8 @@ import typer
 from cli.options import Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show
-from ingest.leavings import SCRATCH
 from model.errors import UnknownName, UseError
+from runstore.leavings import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.leavings import SCRATCH
 from runstore.journal import read_journal
+from runstore.leavings import SCRATCH
 from runstore.store import StoredRun, open_run, run_names
 from tests.support.ingested import TINY, Store
 

@@ -25,12 +25,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.leavings import SCRATCH, sweep
 from ingest.pipeline import IngestOutcome, IngestRequest, ingest
 from ingest.spark import scale
 from model.locks import lock_of
 from runstore import writer
 from runstore.journal import FILE as LOG
+from runstore.leavings import SCRATCH, sweep
 from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing

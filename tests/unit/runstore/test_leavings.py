@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from graphstore.server.server import LocalServer
-from ingest.leavings import SCRATCH, sweep
 from model.locks import OF_SPARK, own_folder
+from runstore.leavings import SCRATCH, sweep
 from runstore.store import StoredRun, open_run
 from runstore.writer import writing
 from tests.support.tables import EMPTY, everything
@@ -22,7 +22,7 @@ _WORK = """
 import sys, time
 from pathlib import Path
 from graphstore.server.server import LocalServer
-from ingest.leavings import SCRATCH
+from runstore.leavings import SCRATCH
 from runstore.writer import writing
 from model.locks import OF_SPARK, own_folder
 workspace = Path(sys.argv[1])
