@@ -55,7 +55,7 @@ ROWS = pa.schema(
 )
 """What the fold takes. `message` is null in what concerns all messages. By `kind`:
 
-    SUBSCRIPTION  peer, other (topic), tick (vf), time (vt)
+    SUBSCRIPTION  peer, other (topic), tick (valid_from), time (valid_to)
     SILENCE       peer, interval: it left open what it received
     PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
     ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop,

@@ -47,7 +47,7 @@ class Skewed:
     seed: int = 1
 
     def versions(self) -> Iterator[pa.Table]:
-        """src, dst, vf, vt (null = still there) of all links, by the interval in which they end."""
+        """src, dst, valid_from, valid_to (null = still there), by the interval they end in."""
         rng = np.random.default_rng(self.seed)
         src = np.repeat(np.arange(self.peers), self.links)
         dst, since = self._drawn(src, rng), np.zeros(src.size, np.int64)
@@ -55,11 +55,16 @@ class Skewed:
             places = rng.choice(src.size, round(src.size * self.churn), replace=False)
             ends = np.full(places.size, interval)
             yield pa.table(
-                {"src": src[places], "dst": dst[places], "vf": since[places], "vt": ends}
+                {
+                    "src": src[places],
+                    "dst": dst[places],
+                    "valid_from": since[places],
+                    "valid_to": ends,
+                }
             )
             dst[places], since[places] = self._drawn(src[places], rng), interval
         still = pa.nulls(src.size, pa.int64())
-        yield pa.table({"src": src, "dst": dst, "vf": since, "vt": still})
+        yield pa.table({"src": src, "dst": dst, "valid_from": since, "valid_to": still})
 
     def _drawn(self, src: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Whom each links to: anybody but itself. Hubs are spread over the numbers."""

@@ -68,7 +68,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
 def _there(run: Run, during: Share) -> tuple[np.ndarray, list[np.ndarray]]:
     """The peers, and the ends of the links, that were there in the window."""
     (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
-    alive = (pc.field("vf") < (last + 1) * k) & (pc.field("vt") > first * k)
+    alive = (pc.field("valid_from") < (last + 1) * k) & (pc.field("valid_to") > first * k)
     layers = run.facts.layers
     counted = alive if layers is None else alive & pc.field("layer").isin(layers)
     presence = run.stored.read("presence", ["peer"], alive)["peer"]

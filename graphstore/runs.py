@@ -29,7 +29,7 @@ class LoadedRun:
     database: str
     facts: RunFacts
     levels: tuple[int, ...] = ()
-    """The `lv` of its closed links and stays."""
+    """The `length_class` of its closed links and stays."""
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
@@ -153,7 +153,8 @@ def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
 
 
 def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
-    """Where in an index (run, lv, vf) spans alive at a tick can begin: [level, after].
+    """Where in an index (run, length_class, valid_from) spans alive at a tick can begin: [level,
+    after].
 
     A span of level l is shorter than 2^(l+1), so one that is alive at t began after
     t - 2^(l+1). What is still open has level 63 and may have begun at any time.

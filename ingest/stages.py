@@ -231,7 +231,9 @@ def _structure(job: Job, versions: Versions) -> Structure:
     presence, links, subscriptions = versions.presence, versions.links, versions.subscriptions
     if presence is None:
         return Structure()
-    nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
+    nothing = presence.selectExpr(
+        "peer", "peer AS src", "peer AS dst", "peer AS topic", "valid_from", "valid_to"
+    )
     layers = job.measuring.layers
     overlay = structure.Versions(
         presence,

@@ -69,7 +69,7 @@ class _Roles:
 
 def alive(tick: int) -> pc.Expression:
     """Which rows of a table of spans are alive at a tick."""
-    return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
+    return (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
 
 
 def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:

@@ -4,13 +4,13 @@
 //
 // -> statement: that checks those of this type
 // -> rows: how many there are
-MATCH ()-[r:LINK]->() WHERE r.run = $run AND r.vf IS NOT NULL
+MATCH ()-[r:LINK]->() WHERE r.run = $run AND r.valid_from IS NOT NULL
 RETURN 'links' AS statement, count(r) AS rows
 UNION ALL
-MATCH ()-[r:PRESENT]->() WHERE r.run = $run AND r.vf IS NOT NULL
+MATCH ()-[r:PRESENT]->() WHERE r.run = $run AND r.valid_from IS NOT NULL
 RETURN 'presence' AS statement, count(r) AS rows
 UNION ALL
-MATCH ()-[r:SUBSCRIBES]->() WHERE r.run = $run AND r.vf IS NOT NULL
+MATCH ()-[r:SUBSCRIBES]->() WHERE r.run = $run AND r.valid_from IS NOT NULL
 RETURN 'subscriptions' AS statement, count(r) AS rows
 UNION ALL
 MATCH ()-[r:HOP]->() WHERE r.run = $run AND r.msg IS NOT NULL

@@ -12,7 +12,7 @@ WHERE a.key STARTS WITH $run + '/'
 WITH a, b, properties(r) AS p
 WHERE p.run = $run AND coalesce(b.run, b.key) = $run
 WITH size(keys(p)) AS keys,
-     [a.id, CASE WHEN b:Topic THEN b.id ELSE -1 END, p.vf, p.vt,
+     [a.id, CASE WHEN b:Topic THEN b.id ELSE -1 END, p.valid_from, p.valid_to,
       coalesce($roles[p.role], -1)] AS integers
 WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
      reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g

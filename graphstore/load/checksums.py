@@ -83,7 +83,7 @@ class Checksums:
         return [properties, *spans, _numbers(rows["layer"], self.layers)]
 
     def _plays(self, rows: Batch) -> list[Ints]:
-        spans = _described(rows, 4, "peer", "topic", "vf", "vt")
+        spans = _described(rows, 4, "peer", "topic", "valid_from", "valid_to")
         return [*spans, _numbers(rows["role"], self.roles)]
 
     def _published(self, rows: Batch) -> list[Ints]:
@@ -103,7 +103,7 @@ def _subscriptions(rows: Batch) -> list[Ints]:
 
 def _spans(rows: Batch, *names: str) -> list[Ints]:
     """Of relationships with a run, a span and its level."""
-    return [*_described(rows, 4, *names, "vf", "vt"), levels(rows)]
+    return [*_described(rows, 4, *names, "valid_from", "valid_to"), levels(rows)]
 
 
 def _arrivals(rows: Batch, start: str) -> list[Ints]:

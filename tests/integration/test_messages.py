@@ -99,9 +99,9 @@ class TestTables:
     ) -> None:
         """c left open what it received in interval 0, of `told` and `twice`."""
         taken = [
-            {"peer": 1, "topic": 0, "vf": 6, "vt": 10},
-            {"peer": 2, "topic": 0, "vf": 5, "vt": 9},
-            {"peer": 0, "topic": 0, "vf": 0, "vt": OPEN},
+            {"peer": 1, "topic": 0, "valid_from": 6, "valid_to": 10},
+            {"peer": 2, "topic": 0, "valid_from": 5, "valid_to": 9},
+            {"peer": 0, "topic": 0, "valid_from": 0, "valid_to": OPEN},
         ]
         told = Told(
             publications(observed, indices),

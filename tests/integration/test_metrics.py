@@ -108,22 +108,22 @@ def random_states(rng: np.random.Generator, ticks: range) -> dict[int, State]:
 
 
 def spans_of(states: Mapping[int, State], what: str) -> list[tuple[Any, int, int]]:
-    """(thing, vf, vt): maximal versions of the members of one set of every tick."""
+    """(thing, valid_from, valid_to): maximal versions of the members of one set of every tick."""
     found: list[tuple[Any, int, int]] = []
     since: dict[Any, int] = {}
     for tick in sorted(states):
         here = getattr(states[tick], what)
         found += [(thing, since.pop(thing), tick) for thing in since.keys() - here]
         since = dict.fromkeys(here, tick) | since
-    return found + [(thing, vf, OPEN) for thing, vf in since.items()]
+    return found + [(thing, valid_from, OPEN) for thing, valid_from in since.items()]
 
 
 def span_tables(states: Mapping[int, State]) -> dict[str, list[Row]]:
     def rows(what: str, *names: str) -> list[Row]:
         return [
             dict(zip(names, thing if len(names) > 1 else (thing,), strict=True))
-            | {"vf": vf, "vt": vt}
-            for thing, vf, vt in spans_of(states, what)
+            | {"valid_from": valid_from, "valid_to": valid_to}
+            for thing, valid_from, valid_to in spans_of(states, what)
         ]
 
     link = ("src", "dst", "layer", "topic")
@@ -431,7 +431,7 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     structure = None
     if "presence" in frames:
         links = chosen_layers(frames["links"], layers)
-        nobody = links.selectExpr("src AS peer", "topic", "vf", "vt").limit(0)
+        nobody = links.selectExpr("src AS peer", "topic", "valid_from", "valid_to").limit(0)
         taken = frames.get("subscriptions", nobody)
         structure = measure(Versions(frames["presence"], links, taken), world.clock).cache()
     messages = None

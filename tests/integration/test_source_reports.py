@@ -685,7 +685,7 @@ def naive(records: list[Record], field: str | None, gap: int) -> set[tuple[str, 
 
 
 def snapshots(spans: set[tuple[Any, ...]]) -> set[tuple[str, str, int]]:
-    """The same from spans (peer, item…, vf, vt)."""
+    """The same from spans (peer, item…, valid_from, valid_to)."""
     return {
         (span[0], span[1] if len(span) > 3 else "", interval)
         for span in spans

@@ -101,12 +101,12 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     )
     assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "key")
     assert list(bulk_reads.presence(run, 0, end)) == sorted(
-        given(history, "presence", "peer", "vf", "vt")
+        given(history, "presence", "peer", "valid_from", "valid_to")
     )
-    expected = given(history, "subscriptions", "peer", "topic", "vf", "vt")
+    expected = given(history, "subscriptions", "peer", "topic", "valid_from", "valid_to")
     assert list(bulk_reads.subscriptions(run, 0, end)) == sorted(expected)
     found = list(bulk_reads.links(run, 0, end))
-    columns = ("src", "dst", "layer", "topic", "vf", "vt")
+    columns = ("src", "dst", "layer", "topic", "valid_from", "valid_to")
     assert sorted(map(repr, found)) == sorted(
         repr(bulk_reads.LinkRow(*row)) for row in given(history, "links", *columns)
     )
@@ -117,12 +117,14 @@ def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> Non
     history = loaded(random_history(3, name="window"))
     run = open_run(graph.driver, graph.database, "window")
     for first, last in ((0, 0), (3, 5), (8, 8)):
-        touching = [r for r in history.rows["links"] if r["vf"] <= last and r["vt"] > first]
+        touching = [
+            r for r in history.rows["links"] if r["valid_from"] <= last and r["valid_to"] > first
+        ]
         assert len(list(bulk_reads.links(run, first, last))) == len(touching)
         some = [r for r in touching if r["layer"] == "mesh" and r["topic"] == 1]
         found = list(bulk_reads.links(run, first, last, layers=["mesh"], topic=1))
-        assert [(r.src, r.dst, r.vf) for r in found] == [
-            (r["src"], r["dst"], r["vf"]) for r in some
+        assert [(r.src, r.dst, r.valid_from) for r in found] == [
+            (r["src"], r["dst"], r["valid_from"]) for r in some
         ]
 
 
@@ -135,8 +137,10 @@ def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -
             for r in history.alive("presence", clock.sampling_tick(i)) if r["peer"] == key
         ]  # fmt: skip
         assert (first, last) == ((min(sampled), max(sampled)) if sampled else (None, None))
-    for vf, vt, lv in graph.ask("MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.vf, r.vt, r.lv"):
-        assert lv == (63 if vt == OPEN else len(bin(vt - vf)) - 3)
+    for valid_from, valid_to, length_class in graph.ask(
+        "MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.valid_from, r.valid_to, r.length_class"
+    ):
+        assert length_class == (63 if valid_to == OPEN else len(bin(valid_to - valid_from)) - 3)
     intervals = graph.ask(
         "MATCH (i:Interval {run: 'model'}) RETURN i.i, i.t, i.network_size, i.density ORDER BY i.i"
     )
@@ -259,7 +263,7 @@ def test_batch_larger_than_a_transaction_is_cut(
 ) -> None:
     monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
     facts = RunFacts("cut", "synthetic", Clock(last=5 * most))
-    spans = [{"peer": 0, "vf": 2 * i, "vt": 2 * i + 1} for i in range(most + 345)]
+    spans = [{"peer": 0, "valid_from": 2 * i, "valid_to": 2 * i + 1} for i in range(most + 345)]
     rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "key": "a", "reports": True}]}
     rows["presence"] = spans
     loaded(History(facts, rows, batch=5 * most))
@@ -271,7 +275,7 @@ def test_batch_larger_than_a_transaction_is_cut(
 
 def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
     history = random_history(10, name="broken")
-    history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "vf": 0, "vt": 1}
+    history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "valid_from": 0, "valid_to": 1}
     with pytest.raises(CheckFailed, match=r"subscriptions: 1 of .* rows name something"):
         loaded(history)
     found = relationships(graph, "broken")
@@ -325,8 +329,8 @@ def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: 
 def test_rendezvous_label_follows_the_reported_roles(graph: Graph, loaded: Load) -> None:
     history = random_history(13, name="roles")
     history.rows["roles"] = [
-        {"peer": 3, "role": "rendezvous", "topic": 1, "vf": 0, "vt": 2},
-        {"peer": 4, "role": "relay", "topic": 1, "vf": 0, "vt": 2},
+        {"peer": 3, "role": "rendezvous", "topic": 1, "valid_from": 0, "valid_to": 2},
+        {"peer": 4, "role": "relay", "topic": 1, "valid_from": 0, "valid_to": 2},
     ]
     loaded(history)
     found = graph.ask("MATCH (p:Rendezvous {run: 'roles'}) RETURN p.id")

@@ -34,7 +34,7 @@ def few_or(many: int, few: int = 2) -> list[Any]:
 
 
 def ticks(history: History) -> list[tuple[int, int]]:
-    """(interval, sampling tick) of a run; with a tick per interval every vf and vt is one."""
+    """(interval, sampling tick) of a run; with a tick per interval every bound is one."""
     clock = history.facts.clock
     return [(i, clock.sampling_tick(i)) for i in range(clock.first, clock.last + 1)]
 
@@ -153,12 +153,19 @@ def test_shortest_paths_equal_networkx(
 def test_path_needs_all_its_links_at_one_time(graph: Graph, loaded: Any) -> None:
     """a→b alive when b→c is not: no path, though both links are there at some time."""
     base = random_history(5, name="closed", peers=3, intervals=6)
-    always = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(3)]
+    always = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(3)]
     lives = [(0, 1, 0, 3), (1, 2, 3, OPEN), (0, 1, 4, 5)]
     base.rows["presence"], base.rows["subscriptions"] = always, []
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": "overlay", "topic": None, "vf": vf, "vt": vt}
-        for a, b, vf, vt in lives
+        {
+            "src": a,
+            "dst": b,
+            "layer": "overlay",
+            "topic": None,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+        }
+        for a, b, valid_from, valid_to in lives
     ]
     loaded(base)
     asked = {"from": "peer 0", "to": "peer 2"}
@@ -180,9 +187,10 @@ def test_links_between_two_times_equal_the_tables(history: History, answer: Any)
             expected = [
                 [history.peer(r["src"]), history.peer(r["dst"]), r["layer"],
                  None if r["topic"] is None else history.topic(r["topic"]),
-                 r["vf"], None if r["vt"] == OPEN else r["vt"]]
+                 r["valid_from"], None if r["valid_to"] == OPEN else r["valid_to"]]
                 for r in history.rows["links"]
-                if r["vf"] < high and r["vt"] > low and (layers is None or r["layer"] in layers)
+                if r["valid_from"] < high and r["valid_to"] > low
+                and (layers is None or r["layer"] in layers)
             ]  # fmt: skip
             assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
@@ -368,15 +376,17 @@ def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
     for p in history.rows["peers"][:6]:
         id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})
         expected = [
-            *([r["vf"], r["vt"], "present", None, None, None]
+            *([r["valid_from"], r["valid_to"], "present", None, None, None]
               for r in history.rows["presence"] if r["peer"] == id),
-            *([r["vf"], r["vt"], "links to", history.peer(r["dst"]), r["layer"], r["topic"]]
+            *([r["valid_from"], r["valid_to"], "links to", history.peer(r["dst"]), r["layer"],
+               r["topic"]]
               for r in history.rows["links"] if r["src"] == id),
-            *([r["vf"], r["vt"], "linked from", history.peer(r["src"]), r["layer"], r["topic"]]
+            *([r["valid_from"], r["valid_to"], "linked from", history.peer(r["src"]), r["layer"],
+               r["topic"]]
               for r in history.rows["links"] if r["dst"] == id),
-            *([r["vf"], r["vt"], "subscribes", history.topic(r["topic"]), None, None]
+            *([r["valid_from"], r["valid_to"], "subscribes", history.topic(r["topic"]), None, None]
               for r in history.rows["subscriptions"] if r["peer"] == id),
-            *([r["vf"], r["vt"], "plays", r["role"], None, r["topic"]]
+            *([r["valid_from"], r["valid_to"], "plays", r["role"], None, r["topic"]]
               for r in history.rows["roles"] if r["peer"] == id),
             *([r["tick"], r["tick"] + 1, "publishes", r["key"], None, r["topic"]]
               for r in history.rows["publications"] if r["publisher"] == id),
@@ -525,10 +535,14 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
         told = str(error.value)
         assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is there ")
         stays = sorted(
-            (r["vf"], r["vt"]) for r in history.rows["presence"] if history.peer(r["peer"]) == peer
+            (r["valid_from"], r["valid_to"])
+            for r in history.rows["presence"]
+            if history.peer(r["peer"]) == peer
         )
         found = re.findall(r"from interval (\d+) (?:to before interval (\d+)|(on))", told)
-        assert [(int(vf), OPEN if on else int(vt)) for vf, vt, on in found] == stays
+        assert [
+            (int(valid_from), OPEN if on else int(valid_to)) for valid_from, valid_to, on in found
+        ] == stays
 
 
 def test_row_limit_cuts_the_answer_and_sets_more(graph: Graph, loaded: Any) -> None:

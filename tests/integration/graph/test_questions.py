@@ -121,11 +121,11 @@ def test_k_shortest_paths_begin_with_all_shortest_paths(history: History, answer
 def test_k_shortest_paths_repeat_no_peer_or_doubled_link(graph: Graph, loaded: Any) -> None:
     """A tree whose links lead both ways, each doubled: walks without number, and one path."""
     base = random_history(5, name="both-ways", peers=63, intervals=3)
-    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(63)]
+    base.rows["presence"] = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(63)]
     base.rows["subscriptions"] = []
     tree = nx.balanced_tree(2, 5).to_directed()
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": layer, "topic": None, "vf": 0, "vt": OPEN}
+        {"src": a, "dst": b, "layer": layer, "topic": None, "valid_from": 0, "valid_to": OPEN}
         for a, b in tree.edges
         for layer in ("overlay", "mesh")
     ]

@@ -122,7 +122,7 @@ def state(history: History, topic: int, at: int) -> list[Any]:
     """[roots, peers, depth, detached] of a tree."""
     links = tree(history, topic, at)
     told = told_roots(history, topic)
-    now = {r["peer"] for r in told if r["vf"] <= at < r["vt"]}
+    now = {r["peer"] for r in told if r["valid_from"] <= at < r["valid_to"]}
     roots = sorted(now if told else {p for p in links if not links.in_degree(p)})
     links.add_nodes_from(roots)
     reached = nx.multi_source_dijkstra_path_length(links, set(roots)) if roots else {}
@@ -153,17 +153,23 @@ def test_stretch_that_ends_before_it_begins_is_refused(
 def test_tree_depth_handles_a_circle_and_a_crashed_root(graph: Graph, loaded: Any) -> None:
     """0 ← 1 ← 2, and 3 ⇄ 4 that hang on nothing; in interval 2 the root is gone, then 1 is it."""
     base = random_history(5, name="tree", peers=5, intervals=5)
-    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(5)]
+    base.rows["presence"] = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(5)]
     base.rows["subscriptions"], base.rows["roles"] = (
         [],
         [
-            {"peer": peer, "role": "rendezvous", "topic": 2, "vf": vf, "vt": vt}
-            for peer, vf, vt in ((0, 0, 2), (1, 3, OPEN))
+            {
+                "peer": peer,
+                "role": "rendezvous",
+                "topic": 2,
+                "valid_from": valid_from,
+                "valid_to": valid_to,
+            }
+            for peer, valid_from, valid_to in ((0, 0, 2), (1, 3, OPEN))
         ],
     )
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": "tree", "topic": 2, "vf": 0, "vt": vt}
-        for a, b, vt in ((1, 0, 2), (2, 1, OPEN), (3, 4, OPEN), (4, 3, OPEN))
+        {"src": a, "dst": b, "layer": "tree", "topic": 2, "valid_from": 0, "valid_to": valid_to}
+        for a, b, valid_to in ((1, 0, 2), (2, 1, OPEN), (3, 4, OPEN), (4, 3, OPEN))
     ]
     loaded(base)
     asked = {"topic": "topic 2", "from": "first", "to": "last"}

@@ -37,10 +37,12 @@ BREAK = {
     "a link gone": ("links", "MATCH ()-[r:LINK {run: $run}]->() WITH r LIMIT 1 DELETE r"),
     "a link's end": (
         "links",
-        "MATCH ()-[r:LINK {run: $run, vt: 9223372036854775807}]->() WITH r LIMIT 1 SET r.vt = 8",
+        "MATCH ()-[r:LINK {run: $run, valid_to: 9223372036854775807}]->() "
+        "WITH r LIMIT 1 SET r.valid_to = 8",
     ),
     "a link's level": (
-        "links", "MATCH ()-[r:LINK {run: $run, lv: 0}]->() WITH r LIMIT 1 SET r.lv = 1",
+        "links", "MATCH ()-[r:LINK {run: $run, length_class: 0}]->() "
+        "WITH r LIMIT 1 SET r.length_class = 1",
     ),
     "a link's layer": (
         "links", "MATCH ()-[r:LINK {run: $run, layer: 'mesh'}]->() WITH r LIMIT 1"
@@ -52,8 +54,9 @@ BREAK = {
     "two links' ends, exchanged": (
         "links",
         "MATCH ()-[r:LINK {run: $run}]->(), ()-[s:LINK {run: $run}]->() "
-        "WHERE r.vf <> s.vf AND startNode(r) <> startNode(s) WITH r, s LIMIT 1 "
-        "WITH r, s, r.vf AS x, r.lv AS l, r.vt AS e SET r.vf = s.vf, s.vf = x",
+        "WHERE r.valid_from <> s.valid_from AND startNode(r) <> startNode(s) WITH r, s LIMIT 1 "
+        "WITH r, s, r.valid_from AS x, r.length_class AS l, r.valid_to AS e "
+        "SET r.valid_from = s.valid_from, s.valid_from = x",
     ),
     "a link twice": (
         "links",
@@ -65,10 +68,14 @@ BREAK = {
         "MATCH (a)-[r:LINK {run: $run}]->(b) WITH a, r, b LIMIT 1 "
         "CREATE (b)-[s:LINK]->(a) SET s = properties(r) DELETE r",
     ),
-    "a stay": ("presence", "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf+1"),
+    "a stay": (
+        "presence",
+        "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.valid_from = r.valid_from+1",
+    ),
     "a subscription": (
         "subscriptions",
-        "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf + 1",
+        "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 "
+        "SET r.valid_from = r.valid_from + 1",
     ),
     "a role": (
         "roles", "MATCH ()-[r:PLAYS {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",

@@ -79,15 +79,16 @@ def history(graph: Graph) -> Iterator[History]:
         row["key"] = ("p" * number) + str(number)
     # Of each type there are two with other values in any property.
     made.rows["subscriptions"] += [
-        {"peer": peer, "topic": 3, "vf": 2, "vt": vt} for peer, vt in ((10, 3), (11, OPEN))
+        {"peer": peer, "topic": 3, "valid_from": 2, "valid_to": valid_to}
+        for peer, valid_to in ((10, 3), (11, OPEN))
     ]
     made.rows["links"] += [
-        {"src": 10, "dst": 11, "layer": "mesh", "topic": 1, "vf": 2, "vt": 3},
-        {"src": 11, "dst": 10, "layer": "tree", "topic": 2, "vf": 3, "vt": OPEN},
+        {"src": 10, "dst": 11, "layer": "mesh", "topic": 1, "valid_from": 2, "valid_to": 3},
+        {"src": 11, "dst": 10, "layer": "tree", "topic": 2, "valid_from": 3, "valid_to": OPEN},
     ]
     made.rows["roles"] += [
-        {"peer": 10, "role": "relay", "topic": 1, "vf": 2, "vt": 3},
-        {"peer": 11, "role": "guard", "topic": 1, "vf": 3, "vt": 5},
+        {"peer": 10, "role": "relay", "topic": 1, "valid_from": 2, "valid_to": 3},
+        {"peer": 11, "role": "guard", "topic": 1, "valid_from": 3, "valid_to": 5},
     ]
     facts = replace(
         made.facts, epoch="2014-01-01T00:00:00Z", unknown=("hops",), layers=("mesh", "tree"),
