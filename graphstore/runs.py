@@ -13,9 +13,11 @@ import cypher
 from graphstore.load.partitions import NONE, Epochs
 from graphstore.server import sessions
 from model.clock import Clock
-from model.errors import RunNotComplete, UnknownName
+from model.errors import RunNotComplete, UnknownName, UseError
 from model.run import RunFacts
 
+FORMAT = 2
+"""Of a copy of a run: changes with what labels, types and properties are called."""
 State = Literal["loading", "complete", "removing"]
 
 _RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}"}
@@ -61,6 +63,11 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))
+    if properties.get("format") != FORMAT:
+        raise UseError(
+            f"run '{name}' was loaded by another version of vizpub; load it again: "
+            f"vizpub rebuild {name}"
+        )
     facts = facts_of(properties)
     return LoadedRun(
         driver,
@@ -96,6 +103,7 @@ def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[l
 def properties_of(facts: RunFacts) -> dict[str, Any]:
     """The facts as properties of the Run node; null takes a property away."""
     return {
+        "format": FORMAT,
         "name": facts.name,
         "source": facts.source,
         "tick_us": facts.clock.tick_us,

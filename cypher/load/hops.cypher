@@ -7,6 +7,6 @@
 UNWIND $rows AS row
 MATCH (a:Peer {key: row[0]})
 MATCH (b:Peer {key: row[1]})
-CREATE (a)-[r:HOP {run: $run, msg: row[2], n: row[3], time_us: row[4], first: row[5],
+CREATE (a)-[r:HOP {run: $run, message: row[2], hops: row[3], time_us: row[4], first: row[5],
                    interested: row[6]}]->(b)
 RETURN count(r) AS rows

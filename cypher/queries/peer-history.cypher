@@ -22,12 +22,12 @@ CALL (p) {
   MATCH (p)-[r:SUBSCRIBES]->(t:Topic)
   RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
-  MATCH (p)-[r:PLAYS]->(of:Topic|Run)
+  MATCH (p)-[r:HAS_ROLE]->(of:Topic|Run)
   RETURN 'plays' AS what, r.role AS other, null AS layer,
          CASE WHEN of:Topic THEN of.name END AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[:PUBLISHED]->(m:Message)
-  OPTIONAL MATCH (m)-[:ON]->(t:Topic)
+  OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)
   RETURN 'publishes' AS what, m.name AS other, null AS layer, t.name AS topic, m.tick AS valid_from,
          m.tick + 1 AS valid_to
 }

@@ -23,13 +23,13 @@ CALL () {
     RETURN count(*) AS subscribers
   }
   CALL (t) {
-    MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
+    MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
     WHERE r.valid_from <= $at AND r.valid_to > $at
     WITH p ORDER BY p.id
     RETURN collect(DISTINCT p.name) AS rendezvous
   }
   CALL (t) {
-    MATCH (t)<-[:ON]-(m:Message)
+    MATCH (t)<-[:PUBLISHED_ON]-(m:Message)
     WHERE m.tick <= $at
     OPTIONAL MATCH (p:Peer)-[:PUBLISHED]->(m)
     RETURN count(m) AS messages, count(DISTINCT p) AS publishers

@@ -25,7 +25,7 @@ CALL (t) {
   RETURN collect([child.id, parent.id, r.valid_from, r.valid_to]) AS links
 }
 CALL (t) {
-  MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
+  MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
   RETURN collect([p.id, r.valid_from, r.valid_to]) AS told
 }
 MATCH (run:Run {key: $run})

@@ -187,7 +187,7 @@ class RunRows:
             start=numbers(PEER, known["publisher"]), end=numbers(MESSAGE, known["message"])
         )
 
-    def on(self, rows: Batch) -> Batch:
+    def published_on(self, rows: Batch) -> Batch:
         """Message to topic, where the topic is known."""
         known = rows.filter(pc.is_valid(rows["topic"]))
         return _batch(start=numbers(MESSAGE, known["message"]), end=numbers(TOPIC, known["topic"]))
@@ -197,7 +197,7 @@ class RunRows:
         known = rows.filter(pc.is_valid(rows["previous_hop"]))
         return _reception(numbers(PEER, known["previous_hop"]), known)
 
-    def reached(self, rows: Batch) -> Batch:
+    def arrived_from_unknown(self, rows: Batch) -> Batch:
         """Message to peer: the receptions whose previous hop is unknown."""
         unknown = rows.filter(pc.is_null(rows["previous_hop"]))
         return _reception(numbers(MESSAGE, unknown["message"]), unknown)
@@ -226,7 +226,7 @@ class RunRows:
 def _reception(start: pa.Array, rows: Batch) -> Batch:
     told = {name: rows[name] for name in ("time_us", "first", "interested")}
     end = numbers(PEER, rows["peer"])
-    return _batch(start=start, end=end, msg=rows["message"], n=rows["hop"], **told)
+    return _batch(start=start, end=end, message=rows["message"], hops=rows["hop"], **told)
 
 
 def _span(rows: Batch) -> dict[str, pa.Array]:

@@ -23,11 +23,11 @@ CHECKED = {
     "links": "links",
     "presence": "presence",
     "subscriptions": "subscriptions",
-    "plays": "roles",
+    "roles": "roles",
     "published": "publications",
-    "on": "publications",
+    "published-on": "publications",
     "hops": "receptions",
-    "reached": "receptions",
+    "arrived-from-unknown": "receptions",
     "missed": "missed",
     "link-copies": "links",
     "subscription-copies": "subscriptions",
@@ -53,11 +53,11 @@ class Checksums:
             "links": self._links,
             "presence": lambda rows: _spans(rows, "peer"),
             "subscriptions": _subscriptions,
-            "plays": self._plays,
+            "roles": self._roles,
             "published": self._published,
-            "on": lambda rows: _described(_known(rows, "topic"), 0, "message", "topic"),
+            "published-on": lambda rows: _described(_known(rows, "topic"), 0, "message", "topic"),
             "hops": lambda rows: _arrivals(_known(rows, "previous_hop"), "previous_hop"),
-            "reached": lambda rows: _arrivals(
+            "arrived-from-unknown": lambda rows: _arrivals(
                 rows.filter(pc.is_null(rows["previous_hop"])), "message"
             ),
             "missed": lambda rows: _described(rows, 1, "message", "peer"),
@@ -82,7 +82,7 @@ class Checksums:
         spans = _spans(rows, "src", "dst", "topic")[1:]
         return [properties, *spans, _numbers(rows["layer"], self.layers)]
 
-    def _plays(self, rows: Batch) -> list[Ints]:
+    def _roles(self, rows: Batch) -> list[Ints]:
         spans = _described(rows, 4, "peer", "topic", "valid_from", "valid_to")
         return [*spans, _numbers(rows["role"], self.roles)]
 

@@ -32,11 +32,11 @@ RELATIONSHIPS = {
     "links": "MATCH ()-[r:LINK {run: $run}]->() RETURN count(r)",
     "presence": "MATCH ()-[r:PRESENT {run: $run}]->() RETURN count(r)",
     "subscriptions": "MATCH ()-[r:SUBSCRIBES {run: $run}]->() RETURN count(r)",
-    "plays": "MATCH ()-[r:PLAYS {run: $run}]->() RETURN count(r)",
+    "roles": "MATCH ()-[r:HAS_ROLE {run: $run}]->() RETURN count(r)",
     "published": "MATCH ()-[r:PUBLISHED {run: $run}]->() RETURN count(r)",
-    "on": "MATCH (m:Message {run: $run})-[r:ON]->() RETURN count(r)",
+    "published-on": "MATCH (m:Message {run: $run})-[r:PUBLISHED_ON]->() RETURN count(r)",
     "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",
-    "reached": "MATCH ()-[r:REACHED {run: $run}]->() RETURN count(r)",
+    "arrived-from-unknown": "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run}]->() RETURN count(r)",
     "missed": "MATCH ()-[r:MISSED {run: $run}]->() RETURN count(r)",
 }
 

@@ -101,7 +101,7 @@ def test_relationships_of_unexpected_types_are_removed(graph: Graph, loaded: Any
     for type_ in ("HOP", "SUBSCRIBES"):
         graph.ask(
             f"MATCH (a:Peer {{key: $run + '/0'}})-[:{type_}]->(b) "
-            "CREATE (a)-[:PLAYS {role: 'copy'}]->(b)",
+            "CREATE (a)-[:HAS_ROLE {role: 'copy'}]->(b)",
             run="more",
         )
     remove_run(graph.driver, graph.database, "more")

@@ -47,7 +47,7 @@ PRESENT = "RANGE INDEX (a)-[s:PRESENT(run, length_class, valid_from)]->"
 KINDS = ("LINK", "SUBSCRIBES", "PRESENT")
 BOUNDS = ("run, length_class, valid_from", "run, valid_from", "run, valid_to")
 LIVES = {keys: tuple(f"[r:{kind}({keys})]->" for kind in KINDS) for keys in BOUNDS}
-RECEPTIONS = ("[h:HOP(run, msg)]->", "[h:REACHED(run, msg)]->")
+RECEPTIONS = ("[h:HOP(run, message)]->", "[h:ARRIVED_FROM_UNKNOWN(run, message)]->")
 WANTED = {
     "overlay-at": (LEVELS, PRESENT),
     "difference": (LEVELS, PRESENT),
@@ -175,14 +175,14 @@ def test_schema_is_created_and_can_be_created_again(graph: Graph) -> None:
         "RETURN labelsOrTypes[0], properties, state ORDER BY labelsOrTypes[0], properties"
     )
     assert indexes == [
-        ["HOP", ["run", "msg"], "ONLINE"],
+        ["HOP", ["run", "message"], "ONLINE"],
         ["LINK", ["run", "length_class", "valid_from"], "ONLINE"],
         ["LINK", ["run", "valid_from"], "ONLINE"],
         ["LINK", ["run", "valid_to"], "ONLINE"],
         ["PRESENT", ["run", "length_class", "valid_from"], "ONLINE"],
         ["PRESENT", ["run", "valid_from"], "ONLINE"],
         ["PRESENT", ["run", "valid_to"], "ONLINE"],
-        ["REACHED", ["run", "msg"], "ONLINE"],
+        ["ARRIVED_FROM_UNKNOWN", ["run", "message"], "ONLINE"],
         ["SUBSCRIBES", ["run", "length_class", "valid_from"], "ONLINE"],
         ["SUBSCRIBES", ["run", "valid_from"], "ONLINE"],
         ["SUBSCRIBES", ["run", "valid_to"], "ONLINE"],

@@ -78,27 +78,30 @@ BREAK = {
         "SET r.valid_from = r.valid_from + 1",
     ),
     "a role": (
-        "roles", "MATCH ()-[r:PLAYS {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",
+        "roles", "MATCH ()-[r:HAS_ROLE {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",
     ),
     "a role's topic": (
-        "roles", "MATCH (p)-[r:PLAYS {run: $run}]->(t:Topic), (o:Run {key: $run}) "
-        "WITH p, r, o LIMIT 1 CREATE (p)-[s:PLAYS]->(o) SET s = properties(r) DELETE r",
+        "roles", "MATCH (p)-[r:HAS_ROLE {run: $run}]->(t:Topic), (o:Run {key: $run}) "
+        "WITH p, r, o LIMIT 1 CREATE (p)-[s:HAS_ROLE]->(o) SET s = properties(r) DELETE r",
     ),
     "a publisher": (
         "publications", "MATCH ()-[r:PUBLISHED {run: $run}]->() WITH r LIMIT 1 DELETE r",
     ),
     "a message's topic": (
         "publications",
-        "MATCH (m:Message {run: $run})-[r:ON]->(t), (o:Topic {run: $run}) WHERE o <> t "
-        "WITH m, r, o LIMIT 1 CREATE (m)-[:ON]->(o) DELETE r",
+        "MATCH (m:Message {run: $run})-[r:PUBLISHED_ON]->(t), (o:Topic {run: $run}) WHERE o <> t "
+        "WITH m, r, o LIMIT 1 CREATE (m)-[:PUBLISHED_ON]->(o) DELETE r",
     ),
-    "a hop": ("receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.n = r.n + 1"),
+    "a hop": (
+        "receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.hops = r.hops + 1",
+    ),
     "a first": (
         "receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.first = NOT r.first",
     ),
     "an interest": (
         "receptions",
-        "MATCH ()-[r:REACHED {run: $run, interested: true}]->() WITH r LIMIT 1 REMOVE r.interested",
+        "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run, interested: true}]->() "
+        "WITH r LIMIT 1 REMOVE r.interested",
     ),
 }  # fmt: skip
 

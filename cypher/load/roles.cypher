@@ -10,5 +10,5 @@ OPTIONAL MATCH (t:Topic {key: row[1]})
 OPTIONAL MATCH (whole:Run {key: $run})
 WITH p, CASE WHEN row[1] IS NULL THEN whole ELSE t END AS of, row
 WHERE of IS NOT NULL
-CREATE (p)-[r:PLAYS {run: $run, role: row[2], valid_from: row[3], valid_to: row[4]}]->(of)
+CREATE (p)-[r:HAS_ROLE {run: $run, role: row[2], valid_from: row[3], valid_to: row[4]}]->(of)
 RETURN count(r) AS rows

@@ -7,6 +7,6 @@
 UNWIND $rows AS row
 MATCH (m:Message {key: row[0]})
 MATCH (p:Peer {key: row[1]})
-CREATE (m)-[r:REACHED {run: $run, msg: row[2], n: row[3], time_us: row[4], first: row[5],
+CREATE (m)-[r:ARRIVED_FROM_UNKNOWN {run: $run, message: row[2], hops: row[3], time_us: row[4], first: row[5],
                        interested: row[6]}]->(p)
 RETURN count(r) AS rows

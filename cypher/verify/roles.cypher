@@ -6,7 +6,7 @@
 // -> rows: how many there are, of those that name what they are between
 // -> first: as graphstore.load.checksums.checksums_of computes it
 // -> second: likewise, by the other prime
-MATCH (a:Peer)-[r:PLAYS]->(b:Topic|Run)
+MATCH (a:Peer)-[r:HAS_ROLE]->(b:Topic|Run)
 USING INDEX a:Peer(key)
 WHERE a.key STARTS WITH $run + '/'
 WITH a, b, properties(r) AS p
