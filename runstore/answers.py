@@ -1,6 +1,6 @@
 """What a run answers about a time or a message: rows, and the peers beside them.
 
-They come from the tables; the queries overlay-at, topic-subgraph and dissemination-tree
+They come from the tables; the queries overlay, topic-subgraph and dissemination-tree
 give the same from Neo4j.
 """
 

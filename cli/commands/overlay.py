@@ -98,7 +98,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
-    answer(settings, output, "topics-at", run, asdict(moment))
+    answer(settings, output, "topics", run, asdict(moment))
 
 
 def tree(

@@ -7,6 +7,7 @@
 UNWIND $rows AS row
 MATCH (m:Message {key: row[0]})
 MATCH (p:Peer {key: row[1]})
-CREATE (m)-[r:ARRIVED_FROM_UNKNOWN {run: $run, message: row[2], hops: row[3], time_us: row[4], first: row[5],
+CREATE (m)-[r:ARRIVED_FROM_UNKNOWN {run: $run, message: row[2], hops: row[3], time_us: row[4],
+  first: row[5],
                        interested: row[6]}]->(p)
 RETURN count(r) AS rows

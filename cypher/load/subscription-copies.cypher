@@ -7,5 +7,6 @@
 UNWIND $rows AS row
 MATCH (p:Peer {key: row[0]})
 MATCH (t:Topic {key: row[1]})
-CREATE (p)-[r:$(row[2]) {run: $run, valid_from: row[3], valid_to: row[4], length_class: row[5]}]->(t)
+CREATE (p)-[r:$(row[2]) {run: $run, valid_from: row[3], valid_to: row[4],
+  length_class: row[5]}]->(t)
 RETURN count(r) AS rows

@@ -15,7 +15,8 @@
 UNWIND $levels AS l
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
 USING INDEX r:LINK(run, length_class, valid_from)
-WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+  AND r.valid_to > $at
   AND ($layers IS NULL OR r.layer IN $layers)
 WITH DISTINCT a, b
 UNWIND [[a, b, 1], [b, a, 0]] AS end

@@ -19,7 +19,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN kind, a, b, r
   UNION ALL
@@ -28,7 +29,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
   USING INDEX r:SUBSCRIBES(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
   RETURN kind, a, b, r
   UNION ALL
   WITH 'presence' AS kind
@@ -36,7 +38,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:PRESENT]->(:Run)
   USING INDEX r:PRESENT(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
   RETURN kind, a, null AS b, r
 }
 RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,

@@ -20,7 +20,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN kind, a, b, r
   UNION ALL
@@ -29,7 +30,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
   USING INDEX r:SUBSCRIBES(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
   RETURN kind, a, b, r
   UNION ALL
   WITH 'presence' AS kind
@@ -37,7 +39,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:PRESENT]->(:Run)
   USING INDEX r:PRESENT(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
   RETURN kind, a, null AS b, r
 }
 RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,

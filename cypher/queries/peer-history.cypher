@@ -12,19 +12,23 @@
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[r:PRESENT]->(:Run)
-  RETURN 'present' AS what, null AS other, null AS layer, null AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
+  RETURN 'present' AS what, null AS other, null AS layer, null AS topic,
+    r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[r:LINK]-(n:Peer)
   WHERE $layers IS NULL OR r.layer IN $layers
   RETURN CASE WHEN startNode(r) = p THEN 'links to' ELSE 'linked from' END AS what,
-         n.name AS other, r.layer AS layer, r.topic_name AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
+         n.name AS other, r.layer AS layer, r.topic_name AS topic, r.valid_from AS valid_from,
+           r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[r:SUBSCRIBES]->(t:Topic)
-  RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
+  RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic,
+    r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[r:HAS_ROLE]->(of:Topic|Run)
   RETURN 'plays' AS what, r.role AS other, null AS layer,
-         CASE WHEN of:Topic THEN of.name END AS topic, r.valid_from AS valid_from, r.valid_to AS valid_to
+         CASE WHEN of:Topic THEN of.name END AS topic, r.valid_from AS valid_from,
+           r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[:PUBLISHED]->(m:Message)
   OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)

@@ -20,7 +20,8 @@ CALL (t) {
   UNWIND $levels AS l
   MATCH (child:Peer)-[r:LINK]->(parent:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to
+    AND r.valid_to > $from
     AND r.topic = t.id AND ($layers IS NULL OR r.layer IN $layers)
   RETURN collect([child.id, parent.id, r.valid_from, r.valid_to]) AS links
 }

@@ -9,7 +9,8 @@
 UNWIND $levels AS l
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
 USING INDEX r:LINK(run, length_class, valid_from)
-WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+  AND r.valid_to > $at
 WITH a, count(DISTINCT b) AS links ORDER BY links DESC, a.id
 WITH collect(a) AS linking
 WITH linking[0] AS a, linking[-20..] AS others

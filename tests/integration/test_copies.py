@@ -45,7 +45,7 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0")
+OVERLAY = ("query", "overlay", RUN, "-p", "at=0")
 
 
 def test_copy_in_neo4j_follows_load_and_replaced_ingest(

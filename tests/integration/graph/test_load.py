@@ -224,7 +224,7 @@ def test_interrupted_load_resumes_to_a_complete_run(
     with pytest.raises(Interrupted):
         load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
     with pytest.raises(RunNotComplete, match="loading, not complete; go on with: vizpub load"):
-        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="stopped")
+        ask(graph.driver, graph.database, "overlay", {"at": 1}, run="stopped")
     found = relationships(graph, "stopped")
     entered = ledger(graph, "stopped")
     assert {name: entered.get(name, 0) for name in found} == found
@@ -296,7 +296,7 @@ def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> 
 def test_empty_run_loads_and_answers_with_no_rows(graph: Graph, loaded: Load) -> None:
     facts = RunFacts("empty", "synthetic", Clock(last=2))
     loaded(History(facts))
-    assert ask(graph.driver, graph.database, "overlay-at", {"at": "last"}, run="empty").rows == []
+    assert ask(graph.driver, graph.database, "overlay", {"at": "last"}, run="empty").rows == []
 
 
 def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: Load) -> None:

@@ -82,7 +82,7 @@ def test_overlay_at_each_interval_equals_networkx(
 ) -> None:
     for i, at in ticks(history):
         expected = digraph(history, at, layers)
-        pairs, alone = as_overlay(answer("overlay-at", given(i, layers)))
+        pairs, alone = as_overlay(answer("overlay", given(i, layers)))
         assert pairs == collected(history, links(history, at, layers)), i
         assert alone == set(nx.isolates(expected)), i
 
@@ -202,7 +202,7 @@ def test_difference_of_two_intervals_equals_networkx(
     at = dict(ticks(history))
     for before, after in ((0, 1), (0, len(at) - 1), (len(at) - 1, 2), (1, 1)):
         old, new = (digraph(history, at[i], layers) for i in (before, after))
-        rows = answer("difference", {"before": before, "after": after, "layers": layers})
+        rows = answer("overlay-diff", {"before": before, "after": after, "layers": layers})
         found = {(change, src, dst) for change, src, dst in rows}
         assert len(found) == len(rows)
         assert found == {
@@ -367,7 +367,7 @@ def test_topics_at_each_interval_equal_the_tables(
                 len(subscribed), [history.peer(p) for p in rendezvous],
                 inside.number_of_edges(), len(published), len(publishers),
             ]  # fmt: skip
-        rows = answer("topics-at", given(i, layers))
+        rows = answer("topics", given(i, layers))
         assert {row[0]: row[1:] for row in rows} == expected, i
         assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
 
@@ -403,7 +403,7 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
     one, two = loaded(random_history(6, name="twin")), loaded(random_history(7, name="twin-2"))
     for history in (one, two):
         for i, at in ticks(history):
-            rows = ask(graph.driver, graph.database, "overlay-at", {"at": i},
+            rows = ask(graph.driver, graph.database, "overlay", {"at": i},
                        run=history.facts.name).rows  # fmt: skip
             assert as_overlay(rows)[0] == collected(history, links(history, at, None))
     listed = {row[0]: row for row in runs(graph.driver, graph.database).rows}
@@ -417,7 +417,7 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
 
 def test_answer_columns_equal_the_header_of_the_query(graph: Graph, loaded: Any) -> None:
     loaded(random_history(8, name="columns"))
-    stay = ask(graph.driver, graph.database, "overlay-at", {"at": 0}, run="columns").rows[0]
+    stay = ask(graph.driver, graph.database, "overlay", {"at": 0}, run="columns").rows[0]
     samples: dict[str, object] = {
         "at": 0, "from": 0, "to": 5, "before": 0, "after": 5, "peer": stay[0], "topic": "topic 1",
         "message": "m1", "k": 3,
@@ -446,12 +446,12 @@ def asked(graph: Graph) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "values", "error", "words"),
     [
-        ("overlay", {}, UnknownName, "did you mean overlay-at"),
-        ("overlay-at", {}, UseError, "at is missing"),
-        ("overlay-at", {"at": "3", "layer": "mesh"}, UseError, "no parameter layer"),
-        ("overlay-at", {"at": "99"}, OutOfRange, "intervals 0 to 8"),
-        ("overlay-at", {"at": "noon"}, UseError, "noon"),
-        ("overlay-at", {"at": "3", "layers": "mash"}, UnknownName, "did you mean mesh"),
+        ("overlays", {}, UnknownName, "did you mean overlay"),
+        ("overlay", {}, UseError, "at is missing"),
+        ("overlay", {"at": "3", "layer": "mesh"}, UseError, "no parameter layer"),
+        ("overlay", {"at": "99"}, OutOfRange, "intervals 0 to 8"),
+        ("overlay", {"at": "noon"}, UseError, "noon"),
+        ("overlay", {"at": "3", "layers": "mash"}, UnknownName, "did you mean mesh"),
         ("topic-subgraph", {"at": "3", "topic": "topik 1"}, UnknownName, "topic 1"),
         ("neighbours", {"at": "3", "peer": "peer 77"}, UnknownName, "peer 7"),
         ("dissemination-tree", {"message": "m99"}, UnknownName, "m9"),
@@ -548,10 +548,10 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
 def test_row_limit_cuts_the_answer_and_sets_more(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(11, name="limited"))
     at = {"at": 4}
-    whole = ask(graph.driver, graph.database, "overlay-at", at, run="limited")
+    whole = ask(graph.driver, graph.database, "overlay", at, run="limited")
     assert not whole.more
     for rows in (0, 1, len(whole.rows) - 1, len(whole.rows)):
-        part = ask(graph.driver, graph.database, "overlay-at", at, run="limited",
+        part = ask(graph.driver, graph.database, "overlay", at, run="limited",
                    limits=Limits(rows=rows))  # fmt: skip
         assert part.rows == whole.rows[:rows]
         assert part.more == (rows < len(whole.rows))

@@ -49,8 +49,8 @@ BOUNDS = ("run, length_class, valid_from", "run, valid_from", "run, valid_to")
 LIVES = {keys: tuple(f"[r:{kind}({keys})]->" for kind in KINDS) for keys in BOUNDS}
 RECEPTIONS = ("[h:HOP(run, message)]->", "[h:ARRIVED_FROM_UNKNOWN(run, message)]->")
 WANTED = {
-    "overlay-at": (LEVELS, PRESENT),
-    "difference": (LEVELS, PRESENT),
+    "overlay": (LEVELS, PRESENT),
+    "overlay-diff": (LEVELS, PRESENT),
     "links-between": (LEVELS,),
     "lives-as-of": LIVES["run, length_class, valid_from"],
     "lives-from-to": LIVES["run, length_class, valid_from"],
@@ -73,14 +73,14 @@ WANTED = {
     "duplicates-of-topic": ("Topic(key)", *RECEPTIONS),
     "duplicates-by-topic": ("t:Topic(key)", *RECEPTIONS),
     "peer-topics": ("UNIQUE p:Peer(key)", "m:Message(key)"),
-    "topics-at": (LEVELS, "t:Topic(key)"),
-    "peers-within": ("UNIQUE start:Peer(key)",),
-    "degree-jumps": (LEVELS,),
-    "topic-churn": ("t:Topic(key)",),
-    "busiest-relays": ("m:Message(key)", *RECEPTIONS),
+    "topics": (LEVELS, "t:Topic(key)"),
+    "k-hop": ("UNIQUE start:Peer(key)",),
+    "degree-change": (LEVELS,),
+    "subscription-churn": ("t:Topic(key)",),
+    "top-relays": ("m:Message(key)", *RECEPTIONS),
     "missed-messages": ("m:Message(key)",),
     "k-shortest-paths": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),
-    "reachable-over-time": ("UNIQUE run:Run(key)", "UNIQUE start:Peer(key)"),
+    "temporal-reachability": ("UNIQUE run:Run(key)", "UNIQUE start:Peer(key)"),
     "topic-components": ("UNIQUE anon_0:Topic(key)", "UNIQUE start:Peer(key)"),
     "tree-depth": (
         "UNIQUE t:Topic(key)",

@@ -117,8 +117,8 @@ def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
     ("name", "times"),
     [
         ("neighbours", (("at", "at"),)),
-        ("topic-churn", (("before", "before"), ("after", "after"))),
-        ("reachable-over-time", (("from", "to"),)),
+        ("subscription-churn", (("before", "before"), ("after", "after"))),
+        ("temporal-reachability", (("from", "to"),)),
         ("hubs", ()),
     ],
 )

@@ -15,7 +15,8 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   WITH a, b, r ORDER BY r.topic_name
   WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
@@ -34,7 +35,8 @@ CALL (links, linked) {
   UNWIND $levels AS l
   MATCH (a:Peer)-[s:PRESENT]->(:Run)
   USING INDEX s:PRESENT(run, length_class, valid_from)
-  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at AND s.valid_to > $at
+  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
+    AND s.valid_to > $at
     AND NOT a IN linked
   RETURN a, null AS b, [] AS layers, [] AS topics
 }

@@ -39,7 +39,8 @@ WITH run, reduce(found = [[start.id, $from, 0, start]], i IN range(1, run.peers)
           WHERE $direction <> 'out'
           RETURN r, q
         }
-        WITH q, CASE WHEN r.valid_from > arrival THEN r.valid_from ELSE arrival END AS departure, r, i
+        WITH q, CASE WHEN r.valid_from > arrival THEN r.valid_from ELSE arrival END AS departure,
+          r, i
         WHERE r.valid_to > departure AND departure <= $to - $per_hop
           AND ($layers IS NULL OR r.layer IN $layers)
         RETURN DISTINCT [q.id, departure + $per_hop, i, q] AS f

@@ -39,11 +39,13 @@ CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at AND r.valid_to > $at
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   WITH DISTINCT a, b
   MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
-  WHERE one.valid_from <= $at AND one.valid_to > $at AND other.valid_from <= $at AND other.valid_to > $at
+  WHERE one.valid_from <= $at AND one.valid_to > $at AND other.valid_from <= $at
+    AND other.valid_to > $at
   RETURN t, 0 AS subscribers, [] AS rendezvous, count(*) AS links, 0 AS messages, 0 AS publishers
 }
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
