@@ -184,11 +184,11 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
     """Rows of `PEER_TYPES` and `INTERVAL_TYPES` of one interval."""
     peers, out = snapshot.peers, snapshot.outgoing
     rng = np.random.default_rng([measures.seed, snapshot.interval])
-    paths = path_lengths(out, measures.budget, rng)
+    paths = path_lengths(out, measures.max_edge_visits, rng)
     between = error = np.full(peers.size, np.nan)
     if measures.betweenness:
         hops = int(paths.eccentricity.max(initial=0))
-        between, error = betweenness(*out, hops, measures.budget, rng)
+        between, error = betweenness(*out, hops, measures.max_edge_visits, rng)
     of_peers = {
         "interval": np.full(peers.size, snapshot.interval),
         "peer": peers,

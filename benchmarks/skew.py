@@ -90,7 +90,7 @@ def measured(told: Path, workspace: Path, budget: float, paths: list[str]) -> No
     """The process that is watched: an ingest, a step for each of its stages."""
     steps = Steps()
 
-    measuring = Measuring(measures=Measures(betweenness=False, budget=budget))
+    measuring = Measuring(measures=Measures(betweenness=False, max_edge_visits=budget))
     steps.at("session")
     ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), steps.progress)
     steps.write(told, "pyspark")

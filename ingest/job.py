@@ -72,11 +72,12 @@ class Measuring:
     def options(self) -> dict[str, Any]:
         """For run.json: what changes the tables; null where it is as ever."""
         usual, asked = Measures(), self.measures
+        visits = asked.max_edge_visits
         return {
             "layers": None if self.layers is None else sorted(self.layers),
             "engine": None if self.engine == Measuring.engine else self.engine,
             "betweenness": None if asked.betweenness else False,
-            "budget": None if asked.budget == usual.budget else asked.budget,
+            "max_edge_visits": None if visits == usual.max_edge_visits else visits,
         }
 
 

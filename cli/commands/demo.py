@@ -54,7 +54,7 @@ STEPS = (
         "Cypher: a shortest path between two peers in interval 80",
         f"path {RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
-    Step("Cypher: the way of a message through topic 'alerts'", f"tree {RUN} {_MESSAGE}"),
+    Step("Cypher: the way of a message through topic 'alerts'", f"dissemination {RUN} {_MESSAGE}"),
     Step("A file for Gephi", f"export gexf {RUN} -o {{out}}/overlay.gexf"),
     Step(
         "Pictures",

@@ -178,9 +178,9 @@ def test_topic_command_equals_links_among_subscribers(vizpub: Shell) -> None:
 def test_tree_command_shows_all_receptions(vizpub: Shell) -> None:
     message = vizpub.run.metrics("messages").to_pylist()[0]
     name = str(message["message_name"])
-    rows = vizpub("tree", RUN, name, "--format", "jsonl").out.splitlines()
+    rows = vizpub("dissemination", RUN, name, "--format", "jsonl").out.splitlines()
     assert len(rows) == message["receptions"]
-    drawn = vizpub("tree", RUN, name).out.splitlines()
+    drawn = vizpub("dissemination", RUN, name).out.splitlines()
     assert len(drawn) == 2 + message["first_receptions"] + 1
     assert drawn[2].startswith(str(message["publisher_name"]))
 
@@ -212,7 +212,7 @@ ENDLESS = (
         (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
         (("topic", RUN, "alert", "--at", "50"), "did you mean alerts"),
         (("topic", RUN, "alerts", "--at", "1000"), "outside the run"),
-        (("tree", RUN, "m"), "no message 'm'"),
+        (("dissemination", RUN, "m"), "no message 'm'"),
         (("query", "overlay", "nosuch", "-p", "at=1"), "no run 'nosuch'"),
         (("query", "overlay", RUN), "at is missing"),
         (("query", "overlay", RUN, "-p", "at=1", "-p", "when=2"), "no parameter when"),

@@ -94,7 +94,7 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     for words, unknown in (
         (("query", "relays", RUN, "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
-        (("tree", RUN, "m"), "receptions"),
+        (("dissemination", RUN, "m"), "receptions"),
     ):
         refused = vizpub(*words)
         assert (refused.exit_code, refused.stdout) == (2, "")

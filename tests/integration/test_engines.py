@@ -106,7 +106,7 @@ def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:
     told = {
         diameter: measured_by(
             "graphframes",
-            Measures(budget=1e3),
+            Measures(max_edge_visits=1e3),
             # The second is dear, but smaller than the smallest sample of distances.
             spark.createDataFrame([(0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)], columns),
         )

@@ -196,7 +196,7 @@ def unsafe(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", some_of(TAKEN, 2))
 def test_commands_take_hostile_names(vizpub: Hostile, name: str) -> None:
-    drawn = vizpub.done("tree", RUN, "--", name)
+    drawn = vizpub.done("dissemination", RUN, "--", name)
     assert unsafe(drawn) == set()
     links = json.loads(vizpub.done("topic", RUN, "--at", "0", "-f", "json", "--", name))
     assert {(link["src"], link["dst"]) for link in links if link["dst"]} == {(name, after(name))}

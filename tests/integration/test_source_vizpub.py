@@ -656,7 +656,7 @@ class TestBadInput:
             describe(both)
         assert str(refused.value) == (
             "the input holds several protocols: protocol.p (1 reports), protocol.q (2 reports); "
-            "pick one, for example: --only protocol.p"
+            "pick one, for example: --input-run protocol.p"
         )
         with pytest.raises(UnknownName, match=r"no protocol 'protocol\.r'; did you mean"):
             describe(both, only="protocol.r")

@@ -16,13 +16,12 @@ import pyarrow as pa
 from ingest.fold import Counted, KeyFold, Rows, count
 from ingest.reader import Row
 from ingest.reports.fields import INT32
-from ingest.reports.records import OVERLAY
 from ingest.sources.folded import OBSERVED
 from ingest.sources.libp2p.events import Event, Type
 from ingest.sources.libp2p.facts import Tally
 from model.clock import OPEN
 
-MESH = "mesh"
+STREAMS, MESH = "streams", "mesh"
 COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
@@ -51,7 +50,7 @@ peers      each that reports, from its first event (valid_from) to its last; the
            peer closed a stream to it after that, null = none did, and who holds one to it then
            (null = it matters not)
 named      streams from src to a peer that had told nothing itself so far
-links      streams (layer overlay) and mesh links
+links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
 and those of ingest.sources.base.Observed. What is never closed is OPEN.
@@ -140,9 +139,9 @@ class _Peer:
             case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
                 self._turn(event, at)
             case Type.STREAM_OPENED:
-                self._streams.begin((event.other, OVERLAY, None), at)
+                self._streams.begin((event.other, STREAMS, None), at)
             case Type.STREAM_CLOSED:
-                self._rows["links"] += self._streams.end((event.other, OVERLAY, None), at)
+                self._rows["links"] += self._streams.end((event.other, STREAMS, None), at)
                 # No PRUNE is written for it.
                 self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
 

@@ -168,7 +168,7 @@ def test_tables_at_a_snapshot_equal_the_router_state(as_json: Any, truth: Any, n
             found[row["src"]].add(row["dst"])
         return found
 
-    assert neighbors(layer="overlay") == truth.named(snapshot["pubsub_peers"])
+    assert neighbors(layer="streams") == truth.named(snapshot["pubsub_peers"])
     for topic in truth.recorded["topics"]:
         mesh = truth.named(snapshot["mesh"].get(topic, {}))
         assert neighbors(layer="mesh", topic=topic) == mesh, topic

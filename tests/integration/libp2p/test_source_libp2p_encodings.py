@@ -132,7 +132,7 @@ def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any
 
 def test_other_peers_are_present_during_streams_of_single_peer(alone: Any) -> None:
     (me,) = (row["key"] for row in alone.peers)
-    streams = [row for row in alone.links if row["layer"] == "overlay"]
+    streams = [row for row in alone.links if row["layer"] == "streams"]
     assert as_set([row for row in alone.presence if row["peer"] != me]) == as_set(
         [
             {"peer": row["dst"], "valid_from": row["valid_from"], "valid_to": row["valid_to"]}

@@ -193,7 +193,7 @@ def joined(blocks: list[BlockMetrics]) -> BlockMetrics:
 def test_block_cuts_change_no_metric(budget: float) -> None:
     """Also where betweenness is sampled: the draw belongs to the interval."""
     versions = random_history(6, peers=40, intervals=15, versions=900)
-    measures = Measures(budget=budget, seed=7)
+    measures = Measures(max_edge_visits=budget, seed=7)
     whole = measure_block(*versions, 0, 14, measures)
     cuts = [(0, 0), (1, 6), (7, 14)]
     parts = joined([measure_block(*versions, first, last, measures) for first, last in cuts])
@@ -206,7 +206,7 @@ def test_block_cuts_change_no_metric(budget: float) -> None:
 
 def test_block_cuts_change_no_sampled_distance() -> None:
     versions = random_history(11, peers=2_000, intervals=4, versions=20_000)
-    measures = Measures(betweenness=False, budget=0, seed=12)
+    measures = Measures(betweenness=False, max_edge_visits=0, seed=12)
     whole = measure_block(*versions, 0, 3, measures)
     parts = joined([measure_block(*versions, first, first + 1, measures) for first in (0, 2)])
     for one, other in zip(whole, parts, strict=True):

@@ -129,7 +129,7 @@ def test_streams_equal_one_change_after_another(tmp_path: Path, seed: int) -> No
         "valid_to",
     )
     assert sorted(links) == sorted(
-        (*ends, "overlay", None, *span)
+        (*ends, "streams", None, *span)
         for ends, spans in naive_streams(STREAMS[seed]).items()
         for span in spans
     )
