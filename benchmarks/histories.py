@@ -163,7 +163,7 @@ class LongRun:
                 "tick": interval[of],
                 "first": np.ones(of.size, bool),
                 "hop": received.hop,
-                "interested": received.peer % 2 == 0,
+                "subscribed": received.peer % 2 == 0,
             }
         )
         return told, arrivals

@@ -31,7 +31,13 @@ from runstore.store import open_run
 RUN = "skew"
 EXPONENT = 0.8
 FILES = 8
-SHOWN = ("diameter", "path_length", "clustering_mean", "weak_components", "strong_components")
+SHOWN = (
+    "diameter",
+    "average_path_length",
+    "clustering_mean",
+    "weak_components",
+    "strong_components",
+)
 
 
 @dataclass(frozen=True)

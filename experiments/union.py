@@ -27,7 +27,7 @@ class UnionGraph:
     clustering: float
     """Undirected, peers of degree < 2 count 0."""
     diameter: float
-    path_length: float
+    average_path_length: float
     """Mean hops over the ordered pairs that are connected; NaN where none is."""
     weak_components: int
     strong_components: int
@@ -49,7 +49,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
         0,
         Measures(betweenness=False, topics=False),
     ).peers
-    pairs, distances = measured["reach"].sum(), measured["distance_sum"].sum()
+    pairs, distances = measured["reachable_peers"].sum(), measured["distance_sum"].sum()
     n = peers.size
     degree = float(measured["out_degree"].mean())
     return UnionGraph(
@@ -59,7 +59,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
         density=degree / (n - 1) if n > 1 else float("nan"),
         clustering=float(measured["clustering"].mean()),
         diameter=float(measured["eccentricity"].max()),
-        path_length=float(distances / pairs) if pairs else float("nan"),
+        average_path_length=float(distances / pairs) if pairs else float("nan"),
         weak_components=np.unique(measured["component"]).size,
         strong_components=np.unique(measured["strong_component"]).size,
     )

@@ -114,7 +114,7 @@ RECEPTIONS = Table(
             "the first at this peer; others are duplicates, as all at the publisher",
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
-        maybe("interested", "bool", "the peer subscribed to the topic then, null = unknown"),
+        maybe("subscribed", "bool", "the peer subscribed to the topic then, null = unknown"),
         maybe("eligible", "bool", "it was to get the message: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),

@@ -82,7 +82,7 @@ def _networkx() -> ModuleType:
 class Tree(Frame):
     """The way of a message: a row for each copy that arrived, by hop and time.
 
-    hop  time_us  previous_hop  previous_hop_name  peer  peer_name  first  interested
+    hop  time_us  previous_hop  previous_hop_name  peer  peer_name  first  subscribed
     1    130000   0             alice              1     bob        true   true
     """
 

@@ -10,7 +10,7 @@
 // -> from: peer it came from, null = unknown
 // -> to: peer it came to
 // -> first: the first arrival at this peer; the others are duplicates
-// -> interested: the peer subscribed to the topic then, null = unknown
+// -> subscribed: the peer subscribed to the topic then, null = unknown
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)
@@ -24,5 +24,5 @@ CALL (m) {
   RETURN null AS a, b, h
 }
 RETURN h.hops AS hop, h.time_us AS time_us, a.name AS from, b.name AS to, h.first AS first,
-       h.interested AS interested
+       h.subscribed AS subscribed
 ORDER BY hop, time_us, b.id, a.id

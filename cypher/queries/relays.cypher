@@ -22,9 +22,9 @@ CALL (m) {
   RETURN p, h
 }
 WITH m, p, h
-WHERE p.id <> coalesce(m.publisher, -1) AND coalesce(h.interested = false, true)
+WHERE p.id <> coalesce(m.publisher, -1) AND coalesce(h.subscribed = false, true)
 WITH p, count(DISTINCT m) AS messages, count(*) AS receptions,
-     CASE WHEN count(*) = count(h.interested) THEN 1 END AS known
+     CASE WHEN count(*) = count(h.subscribed) THEN 1 END AS known
 MATCH (r:Run {key: $run})
 WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every
 RETURN p.name AS peer, known * messages AS messages, known * every * receptions AS receptions

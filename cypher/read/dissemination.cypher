@@ -8,7 +8,7 @@
 // -> hop: links travelled from the publisher, null = unknown
 // -> time_us: time of the arrival
 // -> first: the first arrival at this peer
-// -> interested: the peer subscribed then, null = unknown
+// -> subscribed: the peer subscribed then, null = unknown
 CALL () {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)
   USING INDEX h:HOP(run, message)
@@ -21,5 +21,5 @@ CALL () {
   RETURN null AS previous_hop, b.id AS peer, h
 }
 RETURN previous_hop, peer, h.hops AS hop, h.time_us AS time_us, h.first AS first,
-       h.interested AS interested
+       h.subscribed AS subscribed
 ORDER BY hop, time_us, peer, previous_hop

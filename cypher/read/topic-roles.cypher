@@ -15,11 +15,11 @@ CALL (t) {
   CALL (m) {
     MATCH (:Peer)-[h:HOP]->(p:Peer)
     USING INDEX h:HOP(run, message)
-    WHERE h.run = $run AND h.message = m.id AND h.interested = false
+    WHERE h.run = $run AND h.message = m.id AND h.subscribed = false
     RETURN p
     UNION
     MATCH (m)-[h:ARRIVED_FROM_UNKNOWN]->(p:Peer)
-    WHERE h.interested = false
+    WHERE h.subscribed = false
     RETURN p
   }
   RETURN p.id AS peer, 'relay' AS role

@@ -64,7 +64,7 @@ class ArrivalRow(NamedTuple):
     hop: int | None
     time_us: int | None
     first: bool
-    interested: bool | None
+    subscribed: bool | None
 
 
 def peers(run: LoadedRun) -> Iterator[PeerRow]:

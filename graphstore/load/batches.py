@@ -224,7 +224,7 @@ class RunRows:
 
 
 def _reception(start: pa.Array, rows: Batch) -> Batch:
-    told = {name: rows[name] for name in ("time_us", "first", "interested")}
+    told = {name: rows[name] for name in ("time_us", "first", "subscribed")}
     end = numbers(PEER, rows["peer"])
     return _batch(start=start, end=end, message=rows["message"], hops=rows["hop"], **told)
 

@@ -107,10 +107,10 @@ def _spans(rows: Batch, *names: str) -> list[Ints]:
 
 
 def _arrivals(rows: Batch, start: str) -> list[Ints]:
-    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "interested")]
+    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "subscribed")]
     properties = sum(map(_flags, told), np.full(len(rows), 3))
-    first, interested = _integers(rows, "first", "interested")
-    return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + interested]
+    first, subscribed = _integers(rows, "first", "subscribed")
+    return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + subscribed]
 
 
 def _known(rows: Batch, name: str) -> Batch:

@@ -218,5 +218,5 @@ def test_overlay_that_outgrows_a_task_has_no_path_metrics(
     assert [row["out_degree"] for row in found] == [
         degree for overlay in OVERLAYS[3:5] for _, degree in overlay.graph.out_degree()
     ]
-    paths = ("reach", "eccentricity", "mean_distance", "closeness", "betweenness")
+    paths = ("reachable_peers", "eccentricity", "mean_distance", "closeness", "betweenness")
     assert {row[name] for row in found for name in paths} == {None}

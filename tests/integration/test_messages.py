@@ -124,7 +124,7 @@ class TestTables:
                 found[name] += made.to_pylist()
         a, b, c = 0, 1, 2
         named = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
-        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "interested")
+        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "subscribed")
         rows_found = sorted(tuple(row[name] for name in names) for row in found["receptions"])
         assert rows_found == [
             (named["told"], a, c, 12, False, None, True),  # back at its publisher

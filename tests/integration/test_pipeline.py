@@ -432,7 +432,7 @@ class TestGephi:
                 "nodes": n,
                 "edges": row["links"],
                 "diameter": row["diameter"],
-                "path_length": row["path_length"],
+                "path_length": row["average_path_length"],
                 "avg_degree": row["out_degree_mean"],
                 "density": row["density"],
                 "wcc": row["weak_components"],
@@ -468,7 +468,17 @@ class TestGephi:
 
 
 _OVERLAY_FIGURES = {
-    *("t", "nodes", "edges", "diameter", "path_length", "avg_degree", "density", "wcc", "scc"),
+    *(
+        "t",
+        "nodes",
+        "edges",
+        "diameter",
+        "path_length",
+        "avg_degree",
+        "density",
+        "wcc",
+        "scc",
+    ),
     *("giant", "avg_clustering_undirected", "sum_betweenness", "sum_eccentricity", "sum_closeness"),
 }
 _PEER_FIGURES = {
@@ -618,7 +628,7 @@ def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
     run = ingested(spark, request).run
     peer, message = keys(run, "peers"), keys(run, "publications")
     assert {
-        (message[row["message"]], peer[row["peer"]], row["interested"])
+        (message[row["message"]], peer[row["peer"]], row["subscribed"])
         for row in rows(run, "receptions")
     } == {
         ("one", "says", True),

@@ -248,7 +248,7 @@ class TestFacts:
                 "scc": row["strong_components"],
                 "wcc": row["weak_components"],
                 "largest_wcc": row["largest_weak_component_share"] * n,
-                "avg_path_directed_reachable_pairs": row["path_length"],
+                "avg_path_directed_reachable_pairs": row["average_path_length"],
                 "reachable_ordered_pairs": row["reachable_pairs_share"] * n * (n - 1),
             }
             same = {fact: expected[fact] for fact in ours}

@@ -206,7 +206,7 @@ def _receptions(
             "tick": publication["tick"],
             "first": peer not in seen,
             "hop": None if previous is None else random_.randrange(1, 5),
-            "interested": random_.choice([True, False, None]),
+            "subscribed": random_.choice([True, False, None]),
         }
         seen.add(peer)
 

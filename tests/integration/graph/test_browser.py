@@ -106,7 +106,7 @@ def _receptions(publication: Row, graph: nx.Graph[int]) -> Iterator[Row]:
     for previous, peer in nx.bfs_edges(graph, publication["publisher"]):
         yield {"message": publication["message"], "peer": peer, "previous_hop": previous,
                "time_us": publication["time_us"] + hops[peer] * 40_000, "interval": AT,
-               "tick": AT, "first": True, "hop": hops[peer], "interested": True}  # fmt: skip
+               "tick": AT, "first": True, "hop": hops[peer], "subscribed": True}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

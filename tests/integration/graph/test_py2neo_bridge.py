@@ -157,7 +157,7 @@ def test_query_frame_equals_the_answer_of_the_driver(
 
 def test_frame_column_types_fit_their_values(asked: BridgedRun) -> None:
     tree = frame(asked, "dissemination-tree", message=sample()["message"])
-    types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "interested": "boolean"}
+    types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "subscribed": "boolean"}
     assert {name: str(tree[name].dtype) for name in types} == types
     assert tree["hop"].isna().any()
     runs = frame(asked, "runs").set_index("run").loc[ASKED.facts.name]

@@ -235,7 +235,7 @@ def test_dissemination_tree_equals_the_receptions(history: History, answer: Any)
         expected = [
             [r["hop"], r["time_us"],
              None if r["previous_hop"] is None else history.peer(r["previous_hop"]),
-             history.peer(r["peer"]), r["first"], r["interested"]]
+             history.peer(r["peer"]), r["first"], r["subscribed"]]
             for r in history.rows["receptions"]
             if r["message"] == message["message"]
         ]  # fmt: skip
@@ -258,12 +258,12 @@ def test_relays_equal_the_receptions_of_the_uninterested(history: History, answe
         relayed = [
             r
             for r in history.rows["receptions"]
-            if r["message"] in by and by[r["message"]] != r["peer"] and not r["interested"]
+            if r["message"] in by and by[r["message"]] != r["peer"] and not r["subscribed"]
         ]
         expected: dict[str, tuple[int | None, int | None]] = {}
         for peer in {r["peer"] for r in relayed}:
             own = [r for r in relayed if r["peer"] == peer]
-            known = all(r["interested"] is False for r in own)
+            known = all(r["subscribed"] is False for r in own)
             counts = (len({r["message"] for r in own}), len(own)) if known else (None, None)
             expected[history.peer(peer)] = counts
         rows = answer("relays", {"topic": history.topic(topic)})

@@ -48,12 +48,12 @@ def relayed(history: History, low: int, high: int) -> dict[str, list[int | None]
         topics = set()
         for m in history.rows["publications"]:
             of = [r for r in history.rows["receptions"] if r["message"] == m["message"]]
-            unsubscribed = [r for r in of if r["peer"] == peer["peer"] and not r["interested"]]
+            unsubscribed = [r for r in of if r["peer"] == peer["peer"] and not r["subscribed"]]
             if unsubscribed and low <= m["tick"] < high and m["publisher"] != peer["peer"]:
                 copies += sum(r["previous_hop"] == peer["peer"] for r in of)
                 receptions += len(unsubscribed)
                 messages += 1
-                unclear += sum(r["interested"] is None for r in unsubscribed)
+                unclear += sum(r["subscribed"] is None for r in unsubscribed)
                 topics |= {m["topic"]} - {None}
         if messages:
             counts: list[int | None] = [copies, receptions, messages, len(topics)]

@@ -100,8 +100,8 @@ BREAK = {
     ),
     "an interest": (
         "receptions",
-        "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run, interested: true}]->() "
-        "WITH r LIMIT 1 REMOVE r.interested",
+        "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run, subscribed: true}]->() "
+        "WITH r LIMIT 1 REMOVE r.subscribed",
     ),
 }  # fmt: skip
 

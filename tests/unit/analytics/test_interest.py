@@ -1,4 +1,4 @@
-"""Who is interested and who is silent, against lists that are looked through."""
+"""Who is subscribed and who is silent, against lists that are looked through."""
 
 from __future__ import annotations
 

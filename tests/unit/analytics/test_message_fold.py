@@ -165,7 +165,7 @@ def naive_receptions(published: Row, world: World) -> list[Row]:
     hops = naive_hops(rows)
     for row, hop in zip(rows, hops, strict=True):
         row["hop"] = hop
-        row["interested"] = naive_interested(world, row, published["topic"])
+        row["subscribed"] = naive_interested(world, row, published["topic"])
         known = audience_known(published, world)
         row["eligible"] = row["peer"] in naive_eligible(published, world) if known else None
     return rows
@@ -206,7 +206,7 @@ def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
         for row in firsts
         if row["peer"] in eligible and row["interval"] == published["interval"]
     ]
-    late = [row["interested"] for row in firsts if row["peer"] not in eligible]
+    late = [row["subscribed"] for row in firsts if row["peer"] not in eligible]
     ratio = len(reached) / len(eligible) if eligible else None
     return dict(
         zip(names, (len(eligible), len(reached), len(at_once), ratio, total(late)), strict=True)
@@ -260,7 +260,7 @@ def naive_message(published: Row, world: World) -> Row:
         "receptions": len(arrived) if every else None,
         "first_receptions": len(firsts),
         "duplicates": len(arrived) - len(firsts) if every else None,
-        "relay_receptions": total([NOT[row["interested"]] for row in arrived])
+        "relay_receptions": total([NOT[row["subscribed"]] for row in arrived])
         if every and (interest_known or arrived)
         else None,
         "hops_mean": fmean(hops) if hops else None,
@@ -386,7 +386,7 @@ def test_arrival_in_an_interval_in_which_a_subscription_turns_is_of_unknown_inte
     coarse = sampled(world)
     found = folded(coarse)
     check(coarse, found)
-    unknown = [row for row in found["receptions"] if row["interested"] is None]
+    unknown = [row for row in found["receptions"] if row["subscribed"] is None]
     topics = {row["message"]: row["topic"] for row in world.publications}
     assert sum(topics[row["message"]] is not None for row in unknown) > 20
 
@@ -535,5 +535,5 @@ def test_largest_numbers_keep_messages_and_peers_apart() -> None:
     published = [{**worlds.publications[0], **moved}]
     found = folded(replace(worlds, publications=published, receptions=rows, subscriptions=taken))
     (received,), (measured,) = found["receptions"], found["metrics/messages"]
-    assert (received["first"], received["hop"], received["interested"]) == (True, 1, True)
+    assert (received["first"], received["hop"], received["subscribed"]) == (True, 1, True)
     assert (measured["eligible"], measured["delivered"]) == (1, 1)

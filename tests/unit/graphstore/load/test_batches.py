@@ -105,7 +105,7 @@ def test_link_rows_have_keys_topic_and_level() -> None:
 def test_receptions_without_previous_hop_have_their_own_statement() -> None:
     columns: dict[str, list[Any]] = {
         "message": [7, 7], "peer": [1, 2], "previous_hop": [0, None], "time_us": [5, None],
-        "first": [True, False], "hop": [1, None], "interested": [None, True],
+        "first": [True, False], "hop": [1, None], "subscribed": [None, True],
     }  # fmt: skip
     assert rows_of("hops", columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
     assert rows_of("reached", columns) == [["r/7", "r/2", 7, None, None, False, True]]
