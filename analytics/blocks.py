@@ -132,7 +132,8 @@ def measure_block(
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
     distance_sum and pairs (ordered pairs that are connected) without, always exact. Empty if not
     asked for. `intervals` has the columns of `INTERVAL_TYPES`: average_path_length_error, the
-    standard error of the mean distance over all connected ordered pairs (0 where exact, NaN without one).
+    standard error of the mean distance over all connected ordered pairs (0 where exact, NaN
+    without one).
 
     Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
     does not grow with the number of intervals but for what is returned.
