@@ -195,9 +195,8 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     path.write_bytes(BOM_UTF8 + text.encode() + b"\xff,b,0,1\n\n")
     other = tmp_path / "cut.csv.gz"
     packer = zlib.compressobj(wbits=31)
-    packed = packer.compress(
-        BOM_UTF8 + b"src,dst,valid_from,valid_to\nc,d,0,1\nc,d,1,11"
-    )  # as if of 1,1114
+    # As if of 1,1114.
+    packed = packer.compress(BOM_UTF8 + b"src,dst,valid_from,valid_to\nc,d,0,1\nc,d,1,11")
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
     found = stage(found_file(path), found_file(other, damaged=True))
     expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
@@ -209,6 +208,20 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
         ("a", "b", "overlay", None, 0, len(BAD)),
         ("c", "d", "overlay", None, 0, 1),
     }
+
+
+def test_short_names_of_bounds_mean_the_same(tmp_path: Path) -> None:
+    rows = "\na,b,0,3\nb,c,2,\nc,a,4,4\n"
+    found = []
+    for number, header in enumerate(("src,dst,valid_from,valid_to", "src,dst,vf,vt")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(header + rows)
+        found.append(stage(found_file(path)))
+    long, short = found
+    assert links(long) == links(short)
+    assert {link[:2] for link in links(short)} == {("a", "b"), ("b", "c")}
+    assert [row[1:] for row in refused(short)] == [row[1:] for row in refused(long)]
+    assert len(refused(short)) == 1
 
 
 def spans_of(held: dict[tuple[Any, ...], set[int]]) -> set[tuple[Any, ...]]:

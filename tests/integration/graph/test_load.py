@@ -18,7 +18,7 @@ from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
-from model.errors import CheckFailed, RunNotComplete, UnknownName
+from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
@@ -232,6 +232,15 @@ def test_interrupted_load_resumes_to_a_complete_run(
     assert not loaded_again.already_complete
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
     graph.remove("stopped")
+
+
+def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded: Any) -> None:
+    """Its relationships and properties may have other names: no answer would be right."""
+    loaded(random_history(4, name="older"))
+    for value in ("1", "null"):
+        graph.ask(f"MATCH (r:Run {{key: 'older'}}) SET r.format = {value}")
+        with pytest.raises(UseError, match="another version of vizpub.*vizpub rebuild older"):
+            ask(graph.driver, graph.database, "overlay", {"at": 1}, run="older")
 
 
 def test_replayed_batches_change_nothing(graph: Graph, loaded: Load) -> None:
