@@ -239,7 +239,7 @@ def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded
     loaded(random_history(4, name="older"))
     for value in ("1", "null"):
         graph.ask(f"MATCH (r:Run {{key: 'older'}}) SET r.format = {value}")
-        with pytest.raises(UseError, match="another version of vizpub.*vizpub rebuild older"):
+        with pytest.raises(UseError, match=r"another version of vizpub.*vizpub rebuild older"):
             ask(graph.driver, graph.database, "overlay", {"at": 1}, run="older")
 
 
