@@ -64,7 +64,7 @@ PEER_TYPES: Types = {
     "betweenness_error": np.float64,
     "distance_sum": np.int64,
     "mean_distance_error": np.float64,
-    "reach": np.int32,
+    "reachable_peers": np.int32,
     "eccentricity": np.int32,
     "component": np.int32,
     "strong_component": np.int32,
@@ -83,7 +83,7 @@ TOPIC_TYPES: Types = {
 }
 
 
-INTERVAL_TYPES: Types = {"interval": np.int32, "path_length_error": np.float64}
+INTERVAL_TYPES: Types = {"interval": np.int32, "average_path_length_error": np.float64}
 
 
 class BlockMetrics(NamedTuple):
@@ -131,8 +131,9 @@ def measure_block(
     `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
     distance_sum and pairs (ordered pairs that are connected) without, always exact. Empty if not
-    asked for. `intervals` has the columns of `INTERVAL_TYPES`: path_length_error, the standard
-    error of the mean distance over all connected ordered pairs (0 where exact, NaN without one).
+    asked for. `intervals` has the columns of `INTERVAL_TYPES`: average_path_length_error, the
+    standard error of the mean distance over all connected ordered pairs (0 where exact, NaN
+    without one).
 
     Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
     does not grow with the number of intervals but for what is returned.
@@ -184,11 +185,11 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
     """Rows of `PEER_TYPES` and `INTERVAL_TYPES` of one interval."""
     peers, out = snapshot.peers, snapshot.outgoing
     rng = np.random.default_rng([measures.seed, snapshot.interval])
-    paths = path_lengths(out, measures.budget, rng)
+    paths = path_lengths(out, measures.max_edge_visits, rng)
     between = error = np.full(peers.size, np.nan)
     if measures.betweenness:
         hops = int(paths.eccentricity.max(initial=0))
-        between, error = betweenness(*out, hops, measures.budget, rng)
+        between, error = betweenness(*out, hops, measures.max_edge_visits, rng)
     of_peers = {
         "interval": np.full(peers.size, snapshot.interval),
         "peer": peers,
@@ -200,7 +201,7 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
         "betweenness_error": error,
         "distance_sum": paths.distance_sum,
         "mean_distance_error": paths.mean_error,
-        "reach": paths.reach,
+        "reachable_peers": paths.reachable_peers,
         "eccentricity": paths.eccentricity,
         "component": peers[weak_components(*out)],
         "strong_component": peers[strong_components(*out)],
@@ -209,7 +210,7 @@ def _measure_overlay(snapshot: Snapshot, measures: Measures) -> tuple[Columns, C
     }
     return of_peers, {
         "interval": np.array([snapshot.interval]),
-        "path_length_error": np.array([paths.path_length_error]),
+        "average_path_length_error": np.array([paths.average_path_length_error]),
     }
 
 

@@ -78,11 +78,10 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
     """
     peers = F.col("network_size")
     cost = peers.cast("double") * (peers + F.col("links"))
+    most = measures.max_edge_visits
     sampled = overlay.agg(
-        F.count_if((cost > measures.budget) & (peers > LEAST_SOURCES)).alias("betweenness"),
-        F.count_if((cost > TARGETS_A_WORD * measures.budget) & (peers > LEAST_TARGETS)).alias(
-            "distances"
-        ),
+        F.count_if((cost > most) & (peers > LEAST_SOURCES)).alias("betweenness"),
+        F.count_if((cost > TARGETS_A_WORD * most) & (peers > LEAST_TARGETS)).alias("distances"),
         F.expr("any(links > 0 AND diameter IS NULL)").alias("left_out"),
         F.count("*").alias("intervals"),
     ).first()

@@ -13,13 +13,13 @@ from model.arrays import Int64s
 class Interest:
     """Subscriptions: of a peer and topic no two overlap. O(subscriptions) of memory."""
 
-    def __init__(self, topic: Int64s, peer: Int64s, vf: Int64s, vt: Int64s) -> None:
-        of_pair = np.lexsort((vf, peer, topic))
+    def __init__(self, topic: Int64s, peer: Int64s, valid_from: Int64s, valid_to: Int64s) -> None:
+        of_pair = np.lexsort((valid_from, peer, topic))
         self._pairs = pairs(topic, peer)[of_pair]
-        self._begins, self._ends = vf[of_pair], vt[of_pair]
+        self._begins, self._ends = valid_from[of_pair], valid_to[of_pair]
         self._topics = np.sort(topic)
-        self._all_begins = vf[np.lexsort((vf, topic))]
-        self._all_ends = vt[np.lexsort((vt, topic))]
+        self._all_begins = valid_from[np.lexsort((valid_from, topic))]
+        self._all_ends = valid_to[np.lexsort((valid_to, topic))]
 
     def of(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
         """Whether each peer subscribes to that topic at that tick; not where one is -1."""

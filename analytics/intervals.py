@@ -10,16 +10,16 @@ from model.clock import OPEN, Clock
 
 def sampled(spans: DataFrame, clock: Clock) -> DataFrame:
     """Adds start, stop (int32): the intervals `[start, stop)` of the run in whose sampling
-    tick the span `[vf, vt)` is alive. Spans that are sampled nowhere are left out.
+    tick the span `[valid_from, valid_to)` is alive. Spans that are sampled nowhere are left out.
 
-        vf   vt    start  stop                (1,000 ticks per interval)
+        valid_from   valid_to    start  stop                (1,000 ticks per interval)
         0    2500  0      2
         300  900   –      –      left out
     """
     k = clock.ticks_per_interval
-    start = F.greatest(_quotient("vf", k), F.lit(clock.first))
-    stop = F.when(F.col("vt") == OPEN, clock.last + 1).otherwise(
-        F.least(_quotient("vt", k), F.lit(clock.last + 1))
+    start = F.greatest(_quotient("valid_from", k), F.lit(clock.first))
+    stop = F.when(F.col("valid_to") == OPEN, clock.last + 1).otherwise(
+        F.least(_quotient("valid_to", k), F.lit(clock.last + 1))
     )
     return spans.withColumns({"start": start.cast("int"), "stop": stop.cast("int")}).where(
         "start < stop"

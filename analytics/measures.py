@@ -24,7 +24,7 @@ class Measures:
 
     betweenness: bool = True
     topics: bool = True
-    budget: float = 2e10
+    max_edge_visits: float = 2e10
     """Links walked per interval, n · (n + m) for exact betweenness and a 64th of that for exact
     distances; what would cost more is sampled."""
     seed: int = 0

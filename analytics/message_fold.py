@@ -55,7 +55,7 @@ ROWS = pa.schema(
 )
 """What the fold takes. `message` is null in what concerns all messages. By `kind`:
 
-    SUBSCRIPTION  peer, other (topic), tick (vf), time (vt)
+    SUBSCRIPTION  peer, other (topic), tick (valid_from), time (valid_to)
     SILENCE       peer, interval: it left open what it received
     PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
     ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop,
@@ -155,7 +155,7 @@ class MessageFold:
             first=first,
             hop=chain_hops(arrivals, parent),
             parent=parent,
-            interested=self._interested(_told(rows["subscribed"]), interest, topic, peer, tick),
+            subscribed=self._interested(_told(rows["subscribed"]), interest, topic, peer, tick),
             eligible=Known(asked, self._audience_known(published)[at]),
         )
 
@@ -213,9 +213,9 @@ class MessageFold:
         columns["hit_ratio"] = ratio(reached["delivered"].values, asked, told)
         every = counted(published, received.at)
         firsts = counted(published, received.at[received.first]).values
-        interested = received.interested
-        relayed = counted(published, received.at[interested.known & ~interested.values]).values
-        unclear = counted(published, received.at[~interested.known]).values
+        subscribed = received.subscribed
+        relayed = counted(published, received.at[subscribed.known & ~subscribed.values]).values
+        unclear = counted(published, received.at[~subscribed.known]).values
         relays_known = (every.values > 0) | self._interest_known(published.topic)
         repeated = every.values - firsts
         all_told = everywhere & self.duplicates_known
@@ -324,7 +324,7 @@ def _reception_rows(published: Publications, received: Receptions) -> pa.RecordB
         "tick": Known(received.tick, everywhere),
         "first": Known(received.first, everywhere),
         "hop": Known(received.hop, received.hop >= 0),
-        "interested": received.interested,
+        "subscribed": received.subscribed,
         "eligible": received.eligible,
     }
     return _record_batch(columns, RECEPTIONS.arrow)

@@ -54,7 +54,7 @@ class Receptions(NamedTuple):
     hop: Int64s
     parent: Int64s
     """Row of the first reception at the previous hop; -1 where there is none."""
-    interested: Known
+    subscribed: Known
     eligible: Known
 
 
@@ -89,8 +89,8 @@ def hits(published: Publications, received: Receptions) -> dict[str, Known]:
     first = received.first
     at, asked = received.at[first], received.eligible.values[first]
     at_once = asked & (received.interval[first] == published.interval[at])
-    interested, known = (part[first] for part in received.interested)
-    late = counted(published, at[~asked & interested & known]).values
+    subscribed, known = (part[first] for part in received.subscribed)
+    late = counted(published, at[~asked & subscribed & known]).values
     unclear = counted(published, at[~asked & ~known]).values
     return {
         "delivered": counted(published, at[asked]),

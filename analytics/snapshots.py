@@ -28,7 +28,7 @@ _AS_MEASURED = (
     "betweenness_error",
     "mean_distance_error",
     "eccentricity",
-    "reach",
+    "reachable_peers",
     "component",
     "strong_component",
     "pagerank",
@@ -47,16 +47,16 @@ def of_peers(measured: Mapping[str, Array]) -> Columns:
     """
     _, place, sizes = _intervals(measured["interval"])
     n = sizes[place].astype(np.float64)
-    mean_distance = _ratio(measured["distance_sum"], measured["reach"])
+    mean_distance = _ratio(measured["distance_sum"], measured["reachable_peers"])
     with np.errstate(divide="ignore", invalid="ignore"):
-        closeness = measured["reach"] / (n - 1) / mean_distance
+        closeness = measured["reachable_peers"] / (n - 1) / mean_distance
     return {
         **{name: measured[name] for name in _AS_MEASURED},
         "betweenness_normalized": np.where(
             n >= 3, _ratio(measured["betweenness"], (n - 1) * (n - 2)), np.nan
         ),
         "mean_distance": mean_distance,
-        "closeness": np.where(measured["reach"] == 0, 0.0, closeness),
+        "closeness": np.where(measured["reachable_peers"] == 0, 0.0, closeness),
     }
 
 
@@ -68,7 +68,7 @@ def of_topics(measured: Mapping[str, Array]) -> Columns:
     own = ("interval", "topic", "subscribers", "topic_links", "components", "topic_diameter")
     return {
         **{name: measured[name] for name in own},
-        "topic_path_length": _ratio(measured["distance_sum"], measured["pairs"]),
+        "topic_average_path_length": _ratio(measured["distance_sum"], measured["pairs"]),
     }
 
 
@@ -78,7 +78,7 @@ def of_intervals(
     """The graph's columns of metrics/overlay, for each interval with peers.
 
     `measured` is what `of_peers` took and `peers` what it gave; `errors` has interval and
-    path_length_error.
+    average_path_length_error.
     """
     numbers, place, sizes = _intervals(peers["interval"])
     begins = np.cumsum(sizes) - sizes
@@ -87,7 +87,11 @@ def of_intervals(
         result: Array = np.add.reduceat(values, begins)
         return result
 
-    n, links, reached = sizes.astype(np.float64), total(peers["out_degree"]), total(peers["reach"])
+    n, links, reached = (
+        sizes.astype(np.float64),
+        total(peers["out_degree"]),
+        total(peers["reachable_peers"]),
+    )
     pairs = n * (n - 1)
     return {
         "interval": numbers,
@@ -98,8 +102,8 @@ def of_intervals(
         **{f"{name}_mean": _known_mean(peers[name], total) for name in _KNOWN_MEANS},
         **{f"{name}_max": np.maximum.reduceat(peers[name], begins) for name in _LARGEST},
         "diameter": np.maximum.reduceat(peers["eccentricity"], begins),
-        "path_length": _ratio(total(measured["distance_sum"]), reached),
-        "path_length_error": errors["path_length_error"],
+        "average_path_length": _ratio(total(measured["distance_sum"]), reached),
+        "average_path_length_error": errors["average_path_length_error"],
         "reachable_pairs_share": _ratio(reached, pairs),
         # A component is named after its smallest peer, which is in it.
         "weak_components": total((peers["component"] == peers["peer"]).astype(np.int32)),

@@ -154,12 +154,12 @@ def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
 def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame) -> DataFrame:
     rows = receptions.join(of_message.drop("interval"), "message")
     repeated = count_if(~F.col("first"))
-    relayed = count_if(~F.col("interested"))
+    relayed = count_if(~F.col("subscribed"))
     counts = {"duplicates": repeated, "relay_receptions": relayed}
     every = F.lit(seen.duplicates_known)
     return rows.groupBy("interval", "topic").agg(
         *(F.when(every, count).cast("long").alias(name) for name, count in counts.items()),
-        count_if(F.col("interested").isNull()).alias("unclear"),
+        count_if(F.col("subscribed").isNull()).alias("unclear"),
     )
 
 

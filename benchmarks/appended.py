@@ -31,7 +31,9 @@ def append(bench: Bench) -> Json:
 def _check_same(whole: Path, parts: Path) -> None:
     """Both ways end with the same tables."""
     ours, theirs = (Run.open(workspace, "benchmark") for workspace in (whole, parts))
-    require_same("appended links", ours.table("links"), theirs.table("links"), "src", "dst", "vf")
+    require_same(
+        "appended links", ours.table("links"), theirs.table("links"), "src", "dst", "valid_from"
+    )
     for name, keys in KEYS.items():
         both = (run.table(f"metrics/{name}") for run in (ours, theirs))
         require_same(f"appended metrics/{name}", *both, *keys)

@@ -23,7 +23,7 @@ def main() -> None:
         for _ in range(int(times)):
             with steps.step("islands"):
                 spans = spark.read.parquet(rows).selectExpr(
-                    "src", "dst", "interval AS vf", "interval + 1 AS vt"
+                    "src", "dst", "interval AS valid_from", "interval + 1 AS valid_to"
                 )
                 coalesce(spans, ["src", "dst"]).write.mode("overwrite").parquet(made)
         steps.write(Path(told), "pyspark")

@@ -121,8 +121,8 @@ def _reading(place: Path) -> Parts:
     rng, path = np.random.default_rng(1), place / "read.parquet"
     columns: dict[str, Any] = {
         "src": rng.integers(0, 2000, _ROWS),
-        "vf": np.sort(rng.integers(0, 1000, _ROWS)),
-        "vt": rng.integers(0, 2**40, _ROWS),
+        "valid_from": np.sort(rng.integers(0, 1000, _ROWS)),
+        "valid_to": rng.integers(0, 2**40, _ROWS),
         "x": rng.random(_ROWS),
     }
     pq.write_table(pa.table(columns), path, write_page_checksum=True)

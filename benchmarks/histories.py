@@ -100,31 +100,39 @@ class LongRun:
 
     def _presence(self) -> pa.Table:
         always = np.arange(self.like.peers)
-        visitor, vf, vt = self._spells(_STAYS, _VISITORS, 20, 20)
+        visitor, valid_from, valid_to = self._spells(_STAYS, _VISITORS, 20, 20)
         return pa.table(
             {
                 "peer": np.concatenate((always, self.like.peers + visitor)),
-                "vf": np.concatenate((np.zeros_like(always), vf)),
-                "vt": np.concatenate((np.full_like(always, OPEN), vt)),
+                "valid_from": np.concatenate((np.zeros_like(always), valid_from)),
+                "valid_to": np.concatenate((np.full_like(always, OPEN), valid_to)),
             }
         )
 
     def _subscriptions(self) -> pa.Table:
-        pair, vf, vt = self._spells(_SUBSCRIPTIONS, self.like.peers * self.like.topics, 50, 150)
+        pair, valid_from, valid_to = self._spells(
+            _SUBSCRIPTIONS, self.like.peers * self.like.topics, 50, 150
+        )
         peer, topic = np.divmod(pair, self.like.topics)
-        return pa.table({"peer": peer, "topic": topic, "vf": vf, "vt": vt})
+        return pa.table(
+            {"peer": peer, "topic": topic, "valid_from": valid_from, "valid_to": valid_to}
+        )
 
     def _spells(self, stream: int, things: int, on: int, off: int) -> tuple[Int64s, Int64s, Int64s]:
-        """thing, vf, vt of things that are there and away by turns, for so long on average."""
+        """thing, valid_from, valid_to of what comes and goes, for so long on average."""
         rng = np.random.default_rng([self.like.seed, stream])
         turns = 4 + 2 * self.intervals // (on + off)
         shape = (things, turns)
         stays, gaps = rng.geometric(1 / on, shape), rng.geometric(1 / off, shape)
-        vt = np.cumsum(stays + gaps, axis=1) - rng.integers(off, size=(things, 1))
-        vf = vt - stays
+        valid_to = np.cumsum(stays + gaps, axis=1) - rng.integers(off, size=(things, 1))
+        valid_from = valid_to - stays
         thing = np.broadcast_to(np.arange(things)[:, None], shape)
-        there = (vt > 0) & (vf < self.intervals)
-        return thing[there], vf[there].clip(0), np.where(vt < self.intervals, vt, OPEN)[there]
+        there = (valid_to > 0) & (valid_from < self.intervals)
+        return (
+            thing[there],
+            valid_from[there].clip(0),
+            np.where(valid_to < self.intervals, valid_to, OPEN)[there],
+        )
 
     def _messages(self) -> tuple[pa.Table, pa.Table]:
         published, received = messages(replace(self.like, intervals=_PUBLISHING))
@@ -155,7 +163,7 @@ class LongRun:
                 "tick": interval[of],
                 "first": np.ones(of.size, bool),
                 "hop": received.hop,
-                "interested": received.peer % 2 == 0,
+                "subscribed": received.peer % 2 == 0,
             }
         )
         return told, arrivals
@@ -167,7 +175,7 @@ def _judged(
     """The arrivals with who was eligible, and who missed what; messages are numbered by place."""
     topic, publisher, tick = (published[name].to_numpy() for name in ("topic", "publisher", "tick"))
     of, peer = received["message"].to_numpy(), received["peer"].to_numpy()
-    names = ("topic", "peer", "vf", "vt")
+    names = ("topic", "peer", "valid_from", "valid_to")
     interest = Interest(*(subscriptions[name].to_numpy() for name in names))
     eligible = interest.of(topic[of], peer, tick[of]) & (peer != publisher[of])
     reached = pairs(of, peer)

@@ -65,13 +65,13 @@ def write_versions(size: Size, folder: Path) -> None:
     """The tables of versions, sorted, as model.tables has them (links without layer, topic)."""
     links = pa.concat_tables(step.ended for step in history(size))
     pq.write_table(
-        links.sort_by([("src", "ascending"), ("dst", "ascending"), ("vf", "ascending")]),
+        links.sort_by([("src", "ascending"), ("dst", "ascending"), ("valid_from", "ascending")]),
         folder / "links.parquet",
     )
     held = dict(zip(("peer", "topic"), subscriptions(size), strict=True))
     for name, keys in (("presence", {"peer": np.arange(size.peers)}), ("subscriptions", held)):
         count = len(keys["peer"])
-        spans = {"vf": np.zeros(count, np.int64), "vt": np.full(count, OPEN)}
+        spans = {"valid_from": np.zeros(count, np.int64), "valid_to": np.full(count, OPEN)}
         columns = {key: values.astype(np.int32) for key, values in keys.items()}
         pq.write_table(pa.table({**columns, **spans}), folder / f"{name}.parquet")
 

@@ -26,7 +26,8 @@ class Step(NamedTuple):
     targets: Int32s
     """[peers, links]: whom each peer links to, all different and none itself."""
     ended: pa.Table
-    """src, dst, vf, vt of the links that are not there any more in the next; in the last
+    """src, dst, valid_from, valid_to of the links that are not there any more in the next; in the
+    last
     interval all, which stay open."""
 
 
@@ -65,13 +66,13 @@ def _with_new(targets: Int32s, places: Int64s, rng: np.random.Generator) -> Int3
 
 
 def _ending(targets: Int32s, since: Int64s, places: Int64s, end: int) -> pa.Table:
-    """src, dst, vf, vt of the links in those places."""
+    """src, dst, valid_from, valid_to of the links in those places."""
     return pa.table(
         {
             "src": pa.array(places // targets.shape[1], pa.int32()),
             "dst": pa.array(targets.flat[places], pa.int32()),
-            "vf": pa.array(since[places], pa.int64()),
-            "vt": pa.array(np.full(places.size, end), pa.int64()),
+            "valid_from": pa.array(since[places], pa.int64()),
+            "valid_to": pa.array(np.full(places.size, end), pa.int64()),
         }
     )
 

@@ -127,11 +127,11 @@ def islands(bench: Bench) -> Json:
         told[name] = bench.other(f"by_{name}", out / f"{name}.parquet", rows, 3)
     told["vizpub"] = bench.program("coalesced", out / "vizpub", rows, 2)
     ours = pq.read_table(bench.inputs.versions / "links.parquet")
-    ends = pc.min_element_wise(ours["vt"], bench.size.intervals)
-    ours = ours.set_column(3, "vt", ends)
+    ends = pc.min_element_wise(ours["valid_to"], bench.size.intervals)
+    ours = ours.set_column(3, "valid_to", ends)
     for name in told:
         made = next(out.glob(f"{name}*"))
-        require_same(name, ours, pq.read_table(made), "src", "dst", "vf")
+        require_same(name, ours, pq.read_table(made), "src", "dst", "valid_from")
     return told
 
 
@@ -154,7 +154,7 @@ def check_run(bench: Bench, workspace: Path) -> None:
 
     run = Run.open(workspace, "benchmark")
     inside = pq.read_table(bench.inputs.versions / "links.parquet")
-    require_same("links", inside, run.table("links"), "src", "dst", "vf")
+    require_same("links", inside, run.table("links"), "src", "dst", "valid_from")
     ours, chosen = bench.reference(CHECKED), pa.array(sample(bench.size, CHECKED))
     for name, keys in KEYS.items():
         rows = run.table(f"metrics/{name}")

@@ -48,8 +48,8 @@ def read_versions(folder: Path, intervals: int) -> Versions:
 
 def _columns(path: Path, intervals: int) -> list[np.ndarray]:
     rows = pq.read_table(path)
-    ends = pc.min_element_wise(rows["vt"], intervals)
-    rows = rows.set_column(rows.num_columns - 1, "vt", ends)
+    ends = pc.min_element_wise(rows["valid_to"], intervals)
+    rows = rows.set_column(rows.num_columns - 1, "valid_to", ends)
     return [column.cast(pa.int32()).to_numpy() for column in rows.columns]
 
 

@@ -31,7 +31,13 @@ from runstore.store import open_run
 RUN = "skew"
 EXPONENT = 0.8
 FILES = 8
-SHOWN = ("diameter", "path_length", "clustering_mean", "weak_components", "strong_components")
+SHOWN = (
+    "diameter",
+    "average_path_length",
+    "clustering_mean",
+    "weak_components",
+    "strong_components",
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Skewed:
     seed: int = 1
 
     def versions(self) -> Iterator[pa.Table]:
-        """src, dst, vf, vt (null = still there) of all links, by the interval in which they end."""
+        """src, dst, valid_from, valid_to (null = still there), by the interval they end in."""
         rng = np.random.default_rng(self.seed)
         src = np.repeat(np.arange(self.peers), self.links)
         dst, since = self._drawn(src, rng), np.zeros(src.size, np.int64)
@@ -55,11 +61,16 @@ class Skewed:
             places = rng.choice(src.size, round(src.size * self.churn), replace=False)
             ends = np.full(places.size, interval)
             yield pa.table(
-                {"src": src[places], "dst": dst[places], "vf": since[places], "vt": ends}
+                {
+                    "src": src[places],
+                    "dst": dst[places],
+                    "valid_from": since[places],
+                    "valid_to": ends,
+                }
             )
             dst[places], since[places] = self._drawn(src[places], rng), interval
         still = pa.nulls(src.size, pa.int64())
-        yield pa.table({"src": src, "dst": dst, "vf": since, "vt": still})
+        yield pa.table({"src": src, "dst": dst, "valid_from": since, "valid_to": still})
 
     def _drawn(self, src: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Whom each links to: anybody but itself. Hubs are spread over the numbers."""
@@ -85,7 +96,7 @@ def measured(told: Path, workspace: Path, budget: float, paths: list[str]) -> No
     """The process that is watched: an ingest, a step for each of its stages."""
     steps = Steps()
 
-    measuring = Measuring(measures=Measures(betweenness=False, budget=budget))
+    measuring = Measuring(measures=Measures(betweenness=False, max_edge_visits=budget))
     steps.at("session")
     ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), steps.progress)
     steps.write(told, "pyspark")

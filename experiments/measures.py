@@ -25,7 +25,7 @@ _UNION = {
     "density": "",
     "clustering": "",
     "diameter": "hops",
-    "path_length": "hops",
+    "average_path_length": "hops",
     "weak_components": "",
     "strong_components": "",
 }

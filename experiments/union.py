@@ -27,7 +27,7 @@ class UnionGraph:
     clustering: float
     """Undirected, peers of degree < 2 count 0."""
     diameter: float
-    path_length: float
+    average_path_length: float
     """Mean hops over the ordered pairs that are connected; NaN where none is."""
     weak_components: int
     strong_components: int
@@ -49,7 +49,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
         0,
         Measures(betweenness=False, topics=False),
     ).peers
-    pairs, distances = measured["reach"].sum(), measured["distance_sum"].sum()
+    pairs, distances = measured["reachable_peers"].sum(), measured["distance_sum"].sum()
     n = peers.size
     degree = float(measured["out_degree"].mean())
     return UnionGraph(
@@ -59,7 +59,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
         density=degree / (n - 1) if n > 1 else float("nan"),
         clustering=float(measured["clustering"].mean()),
         diameter=float(measured["eccentricity"].max()),
-        path_length=float(distances / pairs) if pairs else float("nan"),
+        average_path_length=float(distances / pairs) if pairs else float("nan"),
         weak_components=np.unique(measured["component"]).size,
         strong_components=np.unique(measured["strong_component"]).size,
     )
@@ -68,7 +68,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
 def _there(run: Run, during: Share) -> tuple[np.ndarray, list[np.ndarray]]:
     """The peers, and the ends of the links, that were there in the window."""
     (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
-    alive = (pc.field("vf") < (last + 1) * k) & (pc.field("vt") > first * k)
+    alive = (pc.field("valid_from") < (last + 1) * k) & (pc.field("valid_to") > first * k)
     layers = run.facts.layers
     counted = alive if layers is None else alive & pc.field("layer").isin(layers)
     presence = run.stored.read("presence", ["peer"], alive)["peer"]

@@ -13,9 +13,11 @@ import cypher
 from graphstore.load.partitions import NONE, Epochs
 from graphstore.server import sessions
 from model.clock import Clock
-from model.errors import RunNotComplete, UnknownName
+from model.errors import RunNotComplete, UnknownName, UseError
 from model.run import RunFacts
 
+FORMAT = 2
+"""Of a copy of a run: changes with what labels, types and properties are called."""
 State = Literal["loading", "complete", "removing"]
 
 _RESUME = {"loading": "vizpub load {run}", "removing": "vizpub runs remove {run}"}
@@ -29,7 +31,7 @@ class LoadedRun:
     database: str
     facts: RunFacts
     levels: tuple[int, ...] = ()
-    """The `lv` of its closed links and stays."""
+    """The `length_class` of its closed links and stays."""
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
@@ -61,6 +63,11 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
     state = properties["state"]
     if state != "complete":
         raise RunNotComplete(name, state, _RESUME[state].format(run=name))
+    if properties.get("format") != FORMAT:
+        raise UseError(
+            f"run '{name}' was loaded by another version of vizpub; load it again: "
+            f"vizpub rebuild {name}"
+        )
     facts = facts_of(properties)
     return LoadedRun(
         driver,
@@ -96,6 +103,7 @@ def _rows(driver: Driver, database: str, name: str, **parameters: Any) -> list[l
 def properties_of(facts: RunFacts) -> dict[str, Any]:
     """The facts as properties of the Run node; null takes a property away."""
     return {
+        "format": FORMAT,
         "name": facts.name,
         "source": facts.source,
         "tick_us": facts.clock.tick_us,
@@ -153,7 +161,8 @@ def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
 
 
 def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
-    """Where in an index (run, lv, vf) spans alive at a tick can begin: [level, after].
+    """Where in an index (run, length_class, valid_from) spans alive at a tick can begin: [level,
+    after].
 
     A span of level l is shorter than 2^(l+1), so one that is alive at t began after
     t - 2^(l+1). What is still open has level 63 and may have begun at any time.

@@ -30,16 +30,21 @@ NAME_COLUMNS: Mapping[str, Sequence[str]] = {
     "message": ("message",),
 }
 """In which columns names of a kind stand."""
-_WHEN = {"interval": "min", "vf": "min", "vt": "max", "tick": "min"}
+_WHEN = {"interval": "min", "valid_from": "min", "valid_to": "max", "tick": "min"}
 NAMES = pa.schema(
     [
         *((column, pa.string()) for column in ("table", "kind", "column", "name")),
-        *(("interval", pa.int32()), ("vf", pa.int64()), ("vt", pa.int64()), ("tick", pa.int64())),
+        *(
+            ("interval", pa.int32()),
+            ("valid_from", pa.int64()),
+            ("valid_to", pa.int64()),
+            ("tick", pa.int64()),
+        ),
     ]
 )
 """The table of names: which stand in what column of what table, and the least of what its rows say
-of when, but of `vt` the greatest; null where the table has no such column. A name may have several
-rows.
+of when, but of `valid_to` the greatest; null where the table has no such column. A name may have
+several rows.
 """
 _NAMING = (
     *("peers", "presence", "links", "subscriptions", "roles"),

@@ -71,7 +71,7 @@ def _named(observed: Observed, kind: str) -> GroupedData:
 
 def _since(observed: Observed, kind: str, clock: Clock) -> DataFrame:
     """name, since: the first interval in which anything has the name."""
-    begins = F.expr(f"CAST(COALESCE(interval, vf DIV {clock.ticks_per_interval}) AS INT)")
+    begins = F.expr(f"CAST(COALESCE(interval, valid_from DIV {clock.ticks_per_interval}) AS INT)")
     return _named(observed, kind).agg(F.min(begins).alias("since"))
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ from ingest.sources import source_named
 from ingest.sources.base import Description, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
-from ingest.stage import Made, P, Stage, is_staged, names_of, tables_of, with_tables
+from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
 from model.clock import Clock
 from model.errors import UnknownName
 from model.tables import table
@@ -51,6 +51,9 @@ _FOLDED = "staged/folded."
 _WRITERS = 2
 """Stages written at once: one is planned while another runs."""
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
+
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,12 @@ class Measuring:
     def options(self) -> dict[str, Any]:
         """For run.json: what changes the tables; null where it is as ever."""
         usual, asked = Measures(), self.measures
+        visits = asked.max_edge_visits
         return {
             "layers": None if self.layers is None else sorted(self.layers),
             "engine": None if self.engine == Measuring.engine else self.engine,
             "betweenness": None if asked.betweenness else False,
-            "budget": None if asked.budget == usual.budget else asked.budget,
+            "max_edge_visits": None if visits == usual.max_edge_visits else visits,
         }
 
 
@@ -370,3 +374,15 @@ def _schema(name: str, told: str | None) -> StructType:
     if told is None:
         return from_arrow_schema(table(name).arrow)
     return StructType.fromJson(json.loads(told))
+
+
+@dataclass(frozen=True)
+class Stage(Generic[P, Made]):
+    """A function from tables to tables, done wholly or not at all."""
+
+    name: str
+    work: Callable[Concatenate[Job, P], Made]
+    makes: type[Made]
+    format: int = 1
+    """Changes with what it writes, or what later stages and appends make of that: what another
+    format has written is made anew, and not appended to."""

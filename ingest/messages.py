@@ -106,7 +106,9 @@ def rows_by_message(told: Told, parts: int) -> DataFrame:
     common = []
     if told.subscriptions is not None:
         kind = message_fold.SUBSCRIPTION
-        common.append(_rows(told.subscriptions, kind, other="topic", tick="vf", time="vt"))
+        common.append(
+            _rows(told.subscriptions, kind, other="topic", tick="valid_from", time="valid_to")
+        )
     if told.untold is not None:
         silent = told.untold.where("receptions").select("peer", "interval")
         common.append(_rows(silent, message_fold.SILENCE))

@@ -174,9 +174,9 @@ class Growth(Plan):
         """Spans that end at `since` or later, and what names them."""
         tables = indexing.observed_tables(observed)
         found = {
-            name: frame.where(F.coalesce("vt", F.lit(OPEN)) >= self.since)
+            name: frame.where(F.coalesce("valid_to", F.lit(OPEN)) >= self.since)
             for name, frame in tables.items()
-            if "vt" in frame.columns
+            if "valid_to" in frame.columns
         }
         if (reported := self._before("peers")) is not None:
             told = reported.where("reports").select("key", "reports", F.lit(None).alias("interval"))
@@ -212,7 +212,7 @@ class Growth(Plan):
         """A version that was open ends where the run was observed last."""
         end = end_of(self._clock)
         parts = [
-            close_at(versions.where(F.col("vt") >= self.since), end)
+            close_at(versions.where(F.col("valid_to") >= self.since), end)
             for name in tables
             if (versions := self._before(name)) is not None
         ]
@@ -233,7 +233,7 @@ class Growth(Plan):
     def alive(self, versions: DataFrame | None) -> DataFrame | None:
         """As ticks have it."""
         start = self.boundary.interval * self._job.clock.ticks_per_interval
-        return versions and versions.where(F.col("vt") > start)
+        return versions and versions.where(F.col("valid_to") > start)
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:
         """By the column interval."""
@@ -259,8 +259,8 @@ class Growth(Plan):
     def _cut(self, name: str) -> Cut | None:
         """How far what is there of a table stays; null = all of it."""
         columns = table(name).names
-        if "vt" in columns:
-            return Cut("vt", self.boundary.version)
+        if "valid_to" in columns:
+            return Cut("valid_to", self.boundary.version)
         if "message" in columns:
             return Cut("message", self.boundary.message)
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None

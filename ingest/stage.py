@@ -1,20 +1,15 @@
-"""What a stage of an ingest is: a function from tables to tables, done wholly or not at all.
-
-What it makes is a dataclass with a frame for each table, which says where the run keeps that.
-"""
+"""What a stage of an ingest makes: a dataclass with a frame for each table of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Mapping
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ingest.job import Job
 
-P = ParamSpec("P")
 Made = TypeVar("Made")
 
 
@@ -44,15 +39,3 @@ def tables_of(made: Any) -> dict[str, DataFrame]:
 def with_tables(kind: type[Made], tables: Mapping[str, DataFrame]) -> Made:
     """What a stage makes, of tables by name."""
     return kind(**{of.name: tables.get(of.metadata["table"]) for of in fields(kind)})  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Stage(Generic[P, Made]):
-    """A step that is done wholly or not at all."""
-
-    name: str
-    work: Callable[Concatenate[Job, P], Made]
-    makes: type[Made]
-    format: int = 1
-    """Changes with what it writes, or what later stages and appends make of that: what another
-    format has written is made anew, and not appended to."""

@@ -20,10 +20,10 @@ from ingest import indexing, messages
 from ingest.files import check_unchanged
 from ingest.fold import reasons
 from ingest.inventory import check_layers
-from ingest.job import Job
+from ingest.job import Job, Stage
 from ingest.plan import end_of
 from ingest.sources.base import Observed
-from ingest.stage import Stage, kept_as, with_tables
+from ingest.stage import kept_as, with_tables
 from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import InputError
 from model.run import DUPLICATES
@@ -231,7 +231,9 @@ def _structure(job: Job, versions: Versions) -> Structure:
     presence, links, subscriptions = versions.presence, versions.links, versions.subscriptions
     if presence is None:
         return Structure()
-    nothing = presence.selectExpr("peer", "peer AS src", "peer AS dst", "peer AS topic", "vf", "vt")
+    nothing = presence.selectExpr(
+        "peer", "peer AS src", "peer AS dst", "peer AS topic", "valid_from", "valid_to"
+    )
     layers = job.measuring.layers
     overlay = structure.Versions(
         presence,

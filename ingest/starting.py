@@ -145,8 +145,6 @@ def _check_appendable(run: Manifest, now: Manifest) -> None:
         why = "its source marks its end"
     elif run.options.get("reporters_only"):
         why = "--reporters-only left out links to peers that may report later"
-    elif not run.formats:
-        why = "an earlier version made it, which did not number its formats"
     elif other:
         why = f"another version made it, which did other work in: {', '.join(other)}"
     elif not run.carry:

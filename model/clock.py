@@ -1,10 +1,10 @@
 """Ticks, intervals and the open end.
 
 A run's time is counted in *ticks* (int64, from 0) since its epoch; what lives, lives in
-half-open spans `[vf, vt)` of ticks, and what has not ended has `vt = OPEN`. A reporting
-interval is `ticks_per_interval` ticks, and is *sampled* at its last tick: the state at
-its end. A source of reports has one tick per interval, so that all three are plain
-interval numbers; a source of events has ticks of a microsecond.
+half-open spans `[valid_from, valid_to)` of ticks, and what has not ended has `valid_to = OPEN`. A
+reporting interval is `ticks_per_interval` ticks, and is *sampled* at its last tick: the state at
+its end. A source of reports has one tick per interval, so that all three are plain interval
+numbers; a source of events has ticks of a microsecond.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class Clock:
         """The tick at which the interval's state is taken: its last."""
         return (interval + 1) * self.ticks_per_interval - 1
 
-    def sampled(self, vf: int, vt: int) -> range:
-        """The intervals in whose sampling tick `[vf, vt)` is alive (clipped to the run)."""
+    def sampled(self, valid_from: int, valid_to: int) -> range:
+        """The intervals of the run in whose sampling tick `[valid_from, valid_to)` holds."""
         k = self.ticks_per_interval
-        end = self.last if vt == OPEN else vt // k - 1
-        return range(max(vf // k, self.first), min(end, self.last) + 1)
+        end = self.last if valid_to == OPEN else valid_to // k - 1
+        return range(max(valid_from // k, self.first), min(end, self.last) + 1)
 
     def check_tick(self, tick: int) -> int:
         """The tick itself. Raises OutOfRange where the run has no answer for it."""

@@ -83,7 +83,11 @@ METRICS_PEERS = Table(
             "null where it reaches none",
         ),
         of_graph(
-            "reach", "int32", "peers it reaches, itself left out", "directed", "0 without links"
+            "reachable_peers",
+            "int32",
+            "peers it reaches, itself left out",
+            "directed",
+            "0 without links",
         ),
         of_graph(
             "component", "int32", "smallest peer of its weak component", "undirected", "itself"
@@ -173,16 +177,16 @@ METRICS_OVERLAY = Table(
             "diameter", "int32", "largest finite distance in hops", "directed", "null where m = 0"
         ),
         of_graph(
-            "path_length",
+            "average_path_length",
             "double",
             "mean hops over the ordered pairs that are connected",
             "directed",
             "null where m = 0 or n < 2",
         ),
         of_graph(
-            "path_length_error",
+            "average_path_length_error",
             "double",
-            "standard error of path_length where distances were sampled, in hops",
+            "standard error of average_path_length where distances were sampled, in hops",
             "directed",
             "0 where exact; null where m = 0 or n < 2",
         ),
@@ -250,7 +254,7 @@ METRICS_TOPICS = Table(
             "null where subscribers < 2 or no link",
         ),
         of_graph(
-            "topic_path_length",
+            "topic_average_path_length",
             "double",
             "mean hops over its connected pairs",
             "undirected",

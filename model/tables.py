@@ -4,8 +4,8 @@ This is the one place a column is named. The run store writes these schemas, the
 and the queries rely on them, `vizpub tables` prints them and a test holds the docs to them.
 
 Types are int32, int64, double, string and bool only. Times ending in `_us` are
-microseconds since the run's epoch; `vf` and `vt` are ticks (see model.clock). A null is
-*unknown*; a 0 was measured.
+microseconds since the run's epoch; `valid_from` and `valid_to` are ticks (see model.clock). A null
+is *unknown*; a 0 was measured.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from model.errors import UnknownName
 from model.metrics import METRICS
 
 _SPAN = (
-    known("vf", "int64", "valid from, inclusive", "ticks"),
-    known("vt", "int64", "valid to, exclusive; 9223372036854775807 = open", "ticks"),
+    known("valid_from", "int64", "valid from, inclusive", "ticks"),
+    known("valid_to", "int64", "valid to, exclusive; 9223372036854775807 = open", "ticks"),
 )
 _LINK = (
     known("src", "int32", "peer that holds the link"),
@@ -38,24 +38,24 @@ PEERS = Table(
 TOPICS = Table(
     "topics", "topic", (TOPIC, known("key", "string", "its name in the source")), ("topic",)
 )
-PRESENCE = Table("presence", "maximal stay of a peer", (PEER, *_SPAN), ("peer", "vf"))
+PRESENCE = Table("presence", "maximal stay of a peer", (PEER, *_SPAN), ("peer", "valid_from"))
 LINKS = Table(
     "links",
     "maximal life of a directed link, clipped to the presence of both ends",
     _LINK,
-    ("src", "dst", "layer", "topic", "vf"),
+    ("src", "dst", "layer", "topic", "valid_from"),
 )
 DANGLING_LINKS = Table(
     "dangling_links",
     "part of a link's life in which one of its ends was not present",
     _LINK,
-    ("src", "dst", "layer", "topic", "vf"),
+    ("src", "dst", "layer", "topic", "valid_from"),
 )
 SUBSCRIPTIONS = Table(
     "subscriptions",
     "maximal life of a subscription, clipped to the presence of the peer",
     (PEER, TOPIC, *_SPAN),
-    ("peer", "topic", "vf"),
+    ("peer", "topic", "valid_from"),
 )
 ROLES = Table(
     "roles",
@@ -66,7 +66,7 @@ ROLES = Table(
         maybe("topic", "int32", "topic it is played for, null = none"),
         *_SPAN,
     ),
-    ("peer", "role", "topic", "vf"),
+    ("peer", "role", "topic", "valid_from"),
 )
 TRAFFIC = Table(
     "traffic",
@@ -114,7 +114,7 @@ RECEPTIONS = Table(
             "the first at this peer; others are duplicates, as all at the publisher",
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
-        maybe("interested", "bool", "the peer subscribed to the topic then, null = unknown"),
+        maybe("subscribed", "bool", "the peer subscribed to the topic then, null = unknown"),
         maybe("eligible", "bool", "it was to get the message: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),

@@ -1,6 +1,6 @@
 """What a run answers about a time or a message: rows, and the peers beside them.
 
-They come from the tables; the queries overlay-at, topic-subgraph and dissemination-tree
+They come from the tables; the queries overlay, topic-subgraph and dissemination-tree
 give the same from Neo4j.
 """
 
@@ -30,12 +30,12 @@ _ENDS = ("src_name", "dst_name")
 class Snapshot(Frame):
     """An overlay, or a topic's part of one, at a time: a row for each link, layer and topic.
 
-    src  src_name  dst  dst_name  layer  topic  topic_name  vf  vt
+    src  src_name  dst  dst_name  layer  topic  topic_name  valid_from  valid_to
     0    alice     1    bob       mesh   0      news        0   9223372036854775807
     """
 
     peers: Frame
-    """Who is there, with or without links: `peer`, `peer_name`, `vf`, `vt`."""
+    """Who is there, with or without links: `peer`, `peer_name`, `valid_from`, `valid_to`."""
 
     def to_networkx(self, *, multi: bool = False) -> nx.DiGraph[str]:
         """The peers by name, with `peer`, the dense index; from peer to peer one edge with its
@@ -82,7 +82,7 @@ def _networkx() -> ModuleType:
 class Tree(Frame):
     """The way of a message: a row for each copy that arrived, by hop and time.
 
-    hop  time_us  previous_hop  previous_hop_name  peer  peer_name  first  interested
+    hop  time_us  previous_hop  previous_hop_name  peer  peer_name  first  subscribed
     1    130000   0             alice              1     bob        true   true
     """
 
@@ -110,7 +110,9 @@ def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None)
     run.facts.check_known("subscriptions", "links")
     tick, index = run.clock.parse_at(str(at)), run.topic_index(name)
     of_it = alive(tick) & (pc.field("topic") == index)
-    peers = run.stored.read("subscriptions", ["peer", "vf", "vt"], of_it).sort_by("peer")
+    peers = run.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_it).sort_by(
+        "peer"
+    )
     inside = pc.field("src").isin(peers["peer"]) & pc.field("dst").isin(peers["peer"])
     links = links_at(run, tick, _checked(run, layers)).filter(inside)
     return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)

@@ -25,10 +25,8 @@ from model.errors import StoreBroken, UseError
 from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
 from runstore import durable
 
-FORMAT = "vizpub.store/2"
+FORMAT = "vizpub.store/3"
 """Its number changes with what a reader must know of run.json or of the files."""
-READ_ONLY = ("vizpub.store/1",)
-"""Formats whose runs can be read, but neither gone on with nor appended to."""
 FILE = "run.json"
 
 
@@ -225,9 +223,13 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         found = raw.pop("format")
-        if found not in (FORMAT, *READ_ONLY):
-            raise StoreBroken(str(path), f"of format {found}, and this vizpub reads {FORMAT}")
-        if found == FORMAT and raw.pop("crc") != _crc(raw):
+        if found != FORMAT:
+            raise StoreBroken(
+                str(path),
+                f"written by another version of vizpub (format {found}; this one reads {FORMAT})",
+                "ingest the run again, with --replace",
+            )
+        if raw.pop("crc") != _crc(raw):
             raise StoreBroken(str(path), "other text than what was written")
         if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
             raise ValueError(f"unknown: {', '.join(sorted(surprises))}")

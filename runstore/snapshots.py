@@ -69,7 +69,7 @@ class _Roles:
 
 def alive(tick: int) -> pc.Expression:
     """Which rows of a table of spans are alive at a tick."""
-    return (pc.field("vf") <= tick) & (pc.field("vt") > tick)
+    return (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
 
 
 def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | None) -> pa.Table:
@@ -92,7 +92,7 @@ def links_at(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table
 def _roles(run: NamedRun, tick: int, topic: str) -> _Roles:
     index = pc.field("topic") == run.topic_index(topic)
     published = run.stored.read("publications", ["message", "publisher"], index)
-    arrived = pc.field("message").isin(published["message"]) & ~pc.field("interested")
+    arrived = pc.field("message").isin(published["message"]) & ~pc.field("subscribed")
     relays = run.stored.read("receptions", ["peer"], arrived)
     subscribers = run.stored.read("subscriptions", ["peer"], index & alive(tick))
     return _Roles(
@@ -181,7 +181,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     role for the topic at the publication.
 
     Copies by hop and time have `hop`, `time_us`, `previous_hop` and `peer` with their names,
-    `first` and `interested`, as model.tables says.
+    `first` and `subscribed`, as model.tables says.
 
         peer  peer_name  role        hop  duplicates    hop  time_us  previous_hop  peer  first
         0     alice      publisher   0    0             1    130000   0             1     true
@@ -192,7 +192,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
     run.facts.check_known("receptions")
     published = _message(run, message)
     of_it = pc.field("message") == published["message"][0]
-    columns = ["hop", "time_us", "previous_hop", "peer", "first", "interested"]
+    columns = ["hop", "time_us", "previous_hop", "peer", "first", "subscribed"]
     order = ["hop", "time_us", "peer", "previous_hop"]
     copies = run.stored.read("receptions", columns, of_it)
     copies = copies.sort_by([(column, "ascending") for column in order])
@@ -245,7 +245,7 @@ def _reached(
 def _role(first: dict[str, Any] | None, missed: bool) -> str:
     if first is None:
         return "missed" if missed else "peer"
-    return {True: "subscriber", False: "relay", None: "peer"}[first["interested"]]
+    return {True: "subscriber", False: "relay", None: "peer"}[first["subscribed"]]
 
 
 def _place_in_group(sorted_groups: np.ndarray) -> np.ndarray:

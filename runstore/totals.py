@@ -38,7 +38,9 @@ class Span:
     def alive(self) -> pc.Expression:
         """Versions alive at some tick of these intervals."""
         k = self.run.clock.ticks_per_interval
-        return (pc.field("vf") < (self.last + 1) * k) & (pc.field("vt") > self.first * k)
+        return (pc.field("valid_from") < (self.last + 1) * k) & (
+            pc.field("valid_to") > self.first * k
+        )
 
     @cached_property
     def published(self) -> pa.Table:

@@ -1,7 +1,7 @@
 """vizpub in Python: `import vizpub` is all that a notebook or a program needs.
 
     run = vizpub.ingest("traces/", run="monday")
-    run.metrics("overlay", ["path_length"]).to_pandas()
+    run.metrics("overlay", ["average_path_length"]).to_pandas()
     run.topic("news", 12).to_networkx()
 
 Reports are written and read by `ReportWriter` and `ReportReader`, runs are opened by `Run.open`.

@@ -65,13 +65,13 @@ WHOLE = (
 
 DEFAULT = (
     "network_size", "distinct_peers", "distinct_links", "out_degree_mean", "density",
-    "clustering_mean", "diameter", "path_length", "weak_components", "strong_components",
+    "clustering_mean", "diameter", "average_path_length", "weak_components", "strong_components",
     "topic_diameter_mean", "control_messages_sent_mean", "control_kilobytes_sent_mean",
     "publications", "hit_ratio", "hops_mean", "hops_max", "duplicates_per_delivery",
     "relay_share",
 )  # fmt: skip
 DEFAULT_SERIES = (
-    "network_size", "out_degree_mean", "clustering_mean", "path_length",
+    "network_size", "out_degree_mean", "clustering_mean", "average_path_length",
     "control_messages_sent_mean", "hit_ratio",
 )  # fmt: skip
 

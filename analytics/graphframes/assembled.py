@@ -25,7 +25,7 @@ FOUND = (
 """Columns of metrics/peers that GraphFrames finds; pagerank is yet to be divided by its sum."""
 
 _OF_PATHS = (
-    "distance_sum", "reach", "eccentricity", "mean_distance_error",
+    "distance_sum", "reachable_peers", "eccentricity", "mean_distance_error",
     "betweenness", "betweenness_error",
 )  # fmt: skip
 _OF_TOPIC_PATHS = ("components", "topic_diameter", "distance_sum", "pairs")
@@ -88,7 +88,7 @@ def _without_paths(peers: pa.Table) -> BlockMetrics:
         "subscribers": subscribers,
         **{name: np.full(len(topics), np.nan) for name in _OF_TOPIC_PATHS},
     }
-    of_interval = {"interval": interval[:1], "path_length_error": np.array([np.nan])}
+    of_interval = {"interval": interval[:1], "average_path_length_error": np.array([np.nan])}
     return BlockMetrics(of_peers, of_topics, of_interval)
 
 

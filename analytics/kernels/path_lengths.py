@@ -16,12 +16,12 @@ class PathLengths(NamedTuple):
     """Of each peer, but for the last."""
 
     distance_sum: Int64s
-    reach: Int32s
+    reachable_peers: Int32s
     eccentricity: Int32s
     """-1 where it reaches none."""
     mean_error: Floats
     """Standard error of distance_sum / reach; NaN where that or its error is unknown."""
-    path_length_error: float
+    average_path_length_error: float
     """Standard error of the mean over all connected ordered pairs; NaN where there is none."""
 
 

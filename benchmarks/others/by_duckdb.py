@@ -8,7 +8,7 @@ from benchmarks.others.islands import run
 
 _ISLANDS = """
     COPY (
-        SELECT src, dst, min("interval") AS vf, max("interval") + 1 AS vt
+        SELECT src, dst, min("interval") AS valid_from, max("interval") + 1 AS valid_to
         FROM (
             SELECT *, "interval" - row_number() OVER (
                 PARTITION BY src, dst ORDER BY "interval"

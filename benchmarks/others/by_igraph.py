@@ -40,7 +40,7 @@ def structure(graph: igraph.Graph) -> Columns:
         "mean_distance": mean_distance,
         "closeness": np.nan_to_num(reach / (len(hops) - 1) / mean_distance),
         "eccentricity": hops.max(axis=1),
-        "reach": reach,
+        "reachable_peers": reach,
         "component": named_by_smallest(graph.components(mode="weak").membership),
         "strong_component": named_by_smallest(graph.components(mode="strong").membership),
     }

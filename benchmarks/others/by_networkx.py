@@ -42,7 +42,7 @@ def structure(graph: Graph) -> Columns:
         "mean_distance": [sum(far) / len(far) if far else None for far in hops],
         "closeness": [closeness[peer] for peer in graph],
         "eccentricity": [max(far, default=None) for far in hops],
-        "reach": [len(far) for far in hops],
+        "reachable_peers": [len(far) for far in hops],
         "component": _smallest(nx.weakly_connected_components(graph)),
         "strong_component": _smallest(nx.strongly_connected_components(graph)),
     }

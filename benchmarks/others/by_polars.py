@@ -27,8 +27,8 @@ def islands(rows: str, made: str) -> None:
     spans.select(
         (pl.col("first") // _ROOM**2).cast(pl.Int32).alias("src"),
         (pl.col("first") // _ROOM % _ROOM).cast(pl.Int32).alias("dst"),
-        (pl.col("first") % _ROOM).alias("vf"),
-        (pl.col("last") % _ROOM + 1).alias("vt"),
+        (pl.col("first") % _ROOM).alias("valid_from"),
+        (pl.col("last") % _ROOM + 1).alias("valid_to"),
     ).write_parquet(made)
 
 

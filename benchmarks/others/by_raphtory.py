@@ -21,8 +21,8 @@ OPEN = 2**63 - 1
 def history(links: pa.Table, peers: int) -> Callable[[int], Any]:
     """Links are added where they begin and deleted where they end."""
     graph: Any = PersistentGraph()
-    graph.load_edges(links, "vf", "src", "dst")
-    graph.load_edge_deletions(links.filter(pc.field("vt") < OPEN), "vt", "src", "dst")
+    graph.load_edges(links, "valid_from", "src", "dst")
+    graph.load_edge_deletions(links.filter(pc.field("valid_to") < OPEN), "valid_to", "src", "dst")
     at: Callable[[int], Any] = graph.at
     return at
 

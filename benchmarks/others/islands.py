@@ -2,8 +2,8 @@
 
     python -m benchmarks.others.by_polars TOLD.json VERSIONS.parquet ROWS.parquet TIMES
 
-ROWS has interval, src, dst, by interval; VERSIONS gets src, dst, vf, vt, where vt is the
-interval after the last, also at the end of the run.
+ROWS has interval, src, dst, by interval; VERSIONS gets src, dst, valid_from, valid_to, where
+valid_to is the interval after the last, also at the end of the run.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.others.by_igraph TOLD.json MEASURED.parquet VERSIONS PEERS INTERVAL...
 
-VERSIONS is a folder with links.parquet (src, dst, vf, vt), PEERS how many there are. What is
-measured of each peer gets the names and meanings of vizpub's table metrics/peers.
+VERSIONS is a folder with links.parquet (src, dst, valid_from, valid_to), PEERS how many there are.
+What is measured of each peer gets the names and meanings of vizpub's table metrics/peers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Links = tuple[list[int], list[int]]
 
 def links_at(links: pa.Table, interval: int) -> Links:
     """The links that are there in the interval."""
-    there = (pc.field("vf") <= interval) & (pc.field("vt") > interval)
+    there = (pc.field("valid_from") <= interval) & (pc.field("valid_to") > interval)
     rows = links.filter(there)
     return rows["src"].to_pylist(), rows["dst"].to_pylist()
 

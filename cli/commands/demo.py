@@ -37,7 +37,7 @@ STEPS = (
     Step(
         "The overlay, interval by interval (of one second)",
         f"metrics {RUN} overlay --from 50 --to 57 --columns "
-        "network_size,links,degree_mean,clustering_mean,diameter,path_length,publications,hit_ratio",
+        "network_size,links,degree_mean,clustering_mean,diameter,average_path_length,publications,hit_ratio",
     ),
     Step(
         "Its topics",
@@ -54,13 +54,13 @@ STEPS = (
         "Cypher: a shortest path between two peers in interval 80",
         f"path {RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
-    Step("Cypher: the way of a message through topic 'alerts'", f"tree {RUN} {_MESSAGE}"),
+    Step("Cypher: the way of a message through topic 'alerts'", f"dissemination {RUN} {_MESSAGE}"),
     Step("A file for Gephi", f"export gexf {RUN} -o {{out}}/overlay.gexf"),
     Step(
         "Pictures",
         f"plot {RUN} --kind overlay --topic alerts --at 50 -o {{out}}/overlay.png",
     ),
-    Step("", f"plot {RUN} network_size links path_length -o {{out}}/series.png"),
+    Step("", f"plot {RUN} network_size links average_path_length -o {{out}}/series.png"),
     Step("", f"plot {RUN} --kind coverage -o {{out}}/coverage.png"),
 )
 

@@ -54,7 +54,7 @@ class Reading:
     gap_tolerance: Annotated[
         int, typer.Option(metavar="N", min=0, help="Bridge so many missing reports of a peer.")
     ] = 0
-    only: Annotated[
+    input_run: Annotated[
         str | None, typer.Option(metavar="RUN", help="The one to take if the input holds several.")
     ] = None
     reporters_only: Annotated[
@@ -79,7 +79,7 @@ class Reading:
     no_betweenness: Annotated[
         bool, typer.Option("--no-betweenness", help="Leave out betweenness, the dearest metric.")
     ] = False
-    budget: Annotated[
+    max_edge_visits: Annotated[
         float,
         typer.Option(
             metavar="LINKS",
@@ -87,7 +87,7 @@ class Reading:
             help="Sample what would walk more links in an interval: n·(n+m) for betweenness, "
             "a 64th of that for distances.",
         ),
-    ] = Measures.budget
+    ] = Measures.max_edge_visits
 
 
 @dataclass(frozen=True)
@@ -184,14 +184,14 @@ def _request(
         options=SourceOptions(
             interval_us,
             reading.gap_tolerance,
-            reading.only,
+            reading.input_run,
             reading.reporters_only,
             parse_size(reading.max_line) if reading.max_line else None,
         ),
         measuring=Measuring(
             comma_list(reading.layers),
             reading.engine,
-            Measures(not reading.no_betweenness, budget=reading.budget),
+            Measures(not reading.no_betweenness, max_edge_visits=reading.max_edge_visits),
         ),
         replace=handling.replace,
         append=handling.append,

@@ -1,4 +1,4 @@
-"""`vizpub path`, `topic`, `topics`, `tree`: the questions most asked, as commands."""
+"""`vizpub path`, `topic`, `topics`, `dissemination`: the questions most asked, as commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model.run import DUPLICATES
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for function in (path, topic, topics, tree):
+    for function in (path, topic, topics, dissemination):
         app.command(rich_help_panel="Questions")(command(function))
 
 
@@ -98,10 +98,10 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
-    answer(settings, output, "topics-at", run, asdict(moment))
+    answer(settings, output, "topics", run, asdict(moment))
 
 
-def tree(
+def dissemination(
     settings: Settings,
     run: RunName,
     message: Annotated[str, typer.Argument(metavar="MESSAGE")],
@@ -112,8 +112,8 @@ def tree(
     Examples:
 
     ```
-    vizpub tree monday m17
-    vizpub tree monday m17 --format csv
+    vizpub dissemination monday m17
+    vizpub dissemination monday m17 --format csv
     ```
     """
     found = asked(settings, "dissemination-tree", run, {"message": message})

@@ -92,7 +92,7 @@ def query(
     ```
     vizpub query
     vizpub query runs
-    vizpub query overlay-at monday -p at=12
+    vizpub query overlay monday -p at=12
     vizpub query shortest-path monday -p at=12 -p from=alice -p to=bob --format json
     ```
     """

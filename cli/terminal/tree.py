@@ -15,7 +15,7 @@ class Reception(NamedTuple):
     from_: str | None
     to: str
     first: bool
-    interested: bool | None
+    subscribed: bool | None
 
 
 def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
@@ -37,7 +37,7 @@ def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[t
             at = first.get(peer)
             facts = (at.hop, at.time_us) if at else (0, None)
             copies = duplicates[peer] if counts else None
-            yield branch + peer, *facts, copies, at.interested if at else None
+            yield branch + peer, *facts, copies, at.subscribed if at else None
 
 
 def _walk(

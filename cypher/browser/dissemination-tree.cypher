@@ -13,20 +13,20 @@ MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (p:Peer)-[r:PUBLISHED]->(m) RETURN p AS from, r AS arrival, m AS to
   UNION ALL
-  MATCH (m)-[r:ON]->(t:Topic) RETURN m AS from, r AS arrival, t AS to
+  MATCH (m)-[r:PUBLISHED_ON]->(t:Topic) RETURN m AS from, r AS arrival, t AS to
   UNION ALL
   CALL (m) {
     MATCH (a:Peer)-[h:HOP]->(b:Peer)
-    USING INDEX h:HOP(run, msg)
-    WHERE h.run = $run AND h.msg = m.id AND h.first
+    USING INDEX h:HOP(run, message)
+    WHERE h.run = $run AND h.message = m.id AND h.first
     RETURN a, h, b
     UNION ALL
-    MATCH (a:Message)-[h:REACHED]->(b:Peer)
-    USING INDEX h:REACHED(run, msg)
-    WHERE h.run = $run AND h.msg = m.id AND h.first
+    MATCH (a:Message)-[h:ARRIVED_FROM_UNKNOWN]->(b:Peer)
+    USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+    WHERE h.run = $run AND h.message = m.id AND h.first
     RETURN a, h, b
   }
-  WITH a, h, b ORDER BY h.n, h.time_us, b.id LIMIT $peers
+  WITH a, h, b ORDER BY h.hops, h.time_us, b.id LIMIT $peers
   RETURN a AS from, h AS arrival, b AS to
 }
 RETURN from, arrival, to

@@ -11,14 +11,15 @@
 // -> links: to others of them, one for each of them
 MATCH (p:Peer {key: $peer})
 OPTIONAL MATCH (p)-[r:LINK]-(n:Peer)
-WHERE r.vf <= $at AND r.vt > $at AND ($layers IS NULL OR r.layer IN $layers)
+WHERE r.valid_from <= $at AND r.valid_to > $at AND ($layers IS NULL OR r.layer IN $layers)
 WITH DISTINCT p, n ORDER BY n.id LIMIT $peers
 WITH p, collect(n) AS neighbours
 WITH [p] + neighbours AS drawn
 UNWIND drawn AS peer
 RETURN peer, COLLECT {
   MATCH (peer)-[r:LINK]->(b:Peer)
-  WHERE r.vf <= $at AND r.vt > $at AND b IN drawn AND ($layers IS NULL OR r.layer IN $layers)
+  WHERE r.valid_from <= $at AND r.valid_to > $at AND b IN drawn
+    AND ($layers IS NULL OR r.layer IN $layers)
   WITH b, min(elementId(r)) AS id, collect(r) AS lives
   RETURN [r IN lives WHERE elementId(r) = id][0]
 } AS links

@@ -12,14 +12,16 @@
 MATCH (run:Run {key: $run})
 UNWIND [l IN coalesce(run.levels, []) WHERE l < 63 | [l, $at - 2 ^ (l + 1)]] + [[63, -1]] AS l
 MATCH (p:Peer)-[s:PRESENT]->(:Run)
-USING INDEX s:PRESENT(run, lv, vf)
-WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $at AND s.vt > $at
+USING INDEX s:PRESENT(run, length_class, valid_from)
+WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
+  AND s.valid_to > $at
 WITH DISTINCT p ORDER BY p.id LIMIT $peers
 WITH collect(p) AS drawn
 UNWIND drawn AS peer
 RETURN peer, COLLECT {
   MATCH (peer)-[r:LINK]->(b:Peer)
-  WHERE r.vf <= $at AND r.vt > $at AND b IN drawn AND ($layers IS NULL OR r.layer IN $layers)
+  WHERE r.valid_from <= $at AND r.valid_to > $at AND b IN drawn
+    AND ($layers IS NULL OR r.layer IN $layers)
   WITH b, min(elementId(r)) AS id, collect(r) AS lives
   RETURN [r IN lives WHERE elementId(r) = id][0]
 } AS links

@@ -11,6 +11,6 @@
 MATCH (a:Peer {key: $from})
 MATCH (b:Peer {key: $to})
 MATCH p = shortestPath((a)-[:LINK*0..]->(b))
-WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+WHERE all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at
                                   AND ($layers IS NULL OR r.layer IN $layers))
 RETURN p

@@ -10,13 +10,14 @@
 // -> peer: a subscriber
 // -> links: to other subscribers, one for each of them
 MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
-WHERE s.vf <= $at AND s.vt > $at
+WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH DISTINCT p ORDER BY p.id LIMIT $peers
 WITH collect(p) AS drawn
 UNWIND drawn AS peer
 RETURN peer, COLLECT {
   MATCH (peer)-[r:LINK]->(b:Peer)
-  WHERE r.vf <= $at AND r.vt > $at AND b IN drawn AND ($layers IS NULL OR r.layer IN $layers)
+  WHERE r.valid_from <= $at AND r.valid_to > $at AND b IN drawn
+    AND ($layers IS NULL OR r.layer IN $layers)
   WITH b, min(elementId(r)) AS id, collect(r) AS lives
   RETURN [r IN lives WHERE elementId(r) = id][0]
 } AS links

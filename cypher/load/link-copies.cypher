@@ -1,12 +1,12 @@
 // Create a batch of copies of links, of the types of their epochs.
 //
 // $run run – the run
-// $rows list<list> – [key of src, key of dst, type, layer, topic, its name, vf, vt, lv]
+// $rows list<list> – [src's key, dst's key, type, layer, topic, its name, bounds, length_class]
 //
 // -> rows: how many there are now
 UNWIND $rows AS row
 MATCH (a:Peer {key: row[0]})
 MATCH (b:Peer {key: row[1]})
 CREATE (a)-[r:$(row[2]) {run: $run, layer: row[3], topic: row[4], topic_name: row[5],
-                         vf: row[6], vt: row[7], lv: row[8]}]->(b)
+                         valid_from: row[6], valid_to: row[7], length_class: row[8]}]->(b)
 RETURN count(r) AS rows

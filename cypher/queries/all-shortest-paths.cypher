@@ -13,7 +13,7 @@
 MATCH (a:Peer {key: $from})
 MATCH (b:Peer {key: $to})
 MATCH p = allShortestPaths((a)-[:LINK*0..]->(b))
-WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+WHERE all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at
                                   AND ($layers IS NULL OR r.layer IN $layers))
 WITH DISTINCT nodes(p) AS peers
 RETURN size(peers) - 1 AS hops, [n IN peers | n.name] AS peers

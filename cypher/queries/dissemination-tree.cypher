@@ -10,19 +10,19 @@
 // -> from: peer it came from, null = unknown
 // -> to: peer it came to
 // -> first: the first arrival at this peer; the others are duplicates
-// -> interested: the peer subscribed to the topic then, null = unknown
+// -> subscribed: the peer subscribed to the topic then, null = unknown
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (a:Peer)-[h:HOP]->(b:Peer)
-  USING INDEX h:HOP(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  USING INDEX h:HOP(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN a, b, h
   UNION ALL
-  MATCH (:Message)-[h:REACHED]->(b:Peer)
-  USING INDEX h:REACHED(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(b:Peer)
+  USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN null AS a, b, h
 }
-RETURN h.n AS hop, h.time_us AS time_us, a.name AS from, b.name AS to, h.first AS first,
-       h.interested AS interested
+RETURN h.hops AS hop, h.time_us AS time_us, a.name AS from, b.name AS to, h.first AS first,
+       h.subscribed AS subscribed
 ORDER BY hop, time_us, b.id, a.id

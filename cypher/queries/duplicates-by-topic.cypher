@@ -12,20 +12,20 @@
 MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 CALL (t) {
-  MATCH (t)<-[:ON]-(m:Message)
+  MATCH (t)<-[:PUBLISHED_ON]-(m:Message)
   RETURN collect(m.id) AS messages
 }
 CALL (messages) {
   UNWIND messages AS id
   CALL (id) {
     MATCH (:Peer)-[h:HOP]->(:Peer)
-    USING INDEX h:HOP(run, msg)
-    WHERE h.run = $run AND h.msg = id
+    USING INDEX h:HOP(run, message)
+    WHERE h.run = $run AND h.message = id
     RETURN h
     UNION ALL
-    MATCH (:Message)-[h:REACHED]->(:Peer)
-    USING INDEX h:REACHED(run, msg)
-    WHERE h.run = $run AND h.msg = id
+    MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(:Peer)
+    USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+    WHERE h.run = $run AND h.message = id
     RETURN h
   }
   RETURN count(*) AS receptions, sum(CASE WHEN h.first THEN 1 ELSE 0 END) AS firsts

@@ -11,13 +11,13 @@
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)
-  USING INDEX h:HOP(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  USING INDEX h:HOP(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN p, h
   UNION ALL
-  MATCH (:Message)-[h:REACHED]->(p:Peer)
-  USING INDEX h:REACHED(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(p:Peer)
+  USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN p, h
 }
 WITH p, sum(CASE WHEN h.first THEN 0 ELSE 1 END) AS duplicates, count(*) AS receptions

@@ -14,8 +14,9 @@
 // -> out_degree: peers it links to
 UNWIND $levels AS l
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
-USING INDEX r:LINK(run, lv, vf)
-WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+USING INDEX r:LINK(run, length_class, valid_from)
+WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+  AND r.valid_to > $at
   AND ($layers IS NULL OR r.layer IN $layers)
 WITH DISTINCT a, b
 UNWIND [[a, b, 1], [b, a, 0]] AS end

@@ -16,7 +16,7 @@
 MATCH (a:Peer {key: $from})
 MATCH (b:Peer {key: $to})
 MATCH p = shortestPath((a)-[:LINK*0..]->(b))
-WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+WHERE all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at
                                   AND ($layers IS NULL OR r.layer IN $layers))
 // What is found: [path, place, taken], a shortest of the paths that are the same up to this place
 // and go on from there to none of the peers taken. All others of these leave it there or further
@@ -34,7 +34,7 @@ WITH b, reduce(found = [[nodes(p), 0, []]], i IN range(0, $k - 2) |
            [path[j + 1]] + CASE j WHEN start THEN taken ELSE [] END AS taken
       MATCH p = shortestPath((spur)-[:LINK*0..]->(b))
       WHERE none(n IN nodes(p) WHERE n IN before)
-        AND all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at
+        AND all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at
                                         AND ($layers IS NULL OR r.layer IN $layers)
                                         AND NOT (startNode(r) = spur AND endNode(r) IN taken))
       RETURN [before + nodes(p), j, taken] AS f

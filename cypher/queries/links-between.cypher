@@ -12,13 +12,15 @@
 // -> dst: peer it leads to
 // -> layer: of the link
 // -> topic: that it serves, null = none
-// -> vf: tick at which it begins
-// -> vt: tick at which it ends, null = it does not
+// -> valid_from: tick at which it begins
+// -> valid_to: tick at which it ends, null = it does not
 UNWIND $levels AS l
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
-USING INDEX r:LINK(run, lv, vf)
-WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf < $to AND r.vt > $from
+USING INDEX r:LINK(run, length_class, valid_from)
+WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+  AND r.valid_to > $from
   AND ($layers IS NULL OR r.layer IN $layers)
-RETURN a.name AS src, b.name AS dst, r.layer AS layer, r.topic_name AS topic, r.vf AS vf,
-       nullIf(r.vt, 9223372036854775807) AS vt
-ORDER BY vf, a.id, b.id, layer, r.topic
+RETURN a.name AS src, b.name AS dst, r.layer AS layer, r.topic_name AS topic,
+  r.valid_from AS valid_from,
+       nullIf(r.valid_to, 9223372036854775807) AS valid_to
+ORDER BY valid_from, a.id, b.id, layer, r.topic

@@ -12,15 +12,16 @@
 // -> other: the peer it links to or the topic it subscribes to, null = it is a stay
 // -> layer: of the link
 // -> topic: that the link serves, null = none
-// -> vf: tick at which it begins
-// -> vt: tick at which it ends, null = it does not
+// -> valid_from: tick at which it begins
+// -> valid_to: tick at which it ends, null = it does not
 CALL () {
   WITH 'links' AS kind
   WHERE $kinds IS NULL OR kind IN $kinds
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf < $to AND r.vt > $from
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN kind, a, b, r
   UNION ALL
@@ -28,18 +29,20 @@ CALL () {
   WHERE $kinds IS NULL OR kind IN $kinds
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
-  USING INDEX r:SUBSCRIBES(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf < $to AND r.vt > $from
+  USING INDEX r:SUBSCRIBES(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
   RETURN kind, a, b, r
   UNION ALL
   WITH 'presence' AS kind
   WHERE $kinds IS NULL OR kind IN $kinds
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:PRESENT]->(:Run)
-  USING INDEX r:PRESENT(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf < $to AND r.vt > $from
+  USING INDEX r:PRESENT(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
+    AND r.valid_to > $from
   RETURN kind, a, null AS b, r
 }
 RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,
-       r.vf AS vf, nullIf(r.vt, 9223372036854775807) AS vt
-ORDER BY vf, kind, a.id, b.id, layer, r.topic
+       r.valid_from AS valid_from, nullIf(r.valid_to, 9223372036854775807) AS valid_to
+ORDER BY valid_from, kind, a.id, b.id, layer, r.topic

@@ -14,7 +14,7 @@
 // -> peers: who they are
 MATCH (m:Message)
 WHERE m.key STARTS WITH $run + '/'
-MATCH (m)-[:ON]->(t:Topic)
+MATCH (m)-[:PUBLISHED_ON]->(t:Topic)
 WHERE $topic IS NULL OR t.key = $topic
 MATCH (m)-[:MISSED]->(p:Peer)
 WITH m, t, p ORDER BY p.id

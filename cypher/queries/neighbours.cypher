@@ -13,7 +13,7 @@
 // -> layers: of the links between them
 // -> topics: that they serve
 MATCH (p:Peer {key: $peer})-[r:LINK]-(n:Peer)
-WHERE r.vf <= $at AND r.vt > $at AND ($layers IS NULL OR r.layer IN $layers)
+WHERE r.valid_from <= $at AND r.valid_to > $at AND ($layers IS NULL OR r.layer IN $layers)
 WITH p, n, r ORDER BY r.topic_name
 WITH n, max(CASE WHEN startNode(r) = p THEN 1 ELSE 0 END) AS to,
      max(CASE WHEN startNode(r) = p THEN 0 ELSE 1 END) AS from,

@@ -3,8 +3,8 @@
 // $peer peer – the peer
 // $layers layers? – layers of links to look at, null = all
 //
-// -> vf: tick at which it begins
-// -> vt: tick at which it ends, null = it does not
+// -> valid_from: tick at which it begins
+// -> valid_to: tick at which it ends, null = it does not
 // -> what: present, links to, linked from, subscribes, plays or publishes
 // -> other: the other peer, the topic, the role or the message
 // -> layer: of the link
@@ -12,24 +12,28 @@
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[r:PRESENT]->(:Run)
-  RETURN 'present' AS what, null AS other, null AS layer, null AS topic, r.vf AS vf, r.vt AS vt
+  RETURN 'present' AS what, null AS other, null AS layer, null AS topic,
+    r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[r:LINK]-(n:Peer)
   WHERE $layers IS NULL OR r.layer IN $layers
   RETURN CASE WHEN startNode(r) = p THEN 'links to' ELSE 'linked from' END AS what,
-         n.name AS other, r.layer AS layer, r.topic_name AS topic, r.vf AS vf, r.vt AS vt
+         n.name AS other, r.layer AS layer, r.topic_name AS topic, r.valid_from AS valid_from,
+           r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[r:SUBSCRIBES]->(t:Topic)
-  RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic, r.vf AS vf, r.vt AS vt
+  RETURN 'subscribes' AS what, t.name AS other, null AS layer, null AS topic,
+    r.valid_from AS valid_from, r.valid_to AS valid_to
   UNION ALL
-  MATCH (p)-[r:PLAYS]->(of:Topic|Run)
+  MATCH (p)-[r:HAS_ROLE]->(of:Topic|Run)
   RETURN 'plays' AS what, r.role AS other, null AS layer,
-         CASE WHEN of:Topic THEN of.name END AS topic, r.vf AS vf, r.vt AS vt
+         CASE WHEN of:Topic THEN of.name END AS topic, r.valid_from AS valid_from,
+           r.valid_to AS valid_to
   UNION ALL
   MATCH (p)-[:PUBLISHED]->(m:Message)
-  OPTIONAL MATCH (m)-[:ON]->(t:Topic)
-  RETURN 'publishes' AS what, m.name AS other, null AS layer, t.name AS topic, m.tick AS vf,
-         m.tick + 1 AS vt
+  OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)
+  RETURN 'publishes' AS what, m.name AS other, null AS layer, t.name AS topic, m.tick AS valid_from,
+         m.tick + 1 AS valid_to
 }
-RETURN vf, nullIf(vt, 9223372036854775807) AS vt, what, other, layer, topic
-ORDER BY vf, what, other, layer, topic
+RETURN valid_from, nullIf(valid_to, 9223372036854775807) AS valid_to, what, other, layer, topic
+ORDER BY valid_from, what, other, layer, topic

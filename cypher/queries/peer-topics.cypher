@@ -17,20 +17,20 @@ CALL (p) {
   RETURN m.id AS id, 1 AS published, 0 AS receptions, 0 AS duplicates, 0 AS sent
   UNION ALL
   MATCH (:Peer)-[h:HOP]->(p)
-  RETURN h.msg AS id, 0 AS published, 1 AS receptions,
+  RETURN h.message AS id, 0 AS published, 1 AS receptions,
          CASE WHEN h.first THEN 0 ELSE 1 END AS duplicates, 0 AS sent
   UNION ALL
-  MATCH (:Message)-[h:REACHED]->(p)
-  RETURN h.msg AS id, 0 AS published, 1 AS receptions,
+  MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(p)
+  RETURN h.message AS id, 0 AS published, 1 AS receptions,
          CASE WHEN h.first THEN 0 ELSE 1 END AS duplicates, 0 AS sent
   UNION ALL
   MATCH (p)-[h:HOP]->(:Peer)
-  RETURN h.msg AS id, 0 AS published, 0 AS receptions, 0 AS duplicates, 1 AS sent
+  RETURN h.message AS id, 0 AS published, 0 AS receptions, 0 AS duplicates, 1 AS sent
 }
 WITH id, sum(published) AS published, sum(receptions) AS receptions,
      sum(duplicates) AS duplicates, sum(sent) AS sent
 MATCH (m:Message {key: $run + '/' + toString(id)})
-OPTIONAL MATCH (m)-[:ON]->(t:Topic)
+OPTIONAL MATCH (m)-[:PUBLISHED_ON]->(t:Topic)
 WITH t, sum(published) AS published,
      sum(CASE receptions WHEN duplicates THEN 0 ELSE 1 END) AS received,
      sum(receptions) AS receptions, sum(duplicates) AS duplicates, sum(sent) AS sent

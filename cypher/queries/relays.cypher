@@ -9,22 +9,22 @@
 // -> peer: the relay
 // -> messages: of the topic that came to it unsubscribed, null = unknown
 // -> receptions: how often they came, null also where first arrivals alone are told
-MATCH (:Topic {key: $topic})<-[:ON]-(m:Message)
+MATCH (:Topic {key: $topic})<-[:PUBLISHED_ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)
-  USING INDEX h:HOP(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  USING INDEX h:HOP(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN p, h
   UNION ALL
-  MATCH (:Message)-[h:REACHED]->(p:Peer)
-  USING INDEX h:REACHED(run, msg)
-  WHERE h.run = $run AND h.msg = m.id
+  MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(p:Peer)
+  USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+  WHERE h.run = $run AND h.message = m.id
   RETURN p, h
 }
 WITH m, p, h
-WHERE p.id <> coalesce(m.publisher, -1) AND coalesce(h.interested = false, true)
+WHERE p.id <> coalesce(m.publisher, -1) AND coalesce(h.subscribed = false, true)
 WITH p, count(DISTINCT m) AS messages, count(*) AS receptions,
-     CASE WHEN count(*) = count(h.interested) THEN 1 END AS known
+     CASE WHEN count(*) = count(h.subscribed) THEN 1 END AS known
 MATCH (r:Run {key: $run})
 WITH *, CASE WHEN coalesce('duplicates of a message' IN r.known, true) THEN 1 END AS every
 RETURN p.name AS peer, known * messages AS messages, known * every * receptions AS receptions

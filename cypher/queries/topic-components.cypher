@@ -15,7 +15,7 @@
 // -> cut_off: whether it is another than the main one
 // -> peers: the subscribers in it
 MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
-WHERE s.vf <= $at AND s.vt > $at
+WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH DISTINCT p ORDER BY p.id
 WITH collect(p) AS subscribers
 OPTIONAL MATCH (start:Peer {key: $from})
@@ -36,7 +36,7 @@ WITH start, subscribers, reduce(
         UNWIND [f IN found WHERE f[2] = i - 1] AS f
         WITH f[3] AS q, f[1] AS least, peers, i
         MATCH (q)-[r:LINK]-(p:Peer)
-        WHERE r.vf <= $at AND r.vt > $at AND p IN peers AND p.id > least
+        WHERE r.valid_from <= $at AND r.valid_to > $at AND p IN peers AND p.id > least
           AND ($layers IS NULL OR r.layer IN $layers)
         RETURN DISTINCT [p.id, least, i, p] AS f
       }

@@ -12,12 +12,12 @@
 // -> layers: of the links from src to dst
 // -> topics: that they serve
 MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
-WHERE s.vf <= $at AND s.vt > $at
+WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH collect(DISTINCT p) AS subscribers
 CALL (subscribers) {
   UNWIND subscribers AS a
   MATCH (a)-[r:LINK]->(b:Peer)
-  WHERE r.vf <= $at AND r.vt > $at AND b IN subscribers
+  WHERE r.valid_from <= $at AND r.valid_to > $at AND b IN subscribers
     AND ($layers IS NULL OR r.layer IN $layers)
   WITH a, b, r ORDER BY r.topic_name
   WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics

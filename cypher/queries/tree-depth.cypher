@@ -19,14 +19,15 @@ MATCH (t:Topic {key: $topic})
 CALL (t) {
   UNWIND $levels AS l
   MATCH (child:Peer)-[r:LINK]->(parent:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $to AND r.vt > $from
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to
+    AND r.valid_to > $from
     AND r.topic = t.id AND ($layers IS NULL OR r.layer IN $layers)
-  RETURN collect([child.id, parent.id, r.vf, r.vt]) AS links
+  RETURN collect([child.id, parent.id, r.valid_from, r.valid_to]) AS links
 }
 CALL (t) {
-  MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
-  RETURN collect([p.id, r.vf, r.vt]) AS told
+  MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
+  RETURN collect([p.id, r.valid_from, r.valid_to]) AS told
 }
 MATCH (run:Run {key: $run})
 UNWIND range($from / run.ticks_per_interval, $to / run.ticks_per_interval) AS number

@@ -8,11 +8,11 @@
 // $layers list<string>? – layers of links to look at, null = all
 // $topic int? – topic of the links to look at, null = any or none
 //
-// -> chunk: [src, dst, layer, topic, vf, vt] of each, by src, dst and vf
+// -> chunk: [src, dst, layer, topic, valid_from, valid_to] of each, by src, dst and valid_from
 UNWIND range($low, $high) AS id
 MATCH (a:Peer {key: $run + '/' + toString(id)})-[r:LINK]->(b:Peer)
-WHERE r.vf <= $last_tick AND r.vt > $first_tick
+WHERE r.valid_from <= $last_tick AND r.valid_to > $first_tick
   AND ($layers IS NULL OR r.layer IN $layers)
   AND ($topic IS NULL OR r.topic = $topic)
-WITH a, r, b ORDER BY a.id, b.id, r.vf
-RETURN collect([a.id, b.id, r.layer, r.topic, r.vf, r.vt]) AS chunk
+WITH a, r, b ORDER BY a.id, b.id, r.valid_from
+RETURN collect([a.id, b.id, r.layer, r.topic, r.valid_from, r.valid_to]) AS chunk

@@ -12,14 +12,16 @@
 CALL () {
   UNWIND $levels AS l
   MATCH (p:Peer)-[s:PRESENT]->(:Run)
-  USING INDEX s:PRESENT(run, lv, vf)
-  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $at AND s.vt > $at
+  USING INDEX s:PRESENT(run, length_class, valid_from)
+  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
+    AND s.valid_to > $at
   RETURN p AS peer, null AS link
   UNION ALL
   UNWIND $levels AS l
   MATCH (:Peer)-[r:LINK]->(:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN null AS peer, r AS link
 }

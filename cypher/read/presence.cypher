@@ -6,9 +6,9 @@
 // $first_tick int ticks – begin of the window, inclusive
 // $last_tick int ticks – end of the window, inclusive
 //
-// -> chunk: [peer, vf, vt] of each, by peer and vf
+// -> chunk: [peer, valid_from, valid_to] of each, by peer and valid_from
 UNWIND range($low, $high) AS id
 MATCH (p:Peer {key: $run + '/' + toString(id)})-[s:PRESENT]->(:Run)
-WHERE s.vf <= $last_tick AND s.vt > $first_tick
-WITH p, s ORDER BY p.id, s.vf
-RETURN collect([p.id, s.vf, s.vt]) AS chunk
+WHERE s.valid_from <= $last_tick AND s.valid_to > $first_tick
+WITH p, s ORDER BY p.id, s.valid_from
+RETURN collect([p.id, s.valid_from, s.valid_to]) AS chunk

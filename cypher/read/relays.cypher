@@ -5,11 +5,11 @@
 // -> peer: dense index
 CALL () {
   MATCH ()-[h:HOP]->(p)
-  WHERE h.run = $run AND h.msg >= 0 AND h.interested = false
+  WHERE h.run = $run AND h.message >= 0 AND h.subscribed = false
   RETURN p
   UNION
-  MATCH ()-[h:REACHED]->(p)
-  WHERE h.run = $run AND h.msg >= 0 AND h.interested = false
+  MATCH ()-[h:ARRIVED_FROM_UNKNOWN]->(p)
+  WHERE h.run = $run AND h.message >= 0 AND h.subscribed = false
   RETURN p
 }
 RETURN p.id AS peer

@@ -8,14 +8,15 @@
 // -> far: key of the other
 UNWIND $levels AS l
 MATCH (a:Peer)-[r:LINK]->(b:Peer)
-USING INDEX r:LINK(run, lv, vf)
-WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+USING INDEX r:LINK(run, length_class, valid_from)
+WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+  AND r.valid_to > $at
 WITH a, count(DISTINCT b) AS links ORDER BY links DESC, a.id
 WITH collect(a) AS linking
 WITH linking[0] AS a, linking[-20..] AS others
 UNWIND others AS b
 OPTIONAL MATCH p = shortestPath((a)-[:LINK*0..]->(b))
-WHERE all(r IN relationships(p) WHERE r.vf <= $at AND r.vt > $at)
+WHERE all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at)
 WITH a, b, coalesce(length(p), 0) AS hops
 RETURN a.key AS peer, b.key AS far
 ORDER BY hops DESC, b.id

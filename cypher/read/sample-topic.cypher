@@ -7,7 +7,7 @@
 MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
-WHERE s.vf <= $at AND s.vt > $at
+WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH t, count(DISTINCT p) AS subscribers
 RETURN t.key AS topic
 ORDER BY subscribers DESC, t.id

@@ -2,8 +2,8 @@
 //
 // $peer string – key of the peer
 //
-// -> vf: begin of a stay, inclusive
-// -> vt: its end, exclusive
+// -> valid_from: begin of a stay, inclusive
+// -> valid_to: its end, exclusive
 MATCH (:Peer {key: $peer})-[s:PRESENT]->(:Run)
-RETURN s.vf AS vf, s.vt AS vt
-ORDER BY vf
+RETURN s.valid_from AS valid_from, s.valid_to AS valid_to
+ORDER BY valid_from

@@ -6,9 +6,9 @@
 // $first_tick int ticks – begin of the window, inclusive
 // $last_tick int ticks – end of the window, inclusive
 //
-// -> chunk: [peer, topic, vf, vt] of each, by peer, topic and vf
+// -> chunk: [peer, topic, valid_from, valid_to] of each, by peer, topic and valid_from
 UNWIND range($low, $high) AS id
 MATCH (p:Peer {key: $run + '/' + toString(id)})-[s:SUBSCRIBES]->(t:Topic)
-WHERE s.vf <= $last_tick AND s.vt > $first_tick
-WITH p, s, t ORDER BY p.id, t.id, s.vf
-RETURN collect([p.id, t.id, s.vf, s.vt]) AS chunk
+WHERE s.valid_from <= $last_tick AND s.valid_to > $first_tick
+WITH p, s, t ORDER BY p.id, t.id, s.valid_from
+RETURN collect([p.id, t.id, s.valid_from, s.valid_to]) AS chunk

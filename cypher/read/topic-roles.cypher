@@ -8,23 +8,23 @@
 // -> role: publisher, relay (received without subscribing) or rendezvous; a peer may be several
 MATCH (t:Topic {key: $run + '/' + toString($topic)})
 CALL (t) {
-  MATCH (t)<-[:ON]-(:Message)<-[:PUBLISHED]-(p:Peer)
+  MATCH (t)<-[:PUBLISHED_ON]-(:Message)<-[:PUBLISHED]-(p:Peer)
   RETURN p.id AS peer, 'publisher' AS role
   UNION
-  MATCH (t)<-[:ON]-(m:Message)
+  MATCH (t)<-[:PUBLISHED_ON]-(m:Message)
   CALL (m) {
     MATCH (:Peer)-[h:HOP]->(p:Peer)
-    USING INDEX h:HOP(run, msg)
-    WHERE h.run = $run AND h.msg = m.id AND h.interested = false
+    USING INDEX h:HOP(run, message)
+    WHERE h.run = $run AND h.message = m.id AND h.subscribed = false
     RETURN p
     UNION
-    MATCH (m)-[h:REACHED]->(p:Peer)
-    WHERE h.interested = false
+    MATCH (m)-[h:ARRIVED_FROM_UNKNOWN]->(p:Peer)
+    WHERE h.subscribed = false
     RETURN p
   }
   RETURN p.id AS peer, 'relay' AS role
   UNION
-  MATCH (t)<-[:PLAYS {role: 'rendezvous'}]-(p:Peer)
+  MATCH (t)<-[:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
   RETURN p.id AS peer, 'rendezvous' AS role
   UNION
   // Where nobody told: linked to by children in the topic's tree, and never to a parent.

@@ -11,9 +11,9 @@ WHERE a.key STARTS WITH $run + '/'
 WITH a, b, properties(r) AS p
 WHERE p.run = $run AND b.run = $run
 WITH size(keys(p)) AS keys,
-     [a.id, b.id, p.msg, coalesce(p.n, -1), coalesce(p.time_us, -1),
+     [a.id, b.id, p.message, coalesce(p.hops, -1), coalesce(p.time_us, -1),
       3 * CASE p.first WHEN true THEN 1 WHEN false THEN 0 ELSE -1 END
-      + CASE p.interested WHEN true THEN 1 WHEN false THEN 0 ELSE -1 END] AS integers
+      + CASE p.subscribed WHEN true THEN 1 WHEN false THEN 0 ELSE -1 END] AS integers
 WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
      reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g
 RETURN count(*) AS rows, sum(h * h % 2147483647) AS first, sum(g * g % 2147483629) AS second

@@ -32,8 +32,8 @@ class PresenceRow(NamedTuple):
     """A stay of a peer."""
 
     peer: int
-    vf: int
-    vt: int
+    valid_from: int
+    valid_to: int
 
 
 class SubscriptionRow(NamedTuple):
@@ -41,8 +41,8 @@ class SubscriptionRow(NamedTuple):
 
     peer: int
     topic: int
-    vf: int
-    vt: int
+    valid_from: int
+    valid_to: int
 
 
 class LinkRow(NamedTuple):
@@ -52,8 +52,8 @@ class LinkRow(NamedTuple):
     dst: int
     layer: str
     topic: int | None
-    vf: int
-    vt: int
+    valid_from: int
+    valid_to: int
 
 
 class ArrivalRow(NamedTuple):
@@ -64,7 +64,7 @@ class ArrivalRow(NamedTuple):
     hop: int | None
     time_us: int | None
     first: bool
-    interested: bool | None
+    subscribed: bool | None
 
 
 def peers(run: LoadedRun) -> Iterator[PeerRow]:

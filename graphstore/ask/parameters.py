@@ -203,17 +203,17 @@ def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str
 
 def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
     stays = run.rows("read", "stays", peer=key)
-    if any(vf <= at < vt for vf, vt in stays):
+    if any(valid_from <= at < valid_to for valid_from, valid_to in stays):
         return
     clock = run.facts.clock
-    there = ", ".join(_stay(clock, vf, vt) for vf, vt in stays)
+    there = ", ".join(_stay(clock, valid_from, valid_to) for valid_from, valid_to in stays)
     raise UseError(
         f"peer '{name}' is not present at {clock.describe(at)}; it is there {there or 'never'}"
     )
 
 
-def _stay(clock: Clock, vf: int, vt: int) -> str:
+def _stay(clock: Clock, valid_from: int, valid_to: int) -> str:
     """A stay for people."""
-    if vt == OPEN:
-        return f"from {clock.describe(vf)} on"
-    return f"from {clock.describe(vf)} to before {clock.describe(vt)}"
+    if valid_to == OPEN:
+        return f"from {clock.describe(valid_from)} on"
+    return f"from {clock.describe(valid_from)} to before {clock.describe(valid_to)}"

@@ -125,10 +125,10 @@ class MessageGraph:
             return "publisher"
         if not arrivals:
             return "missed" if peer in missed else "peer"
-        interested = _earliest(arrivals).interested
-        if interested is None:
+        subscribed = _earliest(arrivals).subscribed
+        if subscribed is None:
             return "peer"
-        return "subscriber" if interested else "relay"
+        return "subscriber" if subscribed else "relay"
 
     def _facts(self, peer: int, arrivals: Sequence[ArrivalRow]) -> Iterator[tuple[str, Value]]:
         if peer == self.rows.publisher:

@@ -169,8 +169,8 @@ class OverlayGraph:
 
     def _sampled_links(self) -> Iterator[SampledLink]:
         clock = self.clock
-        for source, target, layer, topic, vf, vt in self.rows.links:
-            steps = clock.sampled(vf, vt)
+        for source, target, layer, topic, valid_from, valid_to in self.rows.links:
+            steps = clock.sampled(valid_from, valid_to)
             if steps:
                 yield source, target, layer, topic, (steps[0], steps[-1])
 
@@ -195,8 +195,8 @@ class OverlayGraph:
 def peer_lives(presence: Iterable[PresenceRow], clock: Clock) -> Lives:
     """The intervals that sample each peer's presence."""
     spans: Lives = {}
-    for peer, vf, vt in presence:
-        if steps := clock.sampled(vf, vt):
+    for peer, valid_from, valid_to in presence:
+        if steps := clock.sampled(valid_from, valid_to):
             spans.setdefault(peer, []).append((steps[0], steps[-1]))
     return {peer: merged(of) for peer, of in spans.items()}
 
@@ -204,8 +204,8 @@ def peer_lives(presence: Iterable[PresenceRow], clock: Clock) -> Lives:
 def topic_lives(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Lives]:
     """The intervals that sample each peer's subscription to each topic."""
     spans: dict[int, Lives] = {}
-    for peer, topic, vf, vt in subscriptions:
-        if steps := clock.sampled(vf, vt):
+    for peer, topic, valid_from, valid_to in subscriptions:
+        if steps := clock.sampled(valid_from, valid_to):
             of = spans.setdefault(peer, {})
             of.setdefault(topic, []).append((steps[0], steps[-1]))
     return {

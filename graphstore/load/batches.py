@@ -46,31 +46,33 @@ RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
 """The labels, as they stand in the number of a node."""
 
 
-def level(vf: int, vt: int) -> int:
-    """The `lv` of a span: bit length of its length minus 1; 63 for an open end."""
-    return OPEN_LEVEL if vt == OPEN else (vt - vf).bit_length() - 1
+def level(valid_from: int, valid_to: int) -> int:
+    """The `length_class` of a span: bit length of its length minus 1; 63 for an open end."""
+    return OPEN_LEVEL if valid_to == OPEN else (valid_to - valid_from).bit_length() - 1
 
 
 def levels(batch: Batch) -> np.ndarray:
-    """The `lv` of the spans in the columns vf and vt (int64)."""
-    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
-    closed = np.searchsorted(_POWERS, vt - vf, side="right") - 1
-    return np.where(vt == OPEN, OPEN_LEVEL, closed)
+    """The `length_class` of the spans in the columns valid_from and valid_to (int64)."""
+    valid_from, valid_to = batch["valid_from"].to_numpy(), batch["valid_to"].to_numpy()
+    closed = np.searchsorted(_POWERS, valid_to - valid_from, side="right") - 1
+    return np.where(valid_to == OPEN, OPEN_LEVEL, closed)
 
 
 def closed_levels(batch: Batch) -> list[int]:
-    """The `lv` that closed spans have, each once."""
-    vf, vt = batch["vf"].to_numpy(), batch["vt"].to_numpy()
-    lengths = np.unique((vt - vf)[vt != OPEN])
+    """The `length_class` that closed spans have, each once."""
+    valid_from, valid_to = batch["valid_from"].to_numpy(), batch["valid_to"].to_numpy()
+    lengths = np.unique((valid_to - valid_from)[valid_to != OPEN])
     found: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
     return found
 
 
-def sampled_spans(vf: np.ndarray, vt: np.ndarray, clock: Clock) -> tuple[np.ndarray, np.ndarray]:
+def sampled_spans(
+    valid_from: np.ndarray, valid_to: np.ndarray, clock: Clock
+) -> tuple[np.ndarray, np.ndarray]:
     """First and last sampled interval of each span (int64); empty where last < first."""
     k = clock.ticks_per_interval
-    end = np.where(vt == OPEN, clock.last, vt // k - 1)
-    return np.maximum(vf // k, clock.first), np.minimum(end, clock.last)
+    end = np.where(valid_to == OPEN, clock.last, valid_to // k - 1)
+    return np.maximum(valid_from // k, clock.first), np.minimum(end, clock.last)
 
 
 def numbers(label: int, ids: pa.Array) -> pa.Array:
@@ -149,17 +151,17 @@ class RunRows:
         names = pa.array(self.topics, pa.string()).take(rows["topic"])
         ends = {"start": numbers(PEER, rows["src"]), "end": numbers(PEER, rows["dst"])}
         told = {"layer": rows["layer"], "topic": rows["topic"], "topic_name": names}
-        return _batch(**ends, **told, **_span(rows), lv=pa.array(levels(rows)))
+        return _batch(**ends, **told, **_span(rows), length_class=pa.array(levels(rows)))
 
     def presence(self, rows: Batch) -> Batch:
         """Peer to run."""
         ends = {"start": numbers(PEER, rows["peer"]), "end": self._whole(rows)}
-        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
+        return _batch(**ends, **_span(rows), length_class=pa.array(levels(rows)))
 
     def subscriptions(self, rows: Batch) -> Batch:
         """Peer to topic."""
         ends = {"start": numbers(PEER, rows["peer"]), "end": numbers(TOPIC, rows["topic"])}
-        return _batch(**ends, **_span(rows), lv=pa.array(levels(rows)))
+        return _batch(**ends, **_span(rows), length_class=pa.array(levels(rows)))
 
     def link_copies(self, rows: Batch) -> Batch:
         """Copies of links in the epochs they are alive in, each with its type."""
@@ -185,7 +187,7 @@ class RunRows:
             start=numbers(PEER, known["publisher"]), end=numbers(MESSAGE, known["message"])
         )
 
-    def on(self, rows: Batch) -> Batch:
+    def published_on(self, rows: Batch) -> Batch:
         """Message to topic, where the topic is known."""
         known = rows.filter(pc.is_valid(rows["topic"]))
         return _batch(start=numbers(MESSAGE, known["message"]), end=numbers(TOPIC, known["topic"]))
@@ -195,7 +197,7 @@ class RunRows:
         known = rows.filter(pc.is_valid(rows["previous_hop"]))
         return _reception(numbers(PEER, known["previous_hop"]), known)
 
-    def reached(self, rows: Batch) -> Batch:
+    def arrived_from_unknown(self, rows: Batch) -> Batch:
         """Message to peer: the receptions whose previous hop is unknown."""
         unknown = rows.filter(pc.is_null(rows["previous_hop"]))
         return _reception(numbers(MESSAGE, unknown["message"]), unknown)
@@ -222,13 +224,13 @@ class RunRows:
 
 
 def _reception(start: pa.Array, rows: Batch) -> Batch:
-    told = {name: rows[name] for name in ("time_us", "first", "interested")}
+    told = {name: rows[name] for name in ("time_us", "first", "subscribed")}
     end = numbers(PEER, rows["peer"])
-    return _batch(start=start, end=end, msg=rows["message"], n=rows["hop"], **told)
+    return _batch(start=start, end=end, message=rows["message"], hops=rows["hop"], **told)
 
 
 def _span(rows: Batch) -> dict[str, pa.Array]:
-    return {"vf": rows["vf"], "vt": rows["vt"]}
+    return {"valid_from": rows["valid_from"], "valid_to": rows["valid_to"]}
 
 
 def _batch(**columns: pa.Array) -> Batch:

@@ -23,11 +23,11 @@ CHECKED = {
     "links": "links",
     "presence": "presence",
     "subscriptions": "subscriptions",
-    "plays": "roles",
+    "roles": "roles",
     "published": "publications",
-    "on": "publications",
+    "published-on": "publications",
     "hops": "receptions",
-    "reached": "receptions",
+    "arrived-from-unknown": "receptions",
     "missed": "missed",
     "link-copies": "links",
     "subscription-copies": "subscriptions",
@@ -53,11 +53,11 @@ class Checksums:
             "links": self._links,
             "presence": lambda rows: _spans(rows, "peer"),
             "subscriptions": _subscriptions,
-            "plays": self._plays,
+            "roles": self._roles,
             "published": self._published,
-            "on": lambda rows: _described(_known(rows, "topic"), 0, "message", "topic"),
+            "published-on": lambda rows: _described(_known(rows, "topic"), 0, "message", "topic"),
             "hops": lambda rows: _arrivals(_known(rows, "previous_hop"), "previous_hop"),
-            "reached": lambda rows: _arrivals(
+            "arrived-from-unknown": lambda rows: _arrivals(
                 rows.filter(pc.is_null(rows["previous_hop"])), "message"
             ),
             "missed": lambda rows: _described(rows, 1, "message", "peer"),
@@ -82,8 +82,8 @@ class Checksums:
         spans = _spans(rows, "src", "dst", "topic")[1:]
         return [properties, *spans, _numbers(rows["layer"], self.layers)]
 
-    def _plays(self, rows: Batch) -> list[Ints]:
-        spans = _described(rows, 4, "peer", "topic", "vf", "vt")
+    def _roles(self, rows: Batch) -> list[Ints]:
+        spans = _described(rows, 4, "peer", "topic", "valid_from", "valid_to")
         return [*spans, _numbers(rows["role"], self.roles)]
 
     def _published(self, rows: Batch) -> list[Ints]:
@@ -103,14 +103,14 @@ def _subscriptions(rows: Batch) -> list[Ints]:
 
 def _spans(rows: Batch, *names: str) -> list[Ints]:
     """Of relationships with a run, a span and its level."""
-    return [*_described(rows, 4, *names, "vf", "vt"), levels(rows)]
+    return [*_described(rows, 4, *names, "valid_from", "valid_to"), levels(rows)]
 
 
 def _arrivals(rows: Batch, start: str) -> list[Ints]:
-    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "interested")]
+    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "subscribed")]
     properties = sum(map(_flags, told), np.full(len(rows), 3))
-    first, interested = _integers(rows, "first", "interested")
-    return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + interested]
+    first, subscribed = _integers(rows, "first", "subscribed")
+    return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + subscribed]
 
 
 def _known(rows: Batch, name: str) -> Batch:

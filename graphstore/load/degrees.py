@@ -45,7 +45,7 @@ def summed_degrees(batches: Sequence[Batch], peers: int, clock: Clock) -> Ints:
         return np.zeros(peers, np.int64)
     links = pa.Table.from_batches(batches)
     src, dst = (links[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
-    first, last = sampled_spans(links["vf"].to_numpy(), links["vt"].to_numpy(), clock)
+    first, last = sampled_spans(links["valid_from"].to_numpy(), links["valid_to"].to_numpy(), clock)
     kept = first <= last
     low, high = np.minimum(src, dst)[kept], np.maximum(src, dst)[kept]
     low, high, intervals = _covered(low, high, first[kept], last[kept])

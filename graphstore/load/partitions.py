@@ -85,16 +85,16 @@ def epochs_of(clock: Clock, intervals: int = EPOCH_INTERVALS) -> Epochs:
 def copies(rows: pa.RecordBatch, epochs: Epochs) -> pa.RecordBatch:
     """The rows once for each epoch that they are alive in, with it in a column `epoch` (int64).
 
-    `rows` have the columns vf and vt, in ticks. They keep their order, and those of one row
-    come by ascending epoch. None where the run has no epochs.
+    `rows` have the columns valid_from and valid_to, in ticks. They keep their order, and those of
+    one row come by ascending epoch. None where the run has no epochs.
     """
     import numpy as np
     import pyarrow as pa
 
     if not epochs.count:
         return rows.slice(0, 0).append_column("epoch", pa.array([], pa.int64()))
-    vf, vt = (rows[name].to_numpy() for name in ("vf", "vt"))
-    first, last = epochs.of(vf), epochs.of(np.where(vt == OPEN, OPEN, vt - 1))
+    valid_from, valid_to = (rows[name].to_numpy() for name in ("valid_from", "valid_to"))
+    first, last = epochs.of(valid_from), epochs.of(np.where(valid_to == OPEN, OPEN, valid_to - 1))
     times = last - first + 1
     of = np.repeat(np.arange(len(times)), times)
     nth = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)

@@ -83,7 +83,9 @@ class Census:
         return {label: peers for label, peers in labels.items() if peers}
 
     def _live(self, rows: Batch) -> None:
-        spans = sampled_spans(rows["vf"].to_numpy(), rows["vt"].to_numpy(), self.clock)
+        spans = sampled_spans(
+            rows["valid_from"].to_numpy(), rows["valid_to"].to_numpy(), self.clock
+        )
         first_and_last = (ints.tolist() for ints in spans)
         for peer, first, last in zip(rows["peer"].to_pylist(), *first_and_last, strict=True):
             if first <= last:
@@ -95,7 +97,7 @@ class Census:
         self._told.update(players.to_pylist())
 
     def _link(self, rows: Batch) -> None:
-        self._links.append(rows.select(["src", "dst", "vf", "vt"]))
+        self._links.append(rows.select(["src", "dst", "valid_from", "valid_to"]))
         tree = rows.filter(pc.equal(rows["layer"], "tree"))
         topics = tree["topic"].to_pylist()
         self._children.update(zip(topics, tree["src"].to_pylist(), strict=True))

@@ -28,12 +28,12 @@ LABELS = (
 TYPES = (
     "LINK",
     "SUBSCRIBES",
-    "PLAYS",
+    "HAS_ROLE",
     "PRESENT",
     "PUBLISHED",
-    "ON",
+    "PUBLISHED_ON",
     "HOP",
-    "REACHED",
+    "ARRIVED_FROM_UNKNOWN",
     "MISSED",
     *COPY_TYPES,
 )

@@ -100,12 +100,14 @@ def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
     return (
         step("presence", "presence", "PRESENT", rows.presence, named=("start",)),
         step("subscriptions", "subscriptions", "SUBSCRIBES", rows.subscriptions),
-        step("roles", "plays", "PLAYS", rows.roles),
+        step("roles", "roles", "HAS_ROLE", rows.roles),
         step("publications", "published", "PUBLISHED", rows.published),
-        step("publications", "on", "ON", rows.on, has_run=False),
+        step("publications", "published-on", "PUBLISHED_ON", rows.published_on, has_run=False),
         step("links", "links", "LINK", rows.links),
         step("receptions", "hops", "HOP", rows.hops),
-        step("receptions", "reached", "REACHED", rows.reached),
+        step(
+            "receptions", "arrived-from-unknown", "ARRIVED_FROM_UNKNOWN", rows.arrived_from_unknown
+        ),
         step("missed", "missed", "MISSED", rows.missed),
         *(_copy_steps(rows) if rows.epochs.count else ()),
     )

@@ -210,7 +210,7 @@ _COUNTERS = {"control", "publication"}
 class RunHeader:
     """What holds for the whole run: an optional first line.
 
-    Several values of `run` in the input are refused; `--only RUN` picks one, and `--run`
+    Several values of `run` in the input are refused; `--input-run RUN` picks one, and `--run`
     names the stored run.
     """
 

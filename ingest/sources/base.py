@@ -98,10 +98,10 @@ class Observed:
     peers          key, reports, interval              (peers that report, and since when; others
                                                         are added)
     names          as ingest.fold.NAMES: every name that stands in those tables that are known
-    presence       peer, vf, vt
-    links          src, dst, layer, topic?, vf, vt
-    subscriptions  peer, topic, vf, vt
-    roles          peer, role, topic?, vf, vt
+    presence       peer, valid_from, valid_to
+    links          src, dst, layer, topic?, valid_from, valid_to
+    subscriptions  peer, topic, valid_from, valid_to
+    roles          peer, role, topic?, valid_from, valid_to
     traffic        peer, interval, and the columns of model.tables.TRAFFIC
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
@@ -111,7 +111,7 @@ class Observed:
     untold         peer, interval, receptions, subscriptions     (true = left open by its report)
 
     Where publications are known so are rejections (an empty table where there were none).
-    All names are strings; vf, vt, tick, time_us and arrival
+    All names are strings; valid_from, valid_to, tick, time_us and arrival
     int64, interval and hop int32, first and subscribed bool. `?` marks what may be null in a row.
     """
 

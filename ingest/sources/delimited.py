@@ -1,7 +1,7 @@
 """Tables in files: comma-separated text with a header, and Parquet; rows judged by column.
 
 All values come as text, so that one set of rules judges both. A file's columns are part of
-what it is recognised as: `csv(src,dst,vf,vt)`.
+what it is recognised as: `csv(src,dst,valid_from,valid_to)`.
 """
 
 from __future__ import annotations

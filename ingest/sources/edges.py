@@ -1,8 +1,8 @@
 """Temporal edge lists: the structure of an overlay, and nothing else.
 
 CSV or Parquet with the columns `interval,src,dst` (a link is there in that interval) or
-`src,dst,vf,vt` (it is there from interval vf until before vt; no vt = still there), either
-with `layer`, `topic` or both at the end.
+`src,dst,valid_from,valid_to` (from interval valid_from until before valid_to; no valid_to = still
+there; `vf,vt` are taken for them), either with `layer`, `topic` or both at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ from model.clock import OPEN, Clock
 from model.errors import InputError
 
 _MOST_INTERVALS = 10_000_000
-_KINDS = (("interval", "src", "dst"), ("src", "dst", "vf", "vt"))
+_KINDS = (
+    ("interval", "src", "dst"),
+    ("src", "dst", "valid_from", "valid_to"),
+    ("src", "dst", "vf", "vt"),
+)
 _EXTRAS = ((), ("layer",), ("topic",), ("layer", "topic"))
 _TABLES = {name: OBSERVED[name] for name in ("links", "names", "quarantine")}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
@@ -55,12 +59,12 @@ def _end(row: Fields, name: str) -> str | None:
     text = row[name]
     if not text:
         return None
-    end, begin = number_of(text), number_of(row["vf"] or "")
+    end, begin = number_of(text), number_of(row["valid_from"] or row["vf"] or "")
     if end is None:
         return whole(row, name)
     if end > INT32 and text != str(OPEN):
         return f"'{name}' is too large"
-    return f"'{name}' is not after 'vf'" if begin is not None and end <= begin else None
+    return f"'{name}' is not after the beginning" if begin is not None and end <= begin else None
 
 
 class Edges(TableSource):
@@ -74,6 +78,8 @@ class Edges(TableSource):
         "src": key,
         "dst": key,
         "interval": partial(whole, most=LAST_INTERVAL),
+        "valid_from": partial(whole, most=LAST_INTERVAL),
+        "valid_to": _end,
         "vf": partial(whole, most=LAST_INTERVAL),
         "vt": _end,
         "layer": optional_key,
@@ -84,8 +90,8 @@ class Edges(TableSource):
     @staticmethod
     def place(row: Fields) -> Placed:
         """By the peer that the link begins at, in time."""
-        begin = number_of(row["interval"] or row["vf"] or "") or 0
-        end = begin + 1 if row["interval"] else number_of(row["vt"] or str(OPEN))
+        begin = number_of(row["interval"] or row["valid_from"] or row["vf"] or "") or 0
+        end = begin + 1 if row["interval"] else number_of(row["valid_to"] or row["vt"] or str(OPEN))
         link = row["dst"], row["layer"] or OVERLAY, row["topic"]
         return Placed(row["src"] or "", begin, 0, (*link, end))
 
@@ -98,7 +104,7 @@ class Edges(TableSource):
         """As of all tables. Raises: InputError for both kinds at once."""
         if len({_is_listed(file) for file in files}) > 1:
             raise InputError(
-                "some files list links by interval, others by span of life (vf, vt)",
+                "some files list links by interval, others by span of life (valid_from, valid_to)",
                 "the two say different things of when a peer is there: ingest one kind",
             )
         return super().splits(files)
@@ -146,14 +152,14 @@ class Edges(TableSource):
         if listed:
             links = open_at(links, run.clock.last + 1)
         since = F.lit(run.clock.first).cast("bigint")
-        here = F.min("vf") if listed else since
-        gone = F.max("vt") if listed else F.lit(OPEN)
+        here = F.min("valid_from") if listed else since
+        gone = F.max("valid_to") if listed else F.lit(OPEN)
         ends = F.explode(F.array("src", "dst"))
-        presence = links.select(ends.alias("peer"), "vf", "vt").groupBy("peer")
-        stays = presence.agg(here.alias("vf"), gone.alias("vt"))
+        presence = links.select(ends.alias("peer"), "valid_from", "valid_to").groupBy("peer")
+        stays = presence.agg(here.alias("valid_from"), gone.alias("valid_to"))
         return Observed(
             peers=stays.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
-            names=tables["names"] if listed else tables["names"].withColumn("vf", since),
+            names=tables["names"] if listed else tables["names"].withColumn("valid_from", since),
             presence=stays,
             links=links,
         )
@@ -186,21 +192,21 @@ class LinkFold(KeyFold):
 
     def take(self, row: Row) -> None:
         """A span, which may go on from the one before."""
-        *ends, vt = msgspec.json.decode(row.record)
-        link, vf = tuple(ends), row.time
-        self._first = vf if self._first is None else min(vf, self._first)
-        self._last = max(vt - 1 if vt < OPEN else vf, self._last)
-        self._end = max(vt, self._end)
-        since, until = self._held.get(link, (vf, vf))
-        if vf > until:
+        *ends, valid_to = msgspec.json.decode(row.record)
+        link, valid_from = tuple(ends), row.time
+        self._first = valid_from if self._first is None else min(valid_from, self._first)
+        self._last = max(valid_to - 1 if valid_to < OPEN else valid_from, self._last)
+        self._end = max(valid_to, self._end)
+        since, until = self._held.get(link, (valid_from, valid_from))
+        if valid_from > until:
             self._tell(link, since, until)
-            since = vf
-        self._held[link] = since, max(vt, until)
+            since = valid_from
+        self._held[link] = since, max(valid_to, until)
 
     def end(self) -> None:
         """The last spans stand."""
         for link, span in self._held.items():
             self._tell(link, *span)
 
-    def _tell(self, link: tuple[str, ...], vf: int, vt: int) -> None:
-        self.rows["links"].append((self._src, *link, vf, vt))
+    def _tell(self, link: tuple[str, ...], valid_from: int, valid_to: int) -> None:
+        self.rows["links"].append((self._src, *link, valid_from, valid_to))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CARRIED = "records"
 """The table of what a later record of a peer goes on from: peer, interval, record."""
 
-_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
+_SPAN = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 _AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
 
 

@@ -128,7 +128,7 @@ def test_mesh_links_at_a_snapshot_equal_the_recorded(
     }
     at = f"{(snapshot['t_ns'] - truth['start_ns']) / 1e9}s"
     asked = {"at": at, "layers": "mesh"}
-    answer = ask(loaded.driver, loaded.database, "overlay-at", asked, run=RUN)
+    answer = ask(loaded.driver, loaded.database, "overlay", asked, run=RUN)
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     found = {(topic, row["src"], row["dst"]) for row in rows for topic in row["topics"]}
     assert found == expected

@@ -158,7 +158,7 @@ def test_path_command_equals_networkx(vizpub: Shell) -> None:
 
 
 def test_overlay_at_a_time_is_that_of_its_interval(vizpub: Shell) -> None:
-    query = ("query", "overlay-at", RUN, "--format", "json", "-p")
+    query = ("query", "overlay", RUN, "--format", "json", "-p")
     graph = overlay(vizpub, 50)
     rows = vizpub(*query, "at=50").json()
     assert {(row["src"], row["dst"]) for row in rows if row["dst"]} == set(graph.edges)
@@ -178,9 +178,9 @@ def test_topic_command_equals_links_among_subscribers(vizpub: Shell) -> None:
 def test_tree_command_shows_all_receptions(vizpub: Shell) -> None:
     message = vizpub.run.metrics("messages").to_pylist()[0]
     name = str(message["message_name"])
-    rows = vizpub("tree", RUN, name, "--format", "jsonl").out.splitlines()
+    rows = vizpub("dissemination", RUN, name, "--format", "jsonl").out.splitlines()
     assert len(rows) == message["receptions"]
-    drawn = vizpub("tree", RUN, name).out.splitlines()
+    drawn = vizpub("dissemination", RUN, name).out.splitlines()
     assert len(drawn) == 2 + message["first_receptions"] + 1
     assert drawn[2].startswith(str(message["publisher_name"]))
 
@@ -212,11 +212,11 @@ ENDLESS = (
         (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
         (("topic", RUN, "alert", "--at", "50"), "did you mean alerts"),
         (("topic", RUN, "alerts", "--at", "1000"), "outside the run"),
-        (("tree", RUN, "m"), "no message 'm'"),
-        (("query", "overlay-at", "nosuch", "-p", "at=1"), "no run 'nosuch'"),
-        (("query", "overlay-at", RUN), "at is missing"),
-        (("query", "overlay-at", RUN, "-p", "at=1", "-p", "when=2"), "no parameter when"),
-        (("query", "overlay-at", RUN, "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
+        (("dissemination", RUN, "m"), "no message 'm'"),
+        (("query", "overlay", "nosuch", "-p", "at=1"), "no run 'nosuch'"),
+        (("query", "overlay", RUN), "at is missing"),
+        (("query", "overlay", RUN, "-p", "at=1", "-p", "when=2"), "no parameter when"),
+        (("query", "overlay", RUN, "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
         (("export", "gexf", RUN, "--topic", "alert"), "did you mean alerts"),
         (("export", "gexf", RUN, "--attributes", "degre"), "did you mean degree"),
         (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),
@@ -281,7 +281,7 @@ def test_difference_is_found_by_verify_and_mended_by_rebuild(vizpub: Shell) -> N
 
 ASKING = (
     ("query", "runs"),
-    ("query", "overlay-at", RUN, "-p", "at=50"),
+    ("query", "overlay", RUN, "-p", "at=50"),
     ("topic", RUN, "alerts", "--at", "50"),
     ("cypher", "RETURN 1"),
     ("verify", RUN),

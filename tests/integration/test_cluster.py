@@ -173,7 +173,7 @@ def by_master(cluster: Cluster, workspace: Path) -> Made:
 def links(tmp_path_factory: pytest.TempPathFactory) -> Path:
     links = tmp_path_factory.mktemp("links") / "links.csv"
     lives = (f"{a},{a * 7 % 30},{a % 3},{a % 3 + a % 4 + 1}\n" for a in range(1, 60))
-    links.write_text("src,dst,vf,vt\n" + "".join(lives))
+    links.write_text("src,dst,valid_from,valid_to\n" + "".join(lives))
     return links
 
 

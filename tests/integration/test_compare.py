@@ -24,7 +24,7 @@ EXPECTED = {
     "distinct_links": (4, 4),
     "out_degree_mean": (4 / 5, 4 / 5),
     "diameter": (4, 1),
-    "path_length": ((4 * 1 + 3 * 2 + 2 * 3 + 4) / 10, 1),
+    "average_path_length": ((4 * 1 + 3 * 2 + 2 * 3 + 4) / 10, 1),
     "publications": (3, 3),
     "hit_ratio": (1, 1),
     "hops_mean": (2.5, 1),

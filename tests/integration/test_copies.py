@@ -45,7 +45,7 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-OVERLAY = ("query", "overlay-at", RUN, "-p", "at=0")
+OVERLAY = ("query", "overlay", RUN, "-p", "at=0")
 
 
 def test_copy_in_neo4j_follows_load_and_replaced_ingest(
@@ -94,7 +94,7 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     for words, unknown in (
         (("query", "relays", RUN, "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
-        (("tree", RUN, "m"), "receptions"),
+        (("dissemination", RUN, "m"), "receptions"),
     ):
         refused = vizpub(*words)
         assert (refused.exit_code, refused.stdout) == (2, "")

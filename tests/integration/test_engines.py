@@ -37,10 +37,10 @@ def spans() -> dict[str, list[tuple[int, int, int, int]]]:
 
 @pytest.fixture(scope="module")
 def versions(spark: SparkSession, spans: dict[str, list[tuple[int, int, int, int]]]) -> Versions:
-    columns = "src int, dst int, vf long, vt long"
+    columns = "src int, dst int, valid_from long, valid_to long"
     frames = {name: spark.createDataFrame(rows, columns) for name, rows in spans.items()}
     presence = frames["presence"].withColumnRenamed("src", "peer").drop("dst")
-    subscriptions = presence.selectExpr("peer", "peer AS topic", "vf", "vt").limit(0)
+    subscriptions = presence.selectExpr("peer", "peer AS topic", "valid_from", "valid_to").limit(0)
     return Versions(presence, frames["links"], subscriptions, peers=40)
 
 
@@ -49,7 +49,10 @@ def test_largest_interval_equals_a_plain_count(
 ) -> None:
     meant = [
         max(
-            sum(vf <= CLOCK.sampling_tick(i) < vt for _, _, vf, vt in rows)
+            sum(
+                valid_from <= CLOCK.sampling_tick(i) < valid_to
+                for _, _, valid_from, valid_to in rows
+            )
             for i in range(CLOCK.first, CLOCK.last + 1)
         )
         for rows in (spans["presence"], spans["links"])
@@ -103,7 +106,7 @@ def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:
     told = {
         diameter: measured_by(
             "graphframes",
-            Measures(budget=1e3),
+            Measures(max_edge_visits=1e3),
             # The second is dear, but smaller than the smallest sample of distances.
             spark.createDataFrame([(0, 0, None), (500, 20_000, diameter), (2, 9_999, 1)], columns),
         )

@@ -117,7 +117,7 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
             "mesh",
         ]
 
-    header = b"src,dst,vf,vt,layer"
+    header = b"src,dst,valid_from,valid_to,layer"
 
     def sound(n: int) -> bytes:
         return ",".join(row(n)).encode()
@@ -137,14 +137,14 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
         "longer",
     )
     taken = Counter(
-        (row.peer, dst, row.time, None if vt == OPEN else vt, layer)
+        (row.peer, dst, row.time, None if valid_to == OPEN else valid_to, layer)
         for row in found.rows
-        for dst, layer, _, vt in [json.loads(row.record)]
+        for dst, layer, _, valid_to in [json.loads(row.record)]
     )
     expected: Counter[Any] = Counter()
-    for (src, dst, vf, vt, layer), times in read_csv(lines, header, told).items():
-        end = None if vt is None or int(vt) > 2**31 else int(vt)
-        expected[src, dst, int(vf or ""), end, layer or "overlay"] += times
+    for (src, dst, valid_from, valid_to, layer), times in read_csv(lines, header, told).items():
+        end = None if valid_to is None or int(valid_to) > 2**31 else int(valid_to)
+        expected[src, dst, int(valid_from or ""), end, layer or "overlay"] += times
     assert taken == expected
 
 

@@ -69,8 +69,14 @@ OVERLAYS = _drawn_overlays()
 
 def _frame(spark: SparkSession, rows: Iterator[tuple[int, ...]], *names: str) -> DataFrame:
     """The rows, which end with the interval they are alive in, as spans."""
-    types = [(name, pa.int32()) for name in names] + [("vf", pa.int64()), ("vt", pa.int64())]
-    records = [dict(zip([*names, "vf", "vt"], (*row, row[-1] + 1), strict=True)) for row in rows]
+    types = [(name, pa.int32()) for name in names] + [
+        ("valid_from", pa.int64()),
+        ("valid_to", pa.int64()),
+    ]
+    records = [
+        dict(zip([*names, "valid_from", "valid_to"], (*row, row[-1] + 1), strict=True))
+        for row in rows
+    ]
     return spark.createDataFrame(pa.Table.from_pylist(records, pa.schema(types)))
 
 
@@ -84,7 +90,7 @@ def versions(spark: SparkSession) -> Versions:
     taken = [(*pair, i) for i, o in overlays for pair in o.subscriptions]
     presence = _frame(spark, iter(stays), "peer")
     opened = spark.createDataFrame(
-        [(p, CLOCK.last, OPEN) for p in late], "peer int, vf long, vt long"
+        [(p, CLOCK.last, OPEN) for p in late], "peer int, valid_from long, valid_to long"
     )
     return Versions(
         presence.unionAll(opened),
@@ -212,5 +218,5 @@ def test_overlay_that_outgrows_a_task_has_no_path_metrics(
     assert [row["out_degree"] for row in found] == [
         degree for overlay in OVERLAYS[3:5] for _, degree in overlay.graph.out_degree()
     ]
-    paths = ("reach", "eccentricity", "mean_distance", "closeness", "betweenness")
+    paths = ("reachable_peers", "eccentricity", "mean_distance", "closeness", "betweenness")
     assert {row[name] for row in found for name in paths} == {None}

@@ -50,7 +50,7 @@ WORDS = {
 """What answers say in words of their own."""
 NAMED = ("peer", "topic", "message")
 SILENT = {
-    "busiest-relays", "degree-jumps", "difference", "duplicates-of-message", "duplicates-of-topic",
+    "top-relays", "degree-change", "overlay-diff", "duplicates-of-message", "duplicates-of-topic",
     "lives-contained-in", "lives-deleted-in", "missed-messages", "missed-subscribers", "relays",
 }  # fmt: skip
 """Questions that have nothing to tell of this run."""
@@ -196,7 +196,7 @@ def unsafe(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", some_of(TAKEN, 2))
 def test_commands_take_hostile_names(vizpub: Hostile, name: str) -> None:
-    drawn = vizpub.done("tree", RUN, "--", name)
+    drawn = vizpub.done("dissemination", RUN, "--", name)
     assert unsafe(drawn) == set()
     links = json.loads(vizpub.done("topic", RUN, "--at", "0", "-f", "json", "--", name))
     assert {(link["src"], link["dst"]) for link in links if link["dst"]} == {(name, after(name))}
@@ -208,7 +208,7 @@ def test_machine_readable_output_holds_hostile_names_unchanged(
     vizpub: Hostile, form: str, tmp_path: Path
 ) -> None:
     file = tmp_path / f"overlay.{form}"
-    vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-o", str(file))
+    vizpub.done("query", "overlay", RUN, "-p", "at=0", "-o", str(file))
     text = file.read_text("utf-8")
     rows: list[dict[str, Any]]
     if form == "csv":
@@ -222,7 +222,7 @@ def test_machine_readable_output_holds_hostile_names_unchanged(
 
 @pytest.mark.parametrize("form", ["md", "table"])
 def test_tables_for_people_hold_no_control_characters(vizpub: Hostile, form: str) -> None:
-    assert unsafe(vizpub.done("query", "overlay-at", RUN, "-p", "at=0", "-f", form)) == set()
+    assert unsafe(vizpub.done("query", "overlay", RUN, "-p", "at=0", "-f", form)) == set()
     assert unsafe(vizpub.done("runs", "show", RUN, "quarantine", "-f", form)) == set()
 
 

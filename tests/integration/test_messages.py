@@ -99,9 +99,9 @@ class TestTables:
     ) -> None:
         """c left open what it received in interval 0, of `told` and `twice`."""
         taken = [
-            {"peer": 1, "topic": 0, "vf": 6, "vt": 10},
-            {"peer": 2, "topic": 0, "vf": 5, "vt": 9},
-            {"peer": 0, "topic": 0, "vf": 0, "vt": OPEN},
+            {"peer": 1, "topic": 0, "valid_from": 6, "valid_to": 10},
+            {"peer": 2, "topic": 0, "valid_from": 5, "valid_to": 9},
+            {"peer": 0, "topic": 0, "valid_from": 0, "valid_to": OPEN},
         ]
         told = Told(
             publications(observed, indices),
@@ -124,7 +124,7 @@ class TestTables:
                 found[name] += made.to_pylist()
         a, b, c = 0, 1, 2
         named = {"told": 0, "twice": 1, "mute": 2, "heard": 3, "refused": 4}
-        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "interested")
+        names = ("message", "peer", "previous_hop", "tick", "first", "hop", "subscribed")
         rows_found = sorted(tuple(row[name] for name in names) for row in found["receptions"])
         assert rows_found == [
             (named["told"], a, c, 12, False, None, True),  # back at its publisher

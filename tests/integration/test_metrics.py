@@ -108,22 +108,22 @@ def random_states(rng: np.random.Generator, ticks: range) -> dict[int, State]:
 
 
 def spans_of(states: Mapping[int, State], what: str) -> list[tuple[Any, int, int]]:
-    """(thing, vf, vt): maximal versions of the members of one set of every tick."""
+    """(thing, valid_from, valid_to): maximal versions of the members of one set of every tick."""
     found: list[tuple[Any, int, int]] = []
     since: dict[Any, int] = {}
     for tick in sorted(states):
         here = getattr(states[tick], what)
         found += [(thing, since.pop(thing), tick) for thing in since.keys() - here]
         since = dict.fromkeys(here, tick) | since
-    return found + [(thing, vf, OPEN) for thing, vf in since.items()]
+    return found + [(thing, valid_from, OPEN) for thing, valid_from in since.items()]
 
 
 def span_tables(states: Mapping[int, State]) -> dict[str, list[Row]]:
     def rows(what: str, *names: str) -> list[Row]:
         return [
             dict(zip(names, thing if len(names) > 1 else (thing,), strict=True))
-            | {"vf": vf, "vt": vt}
-            for thing, vf, vt in spans_of(states, what)
+            | {"valid_from": valid_from, "valid_to": valid_to}
+            for thing, valid_from, valid_to in spans_of(states, what)
         ]
 
     link = ("src", "dst", "layer", "topic")
@@ -168,8 +168,8 @@ def random_message(
             else:
                 drawn = rng.random()
                 is_known = topic is not None and drawn < 0.98
-                interested = bool(drawn < 0.6) if is_known else None
-                receptions.append({**row, "first": copy == 0, "interested": interested})
+                subscribed = bool(drawn < 0.6) if is_known else None
+                receptions.append({**row, "first": copy == 0, "subscribed": subscribed})
     return published, receptions, rejections
 
 
@@ -219,7 +219,7 @@ def share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-ERRORS = {"betweenness_error", "mean_distance_error", "path_length_error"}
+ERRORS = {"betweenness_error", "mean_distance_error", "average_path_length_error"}
 """0 wherever nothing is sampled."""
 
 
@@ -256,7 +256,7 @@ def graph_of_peers(graph: Any) -> dict[int, Row]:
             "mean_distance_error": 0 if hops[v] else None,
             "closeness": closeness[v],
             "eccentricity": largest(hops[v]),
-            "reach": len(hops[v]),
+            "reachable_peers": len(hops[v]),
             "component": weak[v],
             "strong_component": strong[v],
             "pagerank": ranks[v],
@@ -339,7 +339,7 @@ def expected_topics(
             here = [arrival for arrival in arrived if arrival["topic"] == topic]
             row["duplicates"] = sum(not arrival["first"] for arrival in here)
             if "subscriptions" in world.tables:
-                wanted = [arrival["interested"] for arrival in here]
+                wanted = [arrival["subscribed"] for arrival in here]
                 row["relay_receptions"] = None if None in wanted else wanted.count(False)
         found.append(row)
     return found
@@ -353,7 +353,7 @@ def graph_of_topic(graph: Any) -> Row:
         "topic_links": graph.number_of_edges(),
         "components": nx.number_connected_components(undirected),
         "topic_diameter": largest(hops),
-        "topic_path_length": mean(hops),
+        "topic_average_path_length": mean(hops),
     }
 
 
@@ -400,8 +400,8 @@ def graph_of_overlay(graph: Any) -> Row:
             for name in ("in_degree", "out_degree", "degree", "betweenness")
         },
         "diameter": largest(hops),
-        "path_length": mean(hops),
-        "path_length_error": 0 if hops else None,
+        "average_path_length": mean(hops),
+        "average_path_length_error": 0 if hops else None,
         "reachable_pairs_share": share(len(hops), n * (n - 1)) if n > 1 else None,
         "weak_components": len(parts),
         "strong_components": nx.number_strongly_connected_components(graph),
@@ -431,7 +431,7 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     structure = None
     if "presence" in frames:
         links = chosen_layers(frames["links"], layers)
-        nobody = links.selectExpr("src AS peer", "topic", "vf", "vt").limit(0)
+        nobody = links.selectExpr("src AS peer", "topic", "valid_from", "valid_to").limit(0)
         taken = frames.get("subscriptions", nobody)
         structure = measure(Versions(frames["presence"], links, taken), world.clock).cache()
     messages = None
@@ -573,7 +573,7 @@ def test_metrics_from_structure_alone_equal_networkx(spark: SparkSession, report
 @pytest.mark.usefixtures("small_inputs")
 def test_metrics_from_messages_alone_equal_plain_sums(spark: SparkSession, traced: World) -> None:
     world = only(traced, "publications", "receptions", "rejections")
-    blind = [{**row, "interested": None} for row in world.tables["receptions"]]
+    blind = [{**row, "subscribed": None} for row in world.tables["receptions"]]
     world = replace(world, tables={**world.tables, "receptions": blind})
     found = measured(spark, world)
     check_world(found, world)

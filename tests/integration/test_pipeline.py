@@ -84,16 +84,20 @@ class TestEveryRun:
 
     def test_versions_are_maximal(self, run: StoredRun) -> None:
         for meant in TABLES:
-            if "vf" not in meant.names:
+            if "valid_from" not in meant.names:
                 continue
-            thing = [key for key in meant.key if key != "vf"]
+            thing = [key for key in meant.key if key != "valid_from"]
             found = sorted(
-                rows(run, meant.name), key=lambda r: [*(str(r[t]) for t in thing), r["vf"]]
+                rows(run, meant.name), key=lambda r: [*(str(r[t]) for t in thing), r["valid_from"]]
             )
-            assert all(row["vf"] < row["vt"] for row in found)
+            assert all(row["valid_from"] < row["valid_to"] for row in found)
             for before, after in pairwise(found):
                 same = all(before[name] == after[name] for name in thing)
-                assert not same or before["vt"] < after["vf"], (meant.name, before, after)
+                assert not same or before["valid_to"] < after["valid_from"], (
+                    meant.name,
+                    before,
+                    after,
+                )
 
     def test_links_and_subscriptions_lie_within_presence(self, run: StoredRun) -> None:
         stays: dict[int, list[Row]] = {}
@@ -103,7 +107,8 @@ class TestEveryRun:
             for row in rows(run, name):
                 for end in ends:
                     assert any(
-                        stay["vf"] <= row["vf"] and row["vt"] <= stay["vt"]
+                        stay["valid_from"] <= row["valid_from"]
+                        and row["valid_to"] <= stay["valid_to"]
                         for stay in stays.get(row[end], ())
                     ), (name, row)
 
@@ -233,7 +238,11 @@ class TestGossipsub:
         }
         tick = ns(snapshot["t_ns"]) // 1000 - 1
         peers, topics = keys(gossipsub, "peers"), keys(gossipsub, "topics")
-        alive = (pc.field("vf") <= tick) & (pc.field("vt") > tick) & (pc.field("layer") == "mesh")
+        alive = (
+            (pc.field("valid_from") <= tick)
+            & (pc.field("valid_to") > tick)
+            & (pc.field("layer") == "mesh")
+        )
         links = gossipsub.read("links", where=alive).to_pylist()
         assert {(topics[r["topic"]], peers[r["src"]], peers[r["dst"]]) for r in links} == expected
 
@@ -423,7 +432,7 @@ class TestGephi:
                 "nodes": n,
                 "edges": row["links"],
                 "diameter": row["diameter"],
-                "path_length": row["path_length"],
+                "path_length": row["average_path_length"],
                 "avg_degree": row["out_degree_mean"],
                 "density": row["density"],
                 "wcc": row["weak_components"],
@@ -459,7 +468,17 @@ class TestGephi:
 
 
 _OVERLAY_FIGURES = {
-    *("t", "nodes", "edges", "diameter", "path_length", "avg_degree", "density", "wcc", "scc"),
+    *(
+        "t",
+        "nodes",
+        "edges",
+        "diameter",
+        "path_length",
+        "avg_degree",
+        "density",
+        "wcc",
+        "scc",
+    ),
     *("giant", "avg_clustering_undirected", "sum_betweenness", "sum_eccentricity", "sum_closeness"),
 }
 _PEER_FIGURES = {
@@ -609,7 +628,7 @@ def test_interest_in_the_interval_in_which_a_subscriber_leaves_is_as_told(
     run = ingested(spark, request).run
     peer, message = keys(run, "peers"), keys(run, "publications")
     assert {
-        (message[row["message"]], peer[row["peer"]], row["interested"])
+        (message[row["message"]], peer[row["peer"]], row["subscribed"])
         for row in rows(run, "receptions")
     } == {
         ("one", "says", True),

@@ -110,8 +110,11 @@ class TestTelling:
 
 @pytest.fixture(scope="module")
 def spans(spark: SparkSession) -> DataFrame:
-    rows = [{"peer": str(vt), "vf": 0, "vt": vt} for vt in (1, 7, 8, 9, 79, 81, OPEN)]
-    return frame(spark, rows, "peer", "vf", "vt")
+    rows = [
+        {"peer": str(valid_to), "valid_from": 0, "valid_to": valid_to}
+        for valid_to in (1, 7, 8, 9, 79, 81, OPEN)
+    ]
+    return frame(spark, rows, "peer", "valid_from", "valid_to")
 
 
 class TestSpans:
@@ -125,7 +128,7 @@ class TestSpans:
     ) -> None:
         seen = observed_of(frame(spark, [{"key": "a"}], "key"), presence=spans)
         found = Appending().plan.unsettled(seen)
-        assert told(found.presence, "vt") == [(8,), (9,), (79,), (81,), (OPEN,)]
+        assert told(found.presence, "valid_to") == [(8,), (9,), (79,), (81,), (OPEN,)]
         assert (found.peers, found.links) == (seen.peers, None)
         assert ANEW.unsettled(seen) is seen
 
@@ -140,12 +143,12 @@ class TestSpans:
     def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
         found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
-        assert told(found, "vt") == [(8,), (9,), (79,), (80,), (80,)]
+        assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,)]
         assert ANEW.going_on(spans, "links") is spans
 
     def test_versions_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
         def alive(interval: int) -> list[tuple[Any, ...]]:
-            return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "vt")
+            return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "valid_to")
 
         assert alive(7) == [(79,), (81,), (OPEN,)]
         assert alive(8) == [(81,), (OPEN,)]
@@ -153,11 +156,11 @@ class TestSpans:
 
     def test_whole_table_has_what_stays_of_it(self, spans: DataFrame) -> None:
         made = Versions(presence=spans.limit(1))
-        parts = {"presence": spans.where("vt < 9")}
+        parts = {"presence": spans.where("valid_to < 9")}
         job = Appending(parts)
         object.__setattr__(job, "writer", Uncut())
         found = job.plan.whole(made)
-        assert told(found.presence, "vt") == [(1,), (1,), (7,), (8,)]
+        assert told(found.presence, "valid_to") == [(1,), (1,), (7,), (8,)]
         assert (found.links, ANEW.whole(made)) == (None, made)
 
 

@@ -32,7 +32,7 @@ SEED = 9
 def found_file(path: Path, *, damaged: bool = False) -> InputFile:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as stream:
-        head = b"src,dst,vf,vt\n" if damaged else stream.read(65536)  # type: ignore[operator]
+        head = b"src,dst,valid_from,valid_to\n" if damaged else stream.read(65536)  # type: ignore[operator]
     encoding = SOURCE.recognises(str(path), head)
     assert encoding
     return InputFile(str(path), encoding, 0, "")
@@ -47,7 +47,7 @@ def take(spark: SparkSession, *files: InputFile) -> Taken:
 
 
 def links(found: Staged | Taken) -> set[tuple[Any, ...]]:
-    """src, dst, layer, topic, vf, vt: as folded, or as observed."""
+    """src, dst, layer, topic, valid_from, valid_to: as folded, or as observed."""
     if isinstance(found, Taken):
         return found.rows("links")
     return {tuple(row.values()) for row in found.tables["links"].to_pylist()}
@@ -66,7 +66,7 @@ def test_spans_of_the_reference_history_equal_the_file(
     told, seen = found.told, found.seen
     with gzip.open(path, "rt") as stream:
         expected = {
-            (row["src"], row["dst"], "overlay", None, int(row["vf"]), int(row["vt"]))
+            (row["src"], row["dst"], "overlay", None, int(row["valid_from"]), int(row["valid_to"]))
             for row in csv.DictReader(stream)
         }
     assert links(found) == expected
@@ -101,7 +101,12 @@ def test_links_by_interval_become_links_and_presence(spark: SparkSession, tmp_pa
 def test_parquet_spans_become_links_presence_and_quarantine(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = {"src": ["a", "b", None], "dst": [1, 2, 3], "vf": [0, 2, -1], "vt": [3, None, 4]}
+    table = {
+        "src": ["a", "b", None],
+        "dst": [1, 2, 3],
+        "valid_from": [0, 2, -1],
+        "valid_to": [3, None, 4],
+    }
     # Spark itself would hide this name, and take it for a pattern.
     pq.write_table(pa.table(table), tmp_path / "_e[1].parquet")
     found = take(spark, found_file(tmp_path / "_e[1].parquet"))
@@ -112,8 +117,8 @@ def test_parquet_spans_become_links_presence_and_quarantine(
     assert found.told.clock == Clock(1, None, 0, 2)
     assert not found.told.ended
     assert found.rows("presence") == {(peer, 0, OPEN) for peer in "ab12"}
-    text = '{"dst":"3","vf":"-1","vt":"4"}'
-    assert refused(found.staged) == [(3, "no 'src'; 'vf' is negative", text)]
+    text = '{"dst":"3","valid_from":"-1","valid_to":"4"}'
+    assert refused(found.staged) == [(3, "no 'src'; 'valid_from' is negative", text)]
 
 
 def test_parquet_columns_of_many_types_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -169,28 +174,29 @@ BAD = [
     ('"a"b,c,0,1', QUOTE),
     ('"a,b,0,1', QUOTE),
     ('a"b",c,0,1', QUOTE),
-    ("a,b,x,1", "'vf' is not an integer"),
-    ("a,b,1.0,2", "'vf' is not an integer"),
-    ("a,b,-1,1", "'vf' is negative"),
-    ("a,b,,1", "no 'vf'"),
-    ("a,b,5,5", "'vt' is not after 'vf'"),
-    ("a,b,99999999999999999999,1", "'vf' is too large"),
-    ("a,b,0,3000000000", "'vt' is too large"),
-    ("a,b,2147483647,", "'vf' is too large"),
+    ("a,b,x,1", "'valid_from' is not an integer"),
+    ("a,b,1.0,2", "'valid_from' is not an integer"),
+    ("a,b,-1,1", "'valid_from' is negative"),
+    ("a,b,,1", "no 'valid_from'"),
+    ("a,b,5,5", "'valid_to' is not after 'valid_from'"),
+    ("a,b,99999999999999999999,1", "'valid_from' is too large"),
+    ("a,b,0,3000000000", "'valid_to' is too large"),
+    ("a,b,2147483647,", "'valid_from' is too large"),
     ("a\tx,b,0,1", "'src' has a control character"),
-    ("a,,-1,1", "no 'dst'; 'vf' is negative"),
+    ("a,,-1,1", "no 'dst'; 'valid_from' is negative"),
 ]
 
 
 def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
-    text = "src,dst,vf,vt\n" + "".join(
+    text = "src,dst,valid_from,valid_to\n" + "".join(
         f"{bad}\na,b,{n},{n + 1}\n" for n, (bad, _) in enumerate(BAD)
     )
     path = tmp_path / "edges.csv"
     path.write_bytes(BOM_UTF8 + text.encode() + b"\xff,b,0,1\n\n")
     other = tmp_path / "cut.csv.gz"
     packer = zlib.compressobj(wbits=31)
-    packed = packer.compress(BOM_UTF8 + b"src,dst,vf,vt\nc,d,0,1\nc,d,1,11")  # as if of 1,1114
+    # As if of 1,1114.
+    packed = packer.compress(BOM_UTF8 + b"src,dst,valid_from,valid_to\nc,d,0,1\nc,d,1,11")
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
     found = stage(found_file(path), found_file(other, damaged=True))
     expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
@@ -204,6 +210,20 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     }
 
 
+def test_short_names_of_bounds_mean_the_same(tmp_path: Path) -> None:
+    rows = "\na,b,0,3\nb,c,2,\nc,a,4,4\n"
+    found = []
+    for number, header in enumerate(("src,dst,valid_from,valid_to", "src,dst,vf,vt")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(header + rows)
+        found.append(stage(found_file(path)))
+    long, short = found
+    assert links(long) == links(short)
+    assert {link[:2] for link in links(short)} == {("a", "b"), ("b", "c")}
+    assert [row[1:] for row in refused(short)] == [row[1:] for row in refused(long)]
+    assert len(refused(short)) == 1
+
+
 def spans_of(held: dict[tuple[Any, ...], set[int]]) -> set[tuple[Any, ...]]:
     """Runs of numbers that follow on each other, as spans."""
     return {
@@ -214,7 +234,9 @@ def spans_of(held: dict[tuple[Any, ...], set[int]]) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("header", ["interval,src,dst,layer,topic", "src,dst,vf,vt,layer,topic"])
+@pytest.mark.parametrize(
+    "header", ["interval,src,dst,layer,topic", "src,dst,valid_from,valid_to,layer,topic"]
+)
 def test_links_become_maximal_spans(tmp_path: Path, header: str) -> None:
     """The same rows in Parquet, in groups that cut peers and times apart, tell the same."""
     rng = random.Random(SEED)
@@ -224,10 +246,18 @@ def test_links_become_maximal_spans(tmp_path: Path, header: str) -> None:
     for _ in range(800):
         src, dst = rng.sample("abcd", 2)
         layer, topic = rng.choice(["", "overlay", "mesh"]), rng.choice(["", "t"])
-        vf = rng.randrange(60)
-        vt = vf + 1 if header.startswith("interval") else vf + rng.choice((1, 2, 5))
-        held[src, dst, layer or "overlay", topic or None] |= set(range(vf, vt))
-        told = {"interval": vf, "src": src, "dst": dst, "vf": vf, "vt": vt}
+        valid_from = rng.randrange(60)
+        valid_to = (
+            valid_from + 1 if header.startswith("interval") else valid_from + rng.choice((1, 2, 5))
+        )
+        held[src, dst, layer or "overlay", topic or None] |= set(range(valid_from, valid_to))
+        told = {
+            "interval": valid_from,
+            "src": src,
+            "dst": dst,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+        }
         told |= {"layer": layer, "topic": topic}
         rows.append([told[name] for name in header.split(",")])
     in_lines, in_groups = tmp_path / "a.csv", tmp_path / "a.parquet"
@@ -245,7 +275,7 @@ def test_links_become_maximal_spans(tmp_path: Path, header: str) -> None:
 def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
     by_interval.write_text("interval,src,dst\n")
-    spans.write_text("src,dst,vf,vt\na,b,0,2147483647\n")
+    spans.write_text("src,dst,valid_from,valid_to\na,b,0,2147483647\n")
     with pytest.raises(InputError, match="some files list links by interval, others by span"):
         take(spark, found_file(by_interval), found_file(spans))
     with pytest.raises(InputError, match=r"no link could be read\n.*have no rows, or all were"):
@@ -258,8 +288,14 @@ def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> N
     ("head", "encoding"),
     [
         (b"interval,src,dst\n1,a,b\n", "csv(interval,src,dst)"),
-        (b'"src","dst","vf","vt","topic"\r\n', "csv(src,dst,vf,vt,topic)"),
-        (b"\xef\xbb\xbfsrc,dst,vf,vt,layer,topic", "csv(src,dst,vf,vt,layer,topic)"),
+        (
+            b'"src","dst","valid_from","valid_to","topic"\r\n',
+            "csv(src,dst,valid_from,valid_to,topic)",
+        ),
+        (
+            b"\xef\xbb\xbfsrc,dst,valid_from,valid_to,layer,topic",
+            "csv(src,dst,valid_from,valid_to,layer,topic)",
+        ),
         (b"src,dst\n", None),
         (b"msg,node,prev_node,t_us\n", None),
         (b"\x00\xff", None),

@@ -534,7 +534,7 @@ SEVERAL = (
 
 def test_input_of_several_runs_is_refused_with_their_names(book: Book) -> None:
     counted = book.counted(*SEVERAL)
-    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --only a"):
+    with pytest.raises(UseError, match=r"several runs: a \(1 reports\), b \(2 .* --input-run a"):
         describe(counted, SourceOptions())
     with pytest.raises(UnknownName, match="no run 'c'; there are: a, b"):
         describe(counted, SourceOptions(only="c"))
@@ -574,7 +574,7 @@ def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
     assert chosen.rows("presence") == {("1", 5, 6)}
     assert chosen.told.clock == Clock(1, None, 5, 7)
     assert chosen.told.notes["reports left out as they name no run"] == 2
-    with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --only a"):
+    with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --input-run a"):
         describe(chosen.staged.counted, SourceOptions())
     with pytest.raises(InputError, match="a header of run 'empty', but no report"):
         describe(chosen.staged.counted, SourceOptions(only="empty"))
@@ -685,7 +685,7 @@ def naive(records: list[Record], field: str | None, gap: int) -> set[tuple[str, 
 
 
 def snapshots(spans: set[tuple[Any, ...]]) -> set[tuple[str, str, int]]:
-    """The same from spans (peer, item…, vf, vt)."""
+    """The same from spans (peer, item…, valid_from, valid_to)."""
     return {
         (span[0], span[1] if len(span) > 3 else "", interval)
         for span in spans

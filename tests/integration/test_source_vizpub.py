@@ -112,17 +112,17 @@ class TestDemo:
         assert {(row["key"], row["reports"]) for row in demo.read("peers").to_pylist()} == {
             (key, True) for key in ("2", "3", "4", "5", BIG)
         }
-        assert {(r["peer"], r["vf"], r["vt"]) for r in table(demo, "presence")} == {
+        assert {(r["peer"], r["valid_from"], r["valid_to"]) for r in table(demo, "presence")} == {
             *((peer, 0, OPEN) for peer in ("2", "3", BIG)),
             *(("4", 0, 1), ("4", 2, OPEN), ("5", 1, 3)),
         }
 
     def test_links_and_dangling_links_are_as_reported(self, demo: StoredRun) -> None:
-        span = ("src", "dst", "layer", "topic", "vf", "vt")
+        span = ("src", "dst", "layer", "topic", "valid_from", "valid_to")
         found = {tuple(row[name] for name in span) for row in table(demo, "links")}
         assert found == {
-            (src, dst, "overlay", None, vf, vt)
-            for src, dst, vf, vt in (
+            (src, dst, "overlay", None, valid_from, valid_to)
+            for src, dst, valid_from, valid_to in (
                 *((BIG, "2", 0, OPEN), (BIG, "3", 1, 2), ("2", "3", 0, OPEN), ("3", "2", 1, 2)),
                 *(("3", "4", 0, 1), ("3", "4", 2, OPEN), ("3", "5", 2, 3), ("5", "3", 1, 3)),
                 *(("4", BIG, 0, 1), ("4", BIG, 2, OPEN)),
@@ -135,7 +135,10 @@ class TestDemo:
         }
 
     def test_subscriptions_are_as_reported(self, demo: StoredRun) -> None:
-        found = {(r["peer"], r["topic"], r["vf"], r["vt"]) for r in table(demo, "subscriptions")}
+        found = {
+            (r["peer"], r["topic"], r["valid_from"], r["valid_to"])
+            for r in table(demo, "subscriptions")
+        }
         assert found == {
             *((peer, "t", 0, OPEN) for peer in ("2", "3", BIG)),
             *(("3", "u", 0, 3), ("4", "u", 0, 1), ("4", "u", 2, OPEN), ("5", "t", 1, 3)),
@@ -245,7 +248,7 @@ class TestFacts:
                 "scc": row["strong_components"],
                 "wcc": row["weak_components"],
                 "largest_wcc": row["largest_weak_component_share"] * n,
-                "avg_path_directed_reachable_pairs": row["path_length"],
+                "avg_path_directed_reachable_pairs": row["average_path_length"],
                 "reachable_ordered_pairs": row["reachable_pairs_share"] * n * (n - 1),
             }
             same = {fact: expected[fact] for fact in ours}
@@ -259,9 +262,13 @@ class TestFacts:
         for expected in told:
             at = expected["interval"]
             graph: nx.Graph[str] = nx.Graph()
-            graph.add_nodes_from(row["peer"] for row in stays if row["vf"] <= at < row["vt"])
+            graph.add_nodes_from(
+                row["peer"] for row in stays if row["valid_from"] <= at < row["valid_to"]
+            )
             graph.add_edges_from(
-                (row["src"], row["dst"]) for row in links if row["vf"] <= at < row["vt"]
+                (row["src"], row["dst"])
+                for row in links
+                if row["valid_from"] <= at < row["valid_to"]
             )
             largest = max(nx.connected_components(graph), key=len)
             assert nx.diameter(graph.subgraph(largest)) == expected["diameter_undirected_largest"]
@@ -464,10 +471,10 @@ class TestTwoHosts:
         seen = take(spark, two_hosts)
         expected = reports(folder(outside_data, "pubsub"))
         expected[7] = {peer: n for peer, n in expected[7].items() if int(peer) % 2 == 0}
-        assert at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock) == {
-            at: {(peer,) for peer in nodes} for at, nodes in expected.items()
-        }
-        links = seen.rows("links", "src", "dst", "vf", "vt")
+        assert at_each(
+            seen.rows("presence", "peer", "valid_from", "valid_to"), seen.told.clock
+        ) == {at: {(peer,) for peer in nodes} for at, nodes in expected.items()}
+        links = seen.rows("links", "src", "dst", "valid_from", "valid_to")
         assert at_each(links, seen.told.clock) == {
             at: {(peer, other) for peer, node in nodes.items() for other in node["neighbors"]}
             for at, nodes in expected.items()
@@ -481,9 +488,9 @@ class TestTwoHosts:
         seen = take(spark, two_hosts, gap_tolerance=1)
         whole = reports(folder(outside_data, "pubsub"))
         odd = {peer for peer in whole[6].keys() & whole[8].keys() if int(peer) % 2}
-        present = at_each(seen.rows("presence", "peer", "vf", "vt"), seen.told.clock)
+        present = at_each(seen.rows("presence", "peer", "valid_from", "valid_to"), seen.told.clock)
         assert present[7] == {(peer,) for peer in odd | {p for p in whole[7] if int(p) % 2 == 0}}
-        links = at_each(seen.rows("links", "src", "dst", "vf", "vt"), seen.told.clock)
+        links = at_each(seen.rows("links", "src", "dst", "valid_from", "valid_to"), seen.told.clock)
         assert {link for link in links[7] if link[0] in odd} == {
             (peer, other)
             for peer in odd
@@ -496,7 +503,7 @@ class TestTwoHosts:
 
 
 def at_each(spans: set[tuple[Any, ...]], clock: Clock) -> dict[int, set[tuple[Any, ...]]]:
-    """What is there in each interval. Spans end with vf, vt."""
+    """What is there in each interval. Spans end with valid_from, valid_to."""
     return {
         at: {span[:-2] for span in spans if span[-2] <= at < span[-1]}
         for at in range(clock.first, clock.last + 1)
@@ -649,7 +656,7 @@ class TestBadInput:
             describe(both)
         assert str(refused.value) == (
             "the input holds several protocols: protocol.p (1 reports), protocol.q (2 reports); "
-            "pick one, for example: --only protocol.p"
+            "pick one, for example: --input-run protocol.p"
         )
         with pytest.raises(UnknownName, match=r"no protocol 'protocol\.r'; did you mean"):
             describe(both, only="protocol.r")

@@ -29,20 +29,23 @@ Spans = dict[Any, list[Span]]
 
 def ticks(spans: Iterable[Span]) -> set[int]:
     """The ticks of the spans, the open end as the ticks up to one after the last."""
-    return {t for vf, vt in spans for t in range(vf, min(vt, LAST + 2))}
+    return {t for valid_from, valid_to in spans for t in range(valid_from, min(valid_to, LAST + 2))}
 
 
 def runs_of(alive: set[int]) -> list[Span]:
     """Ticks as maximal spans."""
     starts = sorted(t for t in alive if t - 1 not in alive)
     ends = sorted(t + 1 for t in alive if t + 1 not in alive)
-    return [(vf, OPEN if vt > LAST + 1 else vt) for vf, vt in zip(starts, ends, strict=True)]
+    return [
+        (valid_from, OPEN if valid_to > LAST + 1 else valid_to)
+        for valid_from, valid_to in zip(starts, ends, strict=True)
+    ]
 
 
 def random_span(rng: np.random.Generator) -> Span:
-    vf = int(rng.integers(0, LAST))
-    vt = vf + int(rng.integers(1, 2 + int(rng.choice([2, 10, LAST]))))
-    return vf, OPEN if vt > LAST or rng.random() < 0.1 else vt
+    valid_from = int(rng.integers(0, LAST))
+    valid_to = valid_from + int(rng.integers(1, 2 + int(rng.choice([2, 10, LAST]))))
+    return valid_from, OPEN if valid_to > LAST or rng.random() < 0.1 else valid_to
 
 
 def random_spans(rng: np.random.Generator) -> list[Span]:
@@ -63,16 +66,16 @@ def frame(spark: SparkSession, names: Sequence[str], rows: Iterable[tuple[Any, .
 
 def collected(spans: DataFrame, keys: Sequence[str]) -> Spans:
     """key → its spans in order; the columns are the keys and the two ends."""
-    assert spans.columns == [*keys, "vf", "vt"]
+    assert spans.columns == [*keys, "valid_from", "valid_to"]
     found: Spans = defaultdict(list)
     for row in spans.collect():
-        found[tuple(row[key] for key in keys)].append((row.vf, row.vt))
+        found[tuple(row[key] for key in keys)].append((row.valid_from, row.valid_to))
     return {key: sorted(value) for key, value in found.items()}
 
 
 def check_maximal(spans: Spans) -> None:
     for of_one in spans.values():
-        assert all(vf < vt for vf, vt in of_one)
+        assert all(valid_from < valid_to for valid_from, valid_to in of_one)
         assert all(a[1] < b[0] for a, b in pairwise(of_one))
 
 
@@ -101,7 +104,7 @@ def test_coalesced_spans_equal_the_maximal_runs_of_their_ticks(
     spark: SparkSession, rng: np.random.Generator
 ) -> None:
     histories = [random_spans(rng) for _ in range(HISTORIES)]
-    spans = frame(spark, ["peer", "topic", "vf", "vt"], keyed(histories))
+    spans = frame(spark, ["peer", "topic", "valid_from", "valid_to"], keyed(histories))
     found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
     assert found == {key_of(i): runs_of(ticks(h)) for i, h in enumerate(histories) if h}
     check_maximal(found)
@@ -111,7 +114,7 @@ def test_maximal_versions_are_unchanged_by_coalesce(
     spark: SparkSession, rng: np.random.Generator
 ) -> None:
     histories = [runs_of(ticks(random_spans(rng))) for _ in range(50)]
-    spans = frame(spark, ["peer", "topic", "vf", "vt"], keyed(histories))
+    spans = frame(spark, ["peer", "topic", "valid_from", "valid_to"], keyed(histories))
     found = collected(coalesce(spans, ["peer", "topic"]), ["peer", "topic"])
     assert found == {key_of(i): h for i, h in enumerate(histories) if h}
 
@@ -147,13 +150,15 @@ def unkeyed(spans: Spans) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def presence(spark: SparkSession, stays: dict[int, list[Span]]) -> DataFrame:
-    return frame(spark, ["peer", "vf", "vt"], unkeyed({(p,): s for p, s in stays.items()}))
+    return frame(
+        spark, ["peer", "valid_from", "valid_to"], unkeyed({(p,): s for p, s in stays.items()})
+    )
 
 
 @pytest.fixture(scope="module")
 def clipped(spark: SparkSession, presence: DataFrame, links: Spans) -> tuple[DataFrame, DataFrame]:
     """(the links, their parts in which both ends are present)."""
-    spans = frame(spark, [*LINK, "vf", "vt"], unkeyed(links)).cache()
+    spans = frame(spark, [*LINK, "valid_from", "valid_to"], unkeyed(links)).cache()
     return spans, clip(clip(spans, presence, "src"), presence, "dst").cache()
 
 
@@ -210,14 +215,16 @@ def test_subscriptions_are_clipped_to_the_presence_of_their_peer(
 ) -> None:
     every = [(peer, topic) for peer in range(PEERS) for topic in range(8)]
     taken = {key: runs_of(ticks(random_spans(rng))) for key in every}
-    rows = frame(spark, ["peer", "topic", "vf", "vt"], unkeyed(taken))
+    rows = frame(spark, ["peer", "topic", "valid_from", "valid_to"], unkeyed(taken))
     found = collected(clip(rows, presence, "peer"), ["peer", "topic"])
     alive = {key: ticks(taken[key]) & ticks(stays.get(key[0], ())) for key in taken}
     assert found == {key: runs_of(here) for key, here in alive.items() if here}
 
 
 def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
-    spans = frame(spark, ["peer", "vf", "vt"], [(0, 3, OPEN), (1, 3, 7), (2, 9, 10), (3, 0, 10)])
+    spans = frame(
+        spark, ["peer", "valid_from", "valid_to"], [(0, 3, OPEN), (1, 3, 7), (2, 9, 10), (3, 0, 10)]
+    )
     assert collected(close_at(spans, 10), ["peer"]) == {
         (0,): [(3, 10)],
         (1,): [(3, 7)],
@@ -227,7 +234,9 @@ def test_open_spans_close_at_the_end_of_the_run(spark: SparkSession) -> None:
 
 
 def test_spans_that_reach_the_end_of_the_run_are_open(spark: SparkSession) -> None:
-    spans = frame(spark, ["peer", "vf", "vt"], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)])
+    spans = frame(
+        spark, ["peer", "valid_from", "valid_to"], [(0, 3, 10), (1, 3, 9), (2, 3, 11), (3, 3, OPEN)]
+    )
     assert collected(open_at(spans, 10), ["peer"]) == {
         (0,): [(3, OPEN)],
         (1,): [(3, 9)],

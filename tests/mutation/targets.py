@@ -30,8 +30,10 @@ TARGETS = {
             ("tests/integration/test_versions.py",),
             {
                 "outside: 0 → 1": "of a span that is whole, or there twice, nothing more is left",
-                "outside: stay['from'] <= rest['vf'] → stay['from'] < rest['vf']": MOVED_IN_VAIN,
-                "outside: rest['vt'] <= stay['to'] → rest['vt'] < stay['to']": MOVED_IN_VAIN,
+                "outside: stay['from'] <= rest['valid_from'] → "
+                "stay['from'] < rest['valid_from']": MOVED_IN_VAIN,
+                "outside: rest['valid_to'] <= stay['to'] → "
+                "rest['valid_to'] < stay['to']": MOVED_IN_VAIN,
             },
         ),
         Target(

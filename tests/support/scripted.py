@@ -24,7 +24,7 @@ TABLES = {
 FIRST, SECOND, THIRD = (
     InputFile(f"/a/{name}.ndjson", "ndjson", 10, name) for name in ("first", "second", "third")
 )
-LATE = Cut("vt", 40)
+LATE = Cut("valid_to", 40)
 
 
 def wanted(

@@ -49,8 +49,8 @@ def links(count: int, seed: int) -> pa.Table:
         "dst": rng.integers(0, 30, count),
         "layer": rng.choice(["mesh", "overlay"], count),
         "topic": pa.array(topics, pa.int32()),
-        "vf": (start := rng.integers(0, 50, count)),
-        "vt": start + rng.integers(1, 9, count),
+        "valid_from": (start := rng.integers(0, 50, count)),
+        "valid_to": start + rng.integers(1, 9, count),
     }
     return pa.table(columns).cast(LINKS.arrow)
 

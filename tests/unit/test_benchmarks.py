@@ -75,16 +75,16 @@ class TestOverlay:
         unrolled = [
             (interval, link["src"], link["dst"])
             for link in links
-            for interval in range(link["vf"], min(link["vt"], SMALL.intervals))
+            for interval in range(link["valid_from"], min(link["valid_to"], SMALL.intervals))
         ]
         assert len(unrolled) == len(rows)
         assert set(unrolled) == rows
 
     def test_versions_are_maximal(self, rows: set[Row], links: list[dict[str, int]]) -> None:
         for link in links:
-            assert (link["vf"] - 1, link["src"], link["dst"]) not in rows
-            assert (link["vt"], link["src"], link["dst"]) not in rows
-        assert max(link["vt"] for link in links) == OPEN
+            assert (link["valid_from"] - 1, link["src"], link["dst"]) not in rows
+            assert (link["valid_to"], link["src"], link["dst"]) not in rows
+        assert max(link["valid_to"] for link in links) == OPEN
 
     def test_replaced_links_equal_the_churn(self, rows: set[Row]) -> None:
         sets = [{row[1:] for row in rows if row[0] == at} for at in range(SMALL.intervals)]

@@ -16,13 +16,12 @@ import pyarrow as pa
 from ingest.fold import Counted, KeyFold, Rows, count
 from ingest.reader import Row
 from ingest.reports.fields import INT32
-from ingest.reports.records import OVERLAY
 from ingest.sources.folded import OBSERVED
 from ingest.sources.libp2p.events import Event, Type
 from ingest.sources.libp2p.facts import Tally
 from model.clock import OPEN
 
-MESH = "mesh"
+STREAMS, MESH = "streams", "mesh"
 COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
@@ -30,12 +29,12 @@ COUNTED = (
 """What of traffic a trace counts."""
 
 
-_SPAN = [("vf", pa.int64()), ("vt", pa.int64())]
+_SPAN = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema(
         [
             ("peer", pa.string()),
-            *((name, pa.int64()) for name in ("vf", "last", "end")),
+            *((name, pa.int64()) for name in ("valid_from", "last", "end")),
             ("holders", pa.list_(pa.string())),
         ]
     ),
@@ -47,13 +46,13 @@ TABLES: dict[str, pa.Schema] = {
 }
 """What the fold makes.
 
-peers      each that reports, from its first event (vf) to its last; the first time another peer
-           closed a stream to it after that, null = none did, and who holds one to it then (null =
-           it matters not)
+peers      each that reports, from its first event (valid_from) to its last; the first time another
+           peer closed a stream to it after that, null = none did, and who holds one to it then
+           (null = it matters not)
 named      streams from src to a peer that had told nothing itself so far
-links      streams (layer overlay) and mesh links
-traffic    vf and vt are intervals, in each of which this was counted; there are rows up to the
-           interval of a peer's last event
+links      streams (layer streams) and mesh links
+traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
+           up to the interval of a peer's last event
 and those of ingest.sources.base.Observed. What is never closed is OPEN.
 """
 
@@ -140,9 +139,9 @@ class _Peer:
             case Type.JOIN | Type.LEAVE | Type.GRAFT | Type.PRUNE:
                 self._turn(event, at)
             case Type.STREAM_OPENED:
-                self._streams.begin((event.other, OVERLAY, None), at)
+                self._streams.begin((event.other, STREAMS, None), at)
             case Type.STREAM_CLOSED:
-                self._rows["links"] += self._streams.end((event.other, OVERLAY, None), at)
+                self._rows["links"] += self._streams.end((event.other, STREAMS, None), at)
                 # No PRUNE is written for it.
                 self._rows["links"] += self._mesh.end_all(at, lambda link: link[0] == event.other)
 
@@ -234,7 +233,7 @@ class _Lives:
         self._since.setdefault(thing, at)
 
     def end(self, thing: tuple[Any, ...], at: int) -> list[tuple[Any, ...]]:
-        """Its life, if it was open: the peer, the thing, vf, vt."""
+        """Its life, if it was open: the peer, the thing, valid_from, valid_to."""
         since = self._since.pop(thing, None)
         return [] if since is None else [(self._peer, *thing, since, max(at, since + 1))]
 

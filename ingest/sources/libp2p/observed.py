@@ -20,7 +20,7 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     """See Libp2p.observe."""
     # Only names, and streams to peers that fell silent: little enough for one task.
     reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
-    present, links = reporting.select("peer", "vf", "vt"), tables["links"]
+    present, links = reporting.select("peer", "valid_from", "valid_to"), tables["links"]
     peers, names = tables["peers"].selectExpr("peer AS key", "true AS reports"), tables["names"]
     if options.reporters_only:
         reporters = tables["peers"].selectExpr("peer AS dst")
@@ -42,10 +42,10 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
 
 
 def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
-    """The stays of peers that only others name: peer, vf, vt; these may overlap. A peer is there
-    while one that reports, and is there, holds a stream to it.
+    """The stays of peers that only others name: peer, valid_from, valid_to; these may overlap. A
+    peer is there while one that reports, and is there, holds a stream to it.
     """
-    stays = clip(streams, reporting, "src").select("peer", "vf", "vt")
+    stays = clip(streams, reporting, "src").select("peer", "valid_from", "valid_to")
     return stays.join(reporting, "peer", "left_anti")
 
 
@@ -56,11 +56,11 @@ def _traffic(counted: DataFrame, reporting: DataFrame, clock: Clock) -> DataFram
     counts DROP_RPC events, which are not sent. Bytes are in no trace: null.
     """
     length = clock.ticks_per_interval
-    over = f"LEAST((vt - 1) DIV {length}, {clock.last}) + 1 AS vt"
+    over = f"LEAST((valid_to - 1) DIV {length}, {clock.last}) + 1 AS valid_to"
     nothing = (f"0L AS {name}" for name in COUNTED)
-    quiet = reporting.selectExpr("peer", f"last DIV {length} + 1 AS vf", over, *nothing)
-    rows = counted.unionAll(quiet.where("vf < vt"))
+    quiet = reporting.selectExpr("peer", f"last DIV {length} + 1 AS valid_from", over, *nothing)
+    rows = counted.unionAll(quiet.where("valid_from < valid_to"))
     names = [*TRAFFIC_COLUMNS, "dropped", "duplicates"]
     unknown = (f"CAST(NULL AS BIGINT) AS {name}" for name in names if name not in COUNTED)
-    each = "EXPLODE(SEQUENCE(INT(vf), INT(vt - 1))) AS interval"
+    each = "EXPLODE(SEQUENCE(INT(valid_from), INT(valid_to - 1))) AS interval"
     return rows.selectExpr("peer", each, *COUNTED, *unknown)

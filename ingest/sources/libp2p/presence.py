@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from model.clock import OPEN
 
-STAYS = "peer string, vf bigint, vt bigint, last bigint"
+STAYS = "peer string, valid_from bigint, valid_to bigint, last bigint"
 """The stay of each peer that reports, and when its last own event was."""
 
 
@@ -34,10 +34,15 @@ def stays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     silent = told.filter(is_silent)
     holders = zip(silent["peer"].to_pylist(), silent["holders"].to_pylist(), strict=True)
     is_held = pc.is_in(told["peer"], pa.array(sorted(held(dict(holders))), pa.string()))
-    end = pc.max_element_wise(told["end"], pc.add(told["vf"], 1))
-    vt = pc.if_else(pc.and_not(is_silent, is_held), end, pa.scalar(OPEN, pa.int64()))
+    end = pc.max_element_wise(told["end"], pc.add(told["valid_from"], 1))
+    valid_to = pc.if_else(pc.and_not(is_silent, is_held), end, pa.scalar(OPEN, pa.int64()))
     yield from pa.table(
-        {"peer": told["peer"], "vf": told["vf"], "vt": vt, "last": told["last"]}
+        {
+            "peer": told["peer"],
+            "valid_from": told["valid_from"],
+            "valid_to": valid_to,
+            "last": told["last"],
+        }
     ).to_batches()
 
 

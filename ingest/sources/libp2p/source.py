@@ -1,6 +1,6 @@
 """The source: traces of go-libp2p-pubsub.
 
-Streams opened and closed are links of layer `overlay`, GRAFT and PRUNE links of layer
+Streams opened and closed are links of layer `streams`, GRAFT and PRUNE links of layer
 `mesh`; JOIN and LEAVE are subscriptions. All keep the time they happened.
 """
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import Kind, Read, Split, line_splits
-from ingest.reports.records import OVERLAY
 from ingest.sink import Fold
 from ingest.sources.base import (
     Description,
@@ -26,7 +25,7 @@ from ingest.sources.base import (
 )
 from ingest.sources.libp2p import json_events, protobuf
 from ingest.sources.libp2p.facts import INTERVAL_US, Tally, describe, epoch_us
-from ingest.sources.libp2p.fold import MESH, TABLES, EventFold
+from ingest.sources.libp2p.fold import MESH, STREAMS, TABLES, EventFold
 from ingest.sources.libp2p.observed import observe
 from ingest.sources.libp2p.reader import EventReader
 
@@ -62,7 +61,7 @@ class Libp2p(Source):
     def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
         """Streams and the mesh."""
         del files
-        return frozenset({OVERLAY, MESH})
+        return frozenset({STREAMS, MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
         """Ranges of lines; files of protobuf as a whole, as a stream of records that tell their

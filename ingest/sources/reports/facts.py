@@ -257,7 +257,8 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
         told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
         example = max(named, key=lambda run: found[run] > 0)
         raise UseError(
-            f"the input holds several {words.run}s: {told}; pick one, for example: --only {example}"
+            f"the input holds several {words.run}s: {told}; "
+            f"pick one, for example: --input-run {example}"
         )
     return named[0] if named else None
 
@@ -277,7 +278,7 @@ def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dic
             told = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
             raise InputError(
                 f"run headers contradict each other: '{name}' is {told}",
-                "ingest the files of one run, or pick one with --only RUN",
+                "ingest the files of one run, or pick one with --input-run RUN",
             )
     found = {name: several[0] for name, several in values.items()}
     return {**found, "last_interval": max(ends)} if ends else found

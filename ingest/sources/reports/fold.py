@@ -30,7 +30,12 @@ TABLES: dict[str, pa.Schema] = {
         + [(name, pa.int64()) for name in COUNTERS]
     ),
     "untold": pa.schema(
-        [("peer", pa.string()), ("what", pa.string()), ("vf", pa.int64()), ("vt", pa.int64())]
+        [
+            ("peer", pa.string()),
+            ("what", pa.string()),
+            ("valid_from", pa.int64()),
+            ("valid_to", pa.int64()),
+        ]
     ),
     CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
     **{name: schema for name, schema in OBSERVED.items() if name != "rejections"},
@@ -41,7 +46,7 @@ peers          the first interval of each that reports
 untold         spans in which a peer leaves open its `receptions` or `subscriptions`
 traffic        of the interval alone; publication traffic that is not counted is taken from events
 records        of each peer what a later report goes on from, as a record of the contract
-and those of ingest.sources.base.Observed, where `vt` is the interval after the last in which
+and those of ingest.sources.base.Observed, where `valid_to` is the interval after the last in which
 something was told.
 """
 

@@ -51,7 +51,7 @@ def _untold(spans: DataFrame, run: Description, options: SourceOptions) -> DataF
     complete = not any(counted.lacking(field) for field in told.values())
     if complete and not (told and options.gap_tolerance):
         return None
-    each = F.explode(F.expr("transform(sequence(vf, vt - 1), at -> int(at))"))
+    each = F.explode(F.expr("transform(sequence(valid_from, valid_to - 1), at -> int(at))"))
     rows = spans.where(F.col("what").isin(*told)).select("peer", each.alias("interval"), "what")
     open_ = (F.bool_or(F.col("what") == what).alias(what) for what in known.values())
     return rows.groupBy("peer", "interval").agg(*open_)

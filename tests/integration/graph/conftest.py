@@ -65,7 +65,7 @@ class History:
 
     def alive(self, name: str, at: int) -> list[Row]:
         """The rows of a table of spans that are alive at a tick."""
-        return [row for row in self.rows[name] if row["vf"] <= at < row["vt"]]
+        return [row for row in self.rows[name] if row["valid_from"] <= at < row["valid_to"]]
 
 
 def random_history(
@@ -83,28 +83,37 @@ def random_history(
         "topics": [{"topic": i, "key": f"topic {i}"} for i in range(4)],
     }
     rows["presence"] = [
-        {"peer": peer, "vf": vf, "vt": vt}
+        {"peer": peer, "valid_from": valid_from, "valid_to": valid_to}
         for peer in range(peers)
-        for vf, vt in _spans(random_, 0, OPEN, end, density=0.8)
+        for valid_from, valid_to in _spans(random_, 0, OPEN, end, density=0.8)
     ]
     stays: dict[int, list[Row]] = {peer: [] for peer in range(peers)}
     for row in rows["presence"]:
         stays[row["peer"]].append(row)
     rows["links"] = [
-        {"src": src, "dst": dst, "layer": layer, "topic": topic, "vf": vf, "vt": vt}
+        {
+            "src": src,
+            "dst": dst,
+            "layer": layer,
+            "topic": topic,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+        }
         for src in range(peers)
         for dst in range(peers)
         for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
         if src != dst and random_.random() < 1.8 / peers
         for low, high in _common(stays[src], stays[dst])
-        for vf, vt in _spans(random_, low, high, end, density=0.6)
+        for valid_from, valid_to in _spans(random_, low, high, end, density=0.6)
     ]
     rows["subscriptions"] = [
-        {"peer": stay["peer"], "topic": topic, "vf": vf, "vt": vt}
+        {"peer": stay["peer"], "topic": topic, "valid_from": valid_from, "valid_to": valid_to}
         for stay in rows["presence"]
         for topic in range(4)
         if random_.random() < 0.5
-        for vf, vt in _spans(random_, stay["vf"], stay["vt"], end, density=0.7)
+        for valid_from, valid_to in _spans(
+            random_, stay["valid_from"], stay["valid_to"], end, density=0.7
+        )
     ]
     rows["publications"] = [_publication(random_, m, rows, clock) for m in range(20)]
     rows["receptions"] = [
@@ -114,7 +123,13 @@ def random_history(
     rows["missed"] = list(_missed(eligible, rows))
     main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
     rows["roles"] = [
-        {"peer": stay["peer"], "role": role, "topic": topic, "vf": stay["vf"], "vt": stay["vt"]}
+        {
+            "peer": stay["peer"],
+            "role": role,
+            "topic": topic,
+            "valid_from": stay["valid_from"],
+            "valid_to": stay["valid_to"],
+        }
         for stay in rows["presence"]
         for role, topic in (("seed", None), (main, 2), (main, 3))
         if random_.random() < 0.2
@@ -153,7 +168,7 @@ def _spans(
 def _common(some: list[Row], others: list[Row]) -> Iterator[tuple[int, int]]:
     for x in some:
         for y in others:
-            low, high = max(x["vf"], y["vf"]), min(x["vt"], y["vt"])
+            low, high = max(x["valid_from"], y["valid_from"]), min(x["valid_to"], y["valid_to"])
             if low < high:
                 yield low, high
 
@@ -191,7 +206,7 @@ def _receptions(
             "tick": publication["tick"],
             "first": peer not in seen,
             "hop": None if previous is None else random_.randrange(1, 5),
-            "interested": random_.choice([True, False, None]),
+            "subscribed": random_.choice([True, False, None]),
         }
         seen.add(peer)
 
@@ -201,7 +216,11 @@ def _eligible(publication: Row, rows: dict[str, list[Row]]) -> set[int] | None:
     topic, tick = publication["topic"], publication["tick"]
     if topic is None or not publication["publication_known"]:
         return None
-    taken = (r for r in rows["subscriptions"] if r["topic"] == topic and r["vf"] <= tick < r["vt"])
+    taken = (
+        r
+        for r in rows["subscriptions"]
+        if r["topic"] == topic and r["valid_from"] <= tick < r["valid_to"]
+    )
     return {r["peer"] for r in taken} - {publication["publisher"]}
 
 
@@ -270,7 +289,7 @@ def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
     """Each of the histories, loaded for the length of a file."""
     history: History = request.param
     print("seed", history.facts.seed)
-    assert any(row["vt"] == OPEN for row in history.rows["links"])
+    assert any(row["valid_to"] == OPEN for row in history.rows["links"])
     graph.remove(history.facts.name)
     yield graph.load(history)
     graph.remove(history.facts.name)

@@ -52,20 +52,31 @@ def evening() -> History:
         "topics": [{"topic": i, "key": key} for i, key in enumerate(("news", "sport", "alerts"))],
     }
     begins = {peer: 7 if peer > 22 else 0 for peer in graph}
-    rows["presence"] = [{"peer": peer, "vf": begins[peer], "vt": OPEN} for peer in graph]
+    rows["presence"] = [
+        {"peer": peer, "valid_from": begins[peer], "valid_to": OPEN} for peer in graph
+    ]
     rows["links"] = [
-        {"src": src, "dst": dst, "layer": "overlay", "topic": None, "vf": vf, "vt": vt}
+        {
+            "src": src,
+            "dst": dst,
+            "layer": "overlay",
+            "topic": None,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+        }
         for n, (a, b) in enumerate(graph.edges)
         for src, dst in ((a, b), (b, a))[: 1 + n % 2]
-        for vf, vt in _lives(n, max(begins[a], begins[b]))
+        for valid_from, valid_to in _lives(n, max(begins[a], begins[b]))
     ]
     rows["subscriptions"] = [
-        {"peer": peer, "topic": topic, "vf": begins[peer], "vt": OPEN}
+        {"peer": peer, "topic": topic, "valid_from": begins[peer], "valid_to": OPEN}
         for peer in graph
         for topic in range(3)
         if peer % (topic + 2) == 0
     ]
-    rows["roles"] = [{"peer": 4, "role": "rendezvous", "topic": 0, "vf": 0, "vt": OPEN}]
+    rows["roles"] = [
+        {"peer": 4, "role": "rendezvous", "topic": 0, "valid_from": 0, "valid_to": OPEN}
+    ]
     rows["publications"] = [
         {"message": m, "key": f"m{m}", "topic": m % 3, "publisher": publisher, "interval": AT + m,
          "time_us": (AT + m) * 1_000_000, "tick": AT + m, "publication_known": True}
@@ -95,7 +106,7 @@ def _receptions(publication: Row, graph: nx.Graph[int]) -> Iterator[Row]:
     for previous, peer in nx.bfs_edges(graph, publication["publisher"]):
         yield {"message": publication["message"], "peer": peer, "previous_hop": previous,
                "time_us": publication["time_us"] + hops[peer] * 40_000, "interval": AT,
-               "tick": AT, "first": True, "hop": hops[peer], "interested": True}  # fmt: skip
+               "tick": AT, "first": True, "hop": hops[peer], "subscribed": True}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -170,7 +170,10 @@ def in_another_epoch(graph: Graph) -> None:
 
 
 def of_another_life(graph: Graph) -> None:
-    graph.ask("MATCH (:Peer {run: 'copied'})-[r:LINK_E2]->() WITH r LIMIT 1 SET r.vf = r.vf + 1")
+    graph.ask(
+        "MATCH (:Peer {run: 'copied'})-[r:LINK_E2]->() WITH r LIMIT 1 "
+        "SET r.valid_from = r.valid_from + 1"
+    )
 
 
 @pytest.mark.parametrize(

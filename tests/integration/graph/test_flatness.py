@@ -31,7 +31,7 @@ GROWING = {"lives-all", "peer-history"}
 FLAT = [name for name in cypher.names("queries") if name not in GROWING | {"runs"}]
 AT_A_TIME = [name for name in FLAT if cypher.statement("queries", name).times]
 FEW = {
-    "overlay-at", "difference", "lives-as-of", "neighbours", "topic-subgraph", "shortest-path",
+    "overlay", "overlay-diff", "lives-as-of", "neighbours", "topic-subgraph", "shortest-path",
     "dissemination-tree",
 }  # fmt: skip
 """Of every kind one; the others rarely tell more."""
@@ -81,7 +81,7 @@ def test_query_cost_does_not_grow_with_the_history(
     "name",
     [
         "neighbours",
-        *(pytest.param(n, marks=pytest.mark.long) for n in ("peers-within", "topic-subgraph")),
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("k-hop", "topic-subgraph")),
     ],
 )
 def test_query_cost_without_epochs_grows_with_the_history(

@@ -111,7 +111,10 @@ def test_recorded_history_has_the_counts_gephi_recorded(gephi, gephi_small, path
             [(peer, f"peer {peer}") for peer in peers],
             [PresenceRow(peer, 0, OPEN) for peer in peers],
             [],
-            [LinkRow(src, dst, "overlay", None, vf, vt) for src, dst, vf, vt in rows],
+            [
+                LinkRow(src, dst, "overlay", None, valid_from, valid_to)
+                for src, dst, valid_from, valid_to in rows
+            ],
         ),
         Clock(last=len(recorded) - 1),
     )

@@ -75,10 +75,10 @@ def test_load_resumes_each_time_its_server_is_killed(
             entered = ledger(graph, "killed")
             assert {name: entered.get(name, 0) for name in found} == found, step
             with pytest.raises(RunNotComplete):
-                ask(driver, "neo4j", "overlay-at", {"at": 1}, run="killed")
+                ask(driver, "neo4j", "overlay", {"at": 1}, run="killed")
     with impatient(server.start()) as driver:
         load_run(driver, "neo4j", history.facts, history.tables)
         assert verify_run(driver, "neo4j", history.facts, history.tables) == []
         found = relationships(Graph(driver, "neo4j"), "killed")
         assert found["links"] == len(history.rows["links"])
-        assert found["hops"] + found["reached"] == len(history.rows["receptions"])
+        assert found["hops"] + found["arrived-from-unknown"] == len(history.rows["receptions"])

@@ -18,7 +18,7 @@ from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
-from model.errors import CheckFailed, RunNotComplete, UnknownName
+from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import RunFacts
 from tests.integration.graph.conftest import Graph, History, Row, random_history
@@ -32,11 +32,11 @@ RELATIONSHIPS = {
     "links": "MATCH ()-[r:LINK {run: $run}]->() RETURN count(r)",
     "presence": "MATCH ()-[r:PRESENT {run: $run}]->() RETURN count(r)",
     "subscriptions": "MATCH ()-[r:SUBSCRIBES {run: $run}]->() RETURN count(r)",
-    "plays": "MATCH ()-[r:PLAYS {run: $run}]->() RETURN count(r)",
+    "roles": "MATCH ()-[r:HAS_ROLE {run: $run}]->() RETURN count(r)",
     "published": "MATCH ()-[r:PUBLISHED {run: $run}]->() RETURN count(r)",
-    "on": "MATCH (m:Message {run: $run})-[r:ON]->() RETURN count(r)",
+    "published-on": "MATCH (m:Message {run: $run})-[r:PUBLISHED_ON]->() RETURN count(r)",
     "hops": "MATCH ()-[r:HOP {run: $run}]->() RETURN count(r)",
-    "reached": "MATCH ()-[r:REACHED {run: $run}]->() RETURN count(r)",
+    "arrived-from-unknown": "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run}]->() RETURN count(r)",
     "missed": "MATCH ()-[r:MISSED {run: $run}]->() RETURN count(r)",
 }
 
@@ -101,12 +101,12 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     )
     assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "key")
     assert list(bulk_reads.presence(run, 0, end)) == sorted(
-        given(history, "presence", "peer", "vf", "vt")
+        given(history, "presence", "peer", "valid_from", "valid_to")
     )
-    expected = given(history, "subscriptions", "peer", "topic", "vf", "vt")
+    expected = given(history, "subscriptions", "peer", "topic", "valid_from", "valid_to")
     assert list(bulk_reads.subscriptions(run, 0, end)) == sorted(expected)
     found = list(bulk_reads.links(run, 0, end))
-    columns = ("src", "dst", "layer", "topic", "vf", "vt")
+    columns = ("src", "dst", "layer", "topic", "valid_from", "valid_to")
     assert sorted(map(repr, found)) == sorted(
         repr(bulk_reads.LinkRow(*row)) for row in given(history, "links", *columns)
     )
@@ -117,12 +117,14 @@ def test_window_reads_the_links_that_touch_it(graph: Graph, loaded: Load) -> Non
     history = loaded(random_history(3, name="window"))
     run = open_run(graph.driver, graph.database, "window")
     for first, last in ((0, 0), (3, 5), (8, 8)):
-        touching = [r for r in history.rows["links"] if r["vf"] <= last and r["vt"] > first]
+        touching = [
+            r for r in history.rows["links"] if r["valid_from"] <= last and r["valid_to"] > first
+        ]
         assert len(list(bulk_reads.links(run, first, last))) == len(touching)
         some = [r for r in touching if r["layer"] == "mesh" and r["topic"] == 1]
         found = list(bulk_reads.links(run, first, last, layers=["mesh"], topic=1))
-        assert [(r.src, r.dst, r.vf) for r in found] == [
-            (r["src"], r["dst"], r["vf"]) for r in some
+        assert [(r.src, r.dst, r.valid_from) for r in found] == [
+            (r["src"], r["dst"], r["valid_from"]) for r in some
         ]
 
 
@@ -135,8 +137,10 @@ def test_node_and_link_properties_equal_the_tables(graph: Graph, loaded: Load) -
             for r in history.alive("presence", clock.sampling_tick(i)) if r["peer"] == key
         ]  # fmt: skip
         assert (first, last) == ((min(sampled), max(sampled)) if sampled else (None, None))
-    for vf, vt, lv in graph.ask("MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.vf, r.vt, r.lv"):
-        assert lv == (63 if vt == OPEN else len(bin(vt - vf)) - 3)
+    for valid_from, valid_to, length_class in graph.ask(
+        "MATCH ()-[r:LINK {run: 'model'}]->() RETURN r.valid_from, r.valid_to, r.length_class"
+    ):
+        assert length_class == (63 if valid_to == OPEN else len(bin(valid_to - valid_from)) - 3)
     intervals = graph.ask(
         "MATCH (i:Interval {run: 'model'}) RETURN i.i, i.t, i.network_size, i.density ORDER BY i.i"
     )
@@ -220,7 +224,7 @@ def test_interrupted_load_resumes_to_a_complete_run(
     with pytest.raises(Interrupted):
         load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
     with pytest.raises(RunNotComplete, match="loading, not complete; go on with: vizpub load"):
-        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="stopped")
+        ask(graph.driver, graph.database, "overlay", {"at": 1}, run="stopped")
     found = relationships(graph, "stopped")
     entered = ledger(graph, "stopped")
     assert {name: entered.get(name, 0) for name in found} == found
@@ -228,6 +232,15 @@ def test_interrupted_load_resumes_to_a_complete_run(
     assert not loaded_again.already_complete
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
     graph.remove("stopped")
+
+
+def test_copy_of_another_version_is_refused_with_what_to_do(graph: Graph, loaded: Any) -> None:
+    """Its relationships and properties may have other names: no answer would be right."""
+    loaded(random_history(4, name="older"))
+    for value in ("1", "null"):
+        graph.ask(f"MATCH (r:Run {{key: 'older'}}) SET r.format = {value}")
+        with pytest.raises(UseError, match=r"another version of vizpub.*vizpub rebuild older"):
+            ask(graph.driver, graph.database, "overlay", {"at": 1}, run="older")
 
 
 def test_replayed_batches_change_nothing(graph: Graph, loaded: Load) -> None:
@@ -259,7 +272,7 @@ def test_batch_larger_than_a_transaction_is_cut(
 ) -> None:
     monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
     facts = RunFacts("cut", "synthetic", Clock(last=5 * most))
-    spans = [{"peer": 0, "vf": 2 * i, "vt": 2 * i + 1} for i in range(most + 345)]
+    spans = [{"peer": 0, "valid_from": 2 * i, "valid_to": 2 * i + 1} for i in range(most + 345)]
     rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "key": "a", "reports": True}]}
     rows["presence"] = spans
     loaded(History(facts, rows, batch=5 * most))
@@ -271,7 +284,7 @@ def test_batch_larger_than_a_transaction_is_cut(
 
 def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
     history = random_history(10, name="broken")
-    history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "vf": 0, "vt": 1}
+    history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "valid_from": 0, "valid_to": 1}
     with pytest.raises(CheckFailed, match=r"subscriptions: 1 of .* rows name something"):
         loaded(history)
     found = relationships(graph, "broken")
@@ -292,7 +305,7 @@ def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> 
 def test_empty_run_loads_and_answers_with_no_rows(graph: Graph, loaded: Load) -> None:
     facts = RunFacts("empty", "synthetic", Clock(last=2))
     loaded(History(facts))
-    assert ask(graph.driver, graph.database, "overlay-at", {"at": "last"}, run="empty").rows == []
+    assert ask(graph.driver, graph.database, "overlay", {"at": "last"}, run="empty").rows == []
 
 
 def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: Load) -> None:
@@ -325,8 +338,8 @@ def test_peer_labels_equal_those_computed_from_the_tables(graph: Graph, loaded: 
 def test_rendezvous_label_follows_the_reported_roles(graph: Graph, loaded: Load) -> None:
     history = random_history(13, name="roles")
     history.rows["roles"] = [
-        {"peer": 3, "role": "rendezvous", "topic": 1, "vf": 0, "vt": 2},
-        {"peer": 4, "role": "relay", "topic": 1, "vf": 0, "vt": 2},
+        {"peer": 3, "role": "rendezvous", "topic": 1, "valid_from": 0, "valid_to": 2},
+        {"peer": 4, "role": "relay", "topic": 1, "valid_from": 0, "valid_to": 2},
     ]
     loaded(history)
     found = graph.ask("MATCH (p:Rendezvous {run: 'roles'}) RETURN p.id")

@@ -45,7 +45,7 @@ def opened(loaded: Any, neo4j_server: Connection) -> Iterator[Open]:
 
 def entities(graph: Graph, history: History, at: int, layers: list[str] | None) -> tuple[Any, Any]:
     """Nodes and relationships alive at a tick, by the official driver and a plain filter."""
-    spans = "r.vf <= $at AND r.vt > $at"
+    spans = "r.valid_from <= $at AND r.valid_to > $at"
     nodes = graph.ask(
         f"MATCH (p:Peer {{run: $run}})-[r:PRESENT]->(:Run) WHERE {spans} "
         "RETURN labels(p), properties(p)",
@@ -100,7 +100,7 @@ def test_subgraph_relationships_need_no_further_query(
     monkeypatch.setattr(type(run.graph), "pull", lambda *_: pytest.fail("it asks again"))
     for link in found.relationships:
         assert link.start_node["run"] == link.end_node["run"] == "random-82"
-        assert link["vf"] < link["vt"]
+        assert link["valid_from"] < link["valid_to"]
 
 
 def test_subgraph_of_a_reloaded_run_is_the_new_one(graph: Graph, loaded: Any, opened: Open) -> None:
@@ -157,7 +157,7 @@ def test_query_frame_equals_the_answer_of_the_driver(
 
 def test_frame_column_types_fit_their_values(asked: BridgedRun) -> None:
     tree = frame(asked, "dissemination-tree", message=sample()["message"])
-    types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "interested": "boolean"}
+    types = {"hop": "Int64", "time_us": "Int64", "first": "boolean", "subscribed": "boolean"}
     assert {name: str(tree[name].dtype) for name in types} == types
     assert tree["hop"].isna().any()
     runs = frame(asked, "runs").set_index("run").loc[ASKED.facts.name]

@@ -34,7 +34,7 @@ def few_or(many: int, few: int = 2) -> list[Any]:
 
 
 def ticks(history: History) -> list[tuple[int, int]]:
-    """(interval, sampling tick) of a run; with a tick per interval every vf and vt is one."""
+    """(interval, sampling tick) of a run; with a tick per interval every bound is one."""
     clock = history.facts.clock
     return [(i, clock.sampling_tick(i)) for i in range(clock.first, clock.last + 1)]
 
@@ -82,7 +82,7 @@ def test_overlay_at_each_interval_equals_networkx(
 ) -> None:
     for i, at in ticks(history):
         expected = digraph(history, at, layers)
-        pairs, alone = as_overlay(answer("overlay-at", given(i, layers)))
+        pairs, alone = as_overlay(answer("overlay", given(i, layers)))
         assert pairs == collected(history, links(history, at, layers)), i
         assert alone == set(nx.isolates(expected)), i
 
@@ -153,12 +153,19 @@ def test_shortest_paths_equal_networkx(
 def test_path_needs_all_its_links_at_one_time(graph: Graph, loaded: Any) -> None:
     """a→b alive when b→c is not: no path, though both links are there at some time."""
     base = random_history(5, name="closed", peers=3, intervals=6)
-    always = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(3)]
+    always = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(3)]
     lives = [(0, 1, 0, 3), (1, 2, 3, OPEN), (0, 1, 4, 5)]
     base.rows["presence"], base.rows["subscriptions"] = always, []
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": "overlay", "topic": None, "vf": vf, "vt": vt}
-        for a, b, vf, vt in lives
+        {
+            "src": a,
+            "dst": b,
+            "layer": "overlay",
+            "topic": None,
+            "valid_from": valid_from,
+            "valid_to": valid_to,
+        }
+        for a, b, valid_from, valid_to in lives
     ]
     loaded(base)
     asked = {"from": "peer 0", "to": "peer 2"}
@@ -180,9 +187,10 @@ def test_links_between_two_times_equal_the_tables(history: History, answer: Any)
             expected = [
                 [history.peer(r["src"]), history.peer(r["dst"]), r["layer"],
                  None if r["topic"] is None else history.topic(r["topic"]),
-                 r["vf"], None if r["vt"] == OPEN else r["vt"]]
+                 r["valid_from"], None if r["valid_to"] == OPEN else r["valid_to"]]
                 for r in history.rows["links"]
-                if r["vf"] < high and r["vt"] > low and (layers is None or r["layer"] in layers)
+                if r["valid_from"] < high and r["valid_to"] > low
+                and (layers is None or r["layer"] in layers)
             ]  # fmt: skip
             assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
@@ -194,7 +202,7 @@ def test_difference_of_two_intervals_equals_networkx(
     at = dict(ticks(history))
     for before, after in ((0, 1), (0, len(at) - 1), (len(at) - 1, 2), (1, 1)):
         old, new = (digraph(history, at[i], layers) for i in (before, after))
-        rows = answer("difference", {"before": before, "after": after, "layers": layers})
+        rows = answer("overlay-diff", {"before": before, "after": after, "layers": layers})
         found = {(change, src, dst) for change, src, dst in rows}
         assert len(found) == len(rows)
         assert found == {
@@ -227,7 +235,7 @@ def test_dissemination_tree_equals_the_receptions(history: History, answer: Any)
         expected = [
             [r["hop"], r["time_us"],
              None if r["previous_hop"] is None else history.peer(r["previous_hop"]),
-             history.peer(r["peer"]), r["first"], r["interested"]]
+             history.peer(r["peer"]), r["first"], r["subscribed"]]
             for r in history.rows["receptions"]
             if r["message"] == message["message"]
         ]  # fmt: skip
@@ -250,12 +258,12 @@ def test_relays_equal_the_receptions_of_the_uninterested(history: History, answe
         relayed = [
             r
             for r in history.rows["receptions"]
-            if r["message"] in by and by[r["message"]] != r["peer"] and not r["interested"]
+            if r["message"] in by and by[r["message"]] != r["peer"] and not r["subscribed"]
         ]
         expected: dict[str, tuple[int | None, int | None]] = {}
         for peer in {r["peer"] for r in relayed}:
             own = [r for r in relayed if r["peer"] == peer]
-            known = all(r["interested"] is False for r in own)
+            known = all(r["subscribed"] is False for r in own)
             counts = (len({r["message"] for r in own}), len(own)) if known else (None, None)
             expected[history.peer(peer)] = counts
         rows = answer("relays", {"topic": history.topic(topic)})
@@ -359,7 +367,7 @@ def test_topics_at_each_interval_equal_the_tables(
                 len(subscribed), [history.peer(p) for p in rendezvous],
                 inside.number_of_edges(), len(published), len(publishers),
             ]  # fmt: skip
-        rows = answer("topics-at", given(i, layers))
+        rows = answer("topics", given(i, layers))
         assert {row[0]: row[1:] for row in rows} == expected, i
         assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=True)
 
@@ -368,15 +376,17 @@ def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
     for p in history.rows["peers"][:6]:
         id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})
         expected = [
-            *([r["vf"], r["vt"], "present", None, None, None]
+            *([r["valid_from"], r["valid_to"], "present", None, None, None]
               for r in history.rows["presence"] if r["peer"] == id),
-            *([r["vf"], r["vt"], "links to", history.peer(r["dst"]), r["layer"], r["topic"]]
+            *([r["valid_from"], r["valid_to"], "links to", history.peer(r["dst"]), r["layer"],
+               r["topic"]]
               for r in history.rows["links"] if r["src"] == id),
-            *([r["vf"], r["vt"], "linked from", history.peer(r["src"]), r["layer"], r["topic"]]
+            *([r["valid_from"], r["valid_to"], "linked from", history.peer(r["src"]), r["layer"],
+               r["topic"]]
               for r in history.rows["links"] if r["dst"] == id),
-            *([r["vf"], r["vt"], "subscribes", history.topic(r["topic"]), None, None]
+            *([r["valid_from"], r["valid_to"], "subscribes", history.topic(r["topic"]), None, None]
               for r in history.rows["subscriptions"] if r["peer"] == id),
-            *([r["vf"], r["vt"], "plays", r["role"], None, r["topic"]]
+            *([r["valid_from"], r["valid_to"], "plays", r["role"], None, r["topic"]]
               for r in history.rows["roles"] if r["peer"] == id),
             *([r["tick"], r["tick"] + 1, "publishes", r["key"], None, r["topic"]]
               for r in history.rows["publications"] if r["publisher"] == id),
@@ -393,7 +403,7 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
     one, two = loaded(random_history(6, name="twin")), loaded(random_history(7, name="twin-2"))
     for history in (one, two):
         for i, at in ticks(history):
-            rows = ask(graph.driver, graph.database, "overlay-at", {"at": i},
+            rows = ask(graph.driver, graph.database, "overlay", {"at": i},
                        run=history.facts.name).rows  # fmt: skip
             assert as_overlay(rows)[0] == collected(history, links(history, at, None))
     listed = {row[0]: row for row in runs(graph.driver, graph.database).rows}
@@ -407,7 +417,7 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
 
 def test_answer_columns_equal_the_header_of_the_query(graph: Graph, loaded: Any) -> None:
     loaded(random_history(8, name="columns"))
-    stay = ask(graph.driver, graph.database, "overlay-at", {"at": 0}, run="columns").rows[0]
+    stay = ask(graph.driver, graph.database, "overlay", {"at": 0}, run="columns").rows[0]
     samples: dict[str, object] = {
         "at": 0, "from": 0, "to": 5, "before": 0, "after": 5, "peer": stay[0], "topic": "topic 1",
         "message": "m1", "k": 3,
@@ -436,12 +446,12 @@ def asked(graph: Graph) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("name", "values", "error", "words"),
     [
-        ("overlay", {}, UnknownName, "did you mean overlay-at"),
-        ("overlay-at", {}, UseError, "at is missing"),
-        ("overlay-at", {"at": "3", "layer": "mesh"}, UseError, "no parameter layer"),
-        ("overlay-at", {"at": "99"}, OutOfRange, "intervals 0 to 8"),
-        ("overlay-at", {"at": "noon"}, UseError, "noon"),
-        ("overlay-at", {"at": "3", "layers": "mash"}, UnknownName, "did you mean mesh"),
+        ("overlays", {}, UnknownName, "did you mean overlay"),
+        ("overlay", {}, UseError, "at is missing"),
+        ("overlay", {"at": "3", "layer": "mesh"}, UseError, "no parameter layer"),
+        ("overlay", {"at": "99"}, OutOfRange, "intervals 0 to 8"),
+        ("overlay", {"at": "noon"}, UseError, "noon"),
+        ("overlay", {"at": "3", "layers": "mash"}, UnknownName, "did you mean mesh"),
         ("topic-subgraph", {"at": "3", "topic": "topik 1"}, UnknownName, "topic 1"),
         ("neighbours", {"at": "3", "peer": "peer 77"}, UnknownName, "peer 7"),
         ("dissemination-tree", {"message": "m99"}, UnknownName, "m9"),
@@ -525,19 +535,23 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
         told = str(error.value)
         assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is there ")
         stays = sorted(
-            (r["vf"], r["vt"]) for r in history.rows["presence"] if history.peer(r["peer"]) == peer
+            (r["valid_from"], r["valid_to"])
+            for r in history.rows["presence"]
+            if history.peer(r["peer"]) == peer
         )
         found = re.findall(r"from interval (\d+) (?:to before interval (\d+)|(on))", told)
-        assert [(int(vf), OPEN if on else int(vt)) for vf, vt, on in found] == stays
+        assert [
+            (int(valid_from), OPEN if on else int(valid_to)) for valid_from, valid_to, on in found
+        ] == stays
 
 
 def test_row_limit_cuts_the_answer_and_sets_more(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(11, name="limited"))
     at = {"at": 4}
-    whole = ask(graph.driver, graph.database, "overlay-at", at, run="limited")
+    whole = ask(graph.driver, graph.database, "overlay", at, run="limited")
     assert not whole.more
     for rows in (0, 1, len(whole.rows) - 1, len(whole.rows)):
-        part = ask(graph.driver, graph.database, "overlay-at", at, run="limited",
+        part = ask(graph.driver, graph.database, "overlay", at, run="limited",
                    limits=Limits(rows=rows))  # fmt: skip
         assert part.rows == whole.rows[:rows]
         assert part.more == (rows < len(whole.rows))

@@ -45,7 +45,7 @@ def test_peers_within_some_hops_equal_networkx(
             for hops in (1, 2, 30):
                 expected = {p: d for p, d in distances.items() if 0 < d <= hops}
                 asked = given(i, layers, peer=peer, hops=hops, direction=direction)
-                rows = answer("peers-within", asked)
+                rows = answer("k-hop", asked)
                 assert dict(rows) == expected, (i, peer, hops)
                 assert len(rows) == len(expected)
                 assert [row[1] for row in rows] == sorted(expected.values())
@@ -55,8 +55,8 @@ def test_peers_within_defaults_to_two_hops_along_links(history: History, answer:
     i, at = ticks(history)[0]
     peer = min(digraph(history, at, None))
     asked = given(i, None, peer=peer)
-    spelt_out = answer("peers-within", {**asked, "hops": "2", "direction": "out"})
-    assert answer("peers-within", asked) == spelt_out
+    spelt_out = answer("k-hop", {**asked, "hops": "2", "direction": "out"})
+    assert answer("k-hop", asked) == spelt_out
 
 
 def test_unknown_direction_is_refused(graph: Graph, loaded: Any) -> None:
@@ -64,7 +64,7 @@ def test_unknown_direction_is_refused(graph: Graph, loaded: Any) -> None:
     i, at = ticks(history)[0]
     asked = given(i, None, peer=min(digraph(history, at, None)), direction="up")
     with pytest.raises(UseError, match="parameter direction: 'up' is none of out, in, both"):
-        ask(graph.driver, graph.database, "peers-within", asked, run="direction")
+        ask(graph.driver, graph.database, "k-hop", asked, run="direction")
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
@@ -79,12 +79,12 @@ def test_degree_jumps_equal_networkx(history: History, answer: Any, layers: Any)
             p: [old[p], new[p], new[p] - old[p]] for p in set(old) & set(new) if old[p] != new[p]
         }
         asked = {"before": before, "after": after, "layers": layers}
-        rows = answer("degree-jumps", {**asked, "k": 100})
+        rows = answer("degree-change", {**asked, "k": 100})
         assert {row[0]: row[1:] for row in rows} == expected
         sizes = [abs(row[3]) for row in rows]
         assert sizes == sorted(sizes, reverse=True)
-        assert answer("degree-jumps", {**asked, "k": 1}) == rows[:1]
-        assert answer("degree-jumps", asked) == rows[:10]
+        assert answer("degree-change", {**asked, "k": 1}) == rows[:1]
+        assert answer("degree-change", asked) == rows[:10]
 
 
 @pytest.mark.parametrize("layers", LAYERS, ids=str)
@@ -121,11 +121,11 @@ def test_k_shortest_paths_begin_with_all_shortest_paths(history: History, answer
 def test_k_shortest_paths_repeat_no_peer_or_doubled_link(graph: Graph, loaded: Any) -> None:
     """A tree whose links lead both ways, each doubled: walks without number, and one path."""
     base = random_history(5, name="both-ways", peers=63, intervals=3)
-    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(63)]
+    base.rows["presence"] = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(63)]
     base.rows["subscriptions"] = []
     tree = nx.balanced_tree(2, 5).to_directed()
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": layer, "topic": None, "vf": 0, "vt": OPEN}
+        {"src": a, "dst": b, "layer": layer, "topic": None, "valid_from": 0, "valid_to": OPEN}
         for a, b in tree.edges
         for layer in ("overlay", "mesh")
     ]

@@ -32,7 +32,7 @@ def test_topic_churn_equals_the_subscriptions(history: History, answer: Any) -> 
             old, new = (subscribers(history, topic, at[i]) for i in (before, after))
             counts = [len(old), len(new), len(new - old), len(old - new), len(old & new)]
             expected[history.topic(topic)] = counts
-        rows = answer("topic-churn", {"before": before, "after": after})
+        rows = answer("subscription-churn", {"before": before, "after": after})
         assert {row[0]: row[1:] for row in rows} == expected
         moved = [row[3] + row[4] for row in rows]
         assert moved == sorted(moved, reverse=True)
@@ -48,12 +48,12 @@ def relayed(history: History, low: int, high: int) -> dict[str, list[int | None]
         topics = set()
         for m in history.rows["publications"]:
             of = [r for r in history.rows["receptions"] if r["message"] == m["message"]]
-            unsubscribed = [r for r in of if r["peer"] == peer["peer"] and not r["interested"]]
+            unsubscribed = [r for r in of if r["peer"] == peer["peer"] and not r["subscribed"]]
             if unsubscribed and low <= m["tick"] < high and m["publisher"] != peer["peer"]:
                 copies += sum(r["previous_hop"] == peer["peer"] for r in of)
                 receptions += len(unsubscribed)
                 messages += 1
-                unclear += sum(r["interested"] is None for r in unsubscribed)
+                unclear += sum(r["subscribed"] is None for r in unsubscribed)
                 topics |= {m["topic"]} - {None}
         if messages:
             counts: list[int | None] = [copies, receptions, messages, len(topics)]
@@ -66,11 +66,11 @@ def test_busiest_relays_equal_the_receptions(history: History, answer: Any) -> N
     last = len(at) - 1
     for low, high in ((0, last), (1, 3), (2, 2)):
         expected = relayed(history, at[low], at[high])
-        rows = answer("busiest-relays", {"from": low, "to": high, "k": 100})
+        rows = answer("top-relays", {"from": low, "to": high, "k": 100})
         assert {row[0]: row[1:] for row in rows} == expected
         order = [(row[1] is not None, *(count or 0 for count in row[1:3])) for row in rows]
         assert order == sorted(order, reverse=True)
-        assert answer("busiest-relays", {"from": low, "to": high}) == rows[:10]
+        assert answer("top-relays", {"from": low, "to": high}) == rows[:10]
 
 
 def missed(history: History, topic: int | None) -> dict[str, list[Any]]:
@@ -122,7 +122,7 @@ def state(history: History, topic: int, at: int) -> list[Any]:
     """[roots, peers, depth, detached] of a tree."""
     links = tree(history, topic, at)
     told = told_roots(history, topic)
-    now = {r["peer"] for r in told if r["vf"] <= at < r["vt"]}
+    now = {r["peer"] for r in told if r["valid_from"] <= at < r["valid_to"]}
     roots = sorted(now if told else {p for p in links if not links.in_degree(p)})
     links.add_nodes_from(roots)
     reached = nx.multi_source_dijkstra_path_length(links, set(roots)) if roots else {}
@@ -141,11 +141,11 @@ def test_tree_depth_over_time_equals_networkx(history: History, answer: Any) -> 
             assert rows == [[i, *state(history, topic, at[i])] for i in range(low, high + 1)]
 
 
-@pytest.mark.parametrize("name", ["tree-depth", "busiest-relays", "reachable-over-time"])
+@pytest.mark.parametrize("name", ["tree-depth", "top-relays", "temporal-reachability"])
 def test_stretch_that_ends_before_it_begins_is_refused(
     history: History, answer: Any, name: str
 ) -> None:
-    of = {"tree-depth": {"topic": "topic 2"}, "reachable-over-time": {"peer": "peer 1"}}
+    of = {"tree-depth": {"topic": "topic 2"}, "temporal-reachability": {"peer": "peer 1"}}
     with pytest.raises(UseError, match=r"from and to: interval 1.* lies before interval 3"):
         answer(name, {"from": 3, "to": 1, **of.get(name, {})})
 
@@ -153,17 +153,23 @@ def test_stretch_that_ends_before_it_begins_is_refused(
 def test_tree_depth_handles_a_circle_and_a_crashed_root(graph: Graph, loaded: Any) -> None:
     """0 ← 1 ← 2, and 3 ⇄ 4 that hang on nothing; in interval 2 the root is gone, then 1 is it."""
     base = random_history(5, name="tree", peers=5, intervals=5)
-    base.rows["presence"] = [{"peer": p, "vf": 0, "vt": OPEN} for p in range(5)]
+    base.rows["presence"] = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(5)]
     base.rows["subscriptions"], base.rows["roles"] = (
         [],
         [
-            {"peer": peer, "role": "rendezvous", "topic": 2, "vf": vf, "vt": vt}
-            for peer, vf, vt in ((0, 0, 2), (1, 3, OPEN))
+            {
+                "peer": peer,
+                "role": "rendezvous",
+                "topic": 2,
+                "valid_from": valid_from,
+                "valid_to": valid_to,
+            }
+            for peer, valid_from, valid_to in ((0, 0, 2), (1, 3, OPEN))
         ],
     )
     base.rows["links"] = [
-        {"src": a, "dst": b, "layer": "tree", "topic": 2, "vf": 0, "vt": vt}
-        for a, b, vt in ((1, 0, 2), (2, 1, OPEN), (3, 4, OPEN), (4, 3, OPEN))
+        {"src": a, "dst": b, "layer": "tree", "topic": 2, "valid_from": 0, "valid_to": valid_to}
+        for a, b, valid_to in ((1, 0, 2), (2, 1, OPEN), (3, 4, OPEN), (4, 3, OPEN))
     ]
     loaded(base)
     asked = {"topic": "topic 2", "from": "first", "to": "last"}
@@ -216,7 +222,7 @@ def test_peers_reachable_over_time_equal_networkx(
             name = history.peer(stay["peer"])
             del expected[name]
             asked = {"from": low, "to": high, "peer": name, "per_hop": per_hop}
-            rows = answer("reachable-over-time", {**asked, "direction": direction})
+            rows = answer("temporal-reachability", {**asked, "direction": direction})
             assert {row[0]: row[1:] for row in rows} == expected, (low, high, per_hop, name)
             assert [row[1] for row in rows] == sorted(row[1] for row in rows)
 
@@ -232,7 +238,7 @@ def test_hop_duration_is_given_as_time_or_ticks(graph: Graph, loaded: Any) -> No
 
     def rows(run: str, peer: str, per_hop: str) -> Rows:
         given = {**asked, "peer": peer, "per_hop": per_hop}
-        return ask(graph.driver, graph.database, "reachable-over-time", given, run=run).rows
+        return ask(graph.driver, graph.database, "temporal-reachability", given, run=run).rows
 
     assert rows("timed", peer, "3ms") == rows("timed", peer, "3")
     assert rows("untimed", other, str(2**63 - 1)) == []

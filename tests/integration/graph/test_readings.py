@@ -24,14 +24,18 @@ HISTORIES = [
 """Of even seeds: a tick is a millisecond, so that any tick can be asked for."""
 
 Reading = Callable[[int, int, int, int], bool]
-"""Of (vf, vt, from, to)."""
+"""Of (valid_from, valid_to, from, to)."""
 READINGS: dict[str, Reading] = {
-    "lives-from-to": lambda vf, vt, low, high: vf < high and vt > low,
-    "lives-between": lambda vf, vt, low, high: vf <= high and vt > low,
-    "lives-contained-in": lambda vf, vt, low, high: vf >= low and vt <= high,
-    "lives-valid-during": lambda vf, vt, low, high: vf <= low and vt >= high,
-    "lives-created-in": lambda vf, vt, low, high: low <= vf <= high,
-    "lives-deleted-in": lambda vf, vt, low, high: low <= vt <= high,
+    "lives-from-to": lambda valid_from, valid_to, low, high: valid_from < high and valid_to > low,
+    "lives-between": lambda valid_from, valid_to, low, high: valid_from <= high and valid_to > low,
+    "lives-contained-in": lambda valid_from, valid_to, low, high: (
+        valid_from >= low and valid_to <= high
+    ),
+    "lives-valid-during": lambda valid_from, valid_to, low, high: (
+        valid_from <= low and valid_to >= high
+    ),
+    "lives-created-in": lambda valid_from, valid_to, low, high: low <= valid_from <= high,
+    "lives-deleted-in": lambda valid_from, valid_to, low, high: low <= valid_to <= high,
 }
 
 
@@ -69,20 +73,25 @@ def lives(
 ) -> list[list[Any]]:
     """What an answer should be, in any order."""
     return [
-        [kind, *_told(history, row), row["vf"], None if row["vt"] == OPEN else row["vt"]]
+        [
+            kind,
+            *_told(history, row),
+            row["valid_from"],
+            None if row["valid_to"] == OPEN else row["valid_to"],
+        ]
         for kind in kinds
         for row in history.rows[kind]
-        if holds(row["vf"], row["vt"])
+        if holds(row["valid_from"], row["valid_to"])
         and (kind != "links" or layers is None or row["layer"] in layers)
     ]
 
 
 def as_of(at: int) -> Callable[[int, int], bool]:
-    return lambda vf, vt: vf <= at < vt
+    return lambda valid_from, valid_to: valid_from <= at < valid_to
 
 
 def over(holds: Reading, low: int, high: int) -> Callable[[int, int], bool]:
-    return lambda vf, vt: holds(vf, vt, low, high)
+    return lambda valid_from, valid_to: holds(valid_from, valid_to, low, high)
 
 
 def _told(history: History, row: Row) -> list[Any]:
@@ -101,9 +110,12 @@ def test_ticks_cover_the_boundaries_of_each_kind(history: History) -> None:
     """So that each kind begins and ends before, at and after some tick that is asked for."""
     ticks = set(every_tick(history))
     for kind in KINDS:
-        spans = [(row["vf"], row["vt"]) for row in history.rows[kind]]
-        assert any(vt == OPEN for _, vt in spans)
-        assert any({vf - 1, vf, vt - 1, vt} <= ticks for vf, vt in spans)
+        spans = [(row["valid_from"], row["valid_to"]) for row in history.rows[kind]]
+        assert any(valid_to == OPEN for _, valid_to in spans)
+        assert any(
+            {valid_from - 1, valid_from, valid_to - 1, valid_to} <= ticks
+            for valid_from, valid_to in spans
+        )
 
 
 def test_lives_as_of_each_tick_equal_the_tables(history: History, answer: Any) -> None:
@@ -121,7 +133,7 @@ def test_lives_of_each_stretch_equal_the_tables(history: History, answer: Any, n
 
 
 def test_lives_all_equals_the_tables(history: History, answer: Any) -> None:
-    assert_same(answer("lives-all"), lives(history, lambda vf, vt: True))
+    assert_same(answer("lives-all"), lives(history, lambda valid_from, valid_to: True))
 
 
 @pytest.mark.parametrize("kinds", [["links"], ["presence", "subscriptions"], [*KINDS]], ids=str)
@@ -137,7 +149,10 @@ def test_lives_are_limited_to_kinds_and_layers(
         assert_same(answer(name, **given, **stretch), expected, name)
     at_low = lives(history, as_of(low), kinds, layers)
     assert_same(answer("lives-as-of", **given, at=as_time(low)), at_low)
-    assert_same(answer("lives-all", **given), lives(history, lambda vf, vt: True, kinds, layers))
+    assert_same(
+        answer("lives-all", **given),
+        lives(history, lambda valid_from, valid_to: True, kinds, layers),
+    )
 
 
 @pytest.mark.parametrize("name", [*READINGS, "links-between"])

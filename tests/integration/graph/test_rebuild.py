@@ -30,7 +30,7 @@ def test_rebuild_restores_the_run_and_leaves_others_alone(
     loaded(random_history(84, name="beside"))
     assert vizpub("load", "rebuilt").exit_code == 0
     before = everything(graph)
-    graph.ask("MATCH (:Peer {run: 'rebuilt'})-[r:LINK]->() SET r.vf = r.vf + 1")
+    graph.ask("MATCH (:Peer {run: 'rebuilt'})-[r:LINK]->() SET r.valid_from = r.valid_from + 1")
     assert vizpub("verify", "rebuilt").exit_code == 1
     rebuilt = vizpub("rebuild", "rebuilt")
     assert rebuilt.exit_code == 0, rebuilt.stderr

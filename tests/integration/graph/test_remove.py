@@ -101,7 +101,7 @@ def test_relationships_of_unexpected_types_are_removed(graph: Graph, loaded: Any
     for type_ in ("HOP", "SUBSCRIBES"):
         graph.ask(
             f"MATCH (a:Peer {{key: $run + '/0'}})-[:{type_}]->(b) "
-            "CREATE (a)-[:PLAYS {role: 'copy'}]->(b)",
+            "CREATE (a)-[:HAS_ROLE {role: 'copy'}]->(b)",
             run="more",
         )
     remove_run(graph.driver, graph.database, "more")
@@ -133,7 +133,7 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
     with pytest.raises(Interrupted):
         remove_run(graph.driver, graph.database, "half", interrupt)
     with pytest.raises(RunNotComplete, match="removing, not complete; go on with: vizpub runs rem"):
-        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="half")
+        ask(graph.driver, graph.database, "overlay", {"at": 1}, run="half")
     if stop_at % 2:
         remove_run(graph.driver, graph.database, "half")
         assert "half" not in run_names(graph.driver, graph.database)
@@ -187,7 +187,7 @@ def test_killed_removal_resumes(
     # The batch that was under way is there as a whole or not at all.
     assert there - done - 7 <= left <= there - done
     with pytest.raises(RunNotComplete):
-        ask(graph.driver, graph.database, "overlay-at", {"at": 1}, run="killed")
+        ask(graph.driver, graph.database, "overlay", {"at": 1}, run="killed")
     remove_run(graph.driver, graph.database, "killed")
     assert counted(graph) == before
     assert verify_run(graph.driver, graph.database, kept.facts, kept.tables) == []

@@ -42,24 +42,24 @@ SAMPLES: dict[str, object] = {
     "list<list>": [["a"] * 8],
     "map": {},
 }
-LEVELS = "RANGE INDEX (a)-[r:LINK(run, lv, vf)]->(b)"
-PRESENT = "RANGE INDEX (a)-[s:PRESENT(run, lv, vf)]->"
+LEVELS = "RANGE INDEX (a)-[r:LINK(run, length_class, valid_from)]->(b)"
+PRESENT = "RANGE INDEX (a)-[s:PRESENT(run, length_class, valid_from)]->"
 KINDS = ("LINK", "SUBSCRIBES", "PRESENT")
-LIVES = {keys: tuple(f"[r:{kind}({keys})]->" for kind in KINDS)
-         for keys in ("run, lv, vf", "run, vf", "run, vt")}  # fmt: skip
-RECEPTIONS = ("[h:HOP(run, msg)]->", "[h:REACHED(run, msg)]->")
+BOUNDS = ("run, length_class, valid_from", "run, valid_from", "run, valid_to")
+LIVES = {keys: tuple(f"[r:{kind}({keys})]->" for kind in KINDS) for keys in BOUNDS}
+RECEPTIONS = ("[h:HOP(run, message)]->", "[h:ARRIVED_FROM_UNKNOWN(run, message)]->")
 WANTED = {
-    "overlay-at": (LEVELS, PRESENT),
-    "difference": (LEVELS, PRESENT),
+    "overlay": (LEVELS, PRESENT),
+    "overlay-diff": (LEVELS, PRESENT),
     "links-between": (LEVELS,),
-    "lives-as-of": LIVES["run, lv, vf"],
-    "lives-from-to": LIVES["run, lv, vf"],
-    "lives-between": LIVES["run, lv, vf"],
-    "lives-valid-during": LIVES["run, lv, vf"],
-    "lives-contained-in": LIVES["run, vt"],
-    "lives-deleted-in": LIVES["run, vt"],
-    "lives-created-in": LIVES["run, vf"],
-    "lives-all": LIVES["run, vf"],
+    "lives-as-of": LIVES["run, length_class, valid_from"],
+    "lives-from-to": LIVES["run, length_class, valid_from"],
+    "lives-between": LIVES["run, length_class, valid_from"],
+    "lives-valid-during": LIVES["run, length_class, valid_from"],
+    "lives-contained-in": LIVES["run, valid_to"],
+    "lives-deleted-in": LIVES["run, valid_to"],
+    "lives-created-in": LIVES["run, valid_from"],
+    "lives-all": LIVES["run, valid_from"],
     "hubs": (LEVELS,),
     "topic-subgraph": ("UNIQUE anon_0:Topic(key)",),
     "neighbours": ("UNIQUE p:Peer(key)",),
@@ -73,16 +73,20 @@ WANTED = {
     "duplicates-of-topic": ("Topic(key)", *RECEPTIONS),
     "duplicates-by-topic": ("t:Topic(key)", *RECEPTIONS),
     "peer-topics": ("UNIQUE p:Peer(key)", "m:Message(key)"),
-    "topics-at": (LEVELS, "t:Topic(key)"),
-    "peers-within": ("UNIQUE start:Peer(key)",),
-    "degree-jumps": (LEVELS,),
-    "topic-churn": ("t:Topic(key)",),
-    "busiest-relays": ("m:Message(key)", *RECEPTIONS),
+    "topics": (LEVELS, "t:Topic(key)"),
+    "k-hop": ("UNIQUE start:Peer(key)",),
+    "degree-change": (LEVELS,),
+    "subscription-churn": ("t:Topic(key)",),
+    "top-relays": ("m:Message(key)", *RECEPTIONS),
     "missed-messages": ("m:Message(key)",),
     "k-shortest-paths": ("UNIQUE a:Peer(key)", "UNIQUE b:Peer(key)"),
-    "reachable-over-time": ("UNIQUE run:Run(key)", "UNIQUE start:Peer(key)"),
+    "temporal-reachability": ("UNIQUE run:Run(key)", "UNIQUE start:Peer(key)"),
     "topic-components": ("UNIQUE anon_0:Topic(key)", "UNIQUE start:Peer(key)"),
-    "tree-depth": ("UNIQUE t:Topic(key)", "[r:LINK(run, lv, vf)]->(parent)", "i:Interval(key)"),
+    "tree-depth": (
+        "UNIQUE t:Topic(key)",
+        "[r:LINK(run, length_class, valid_from)]->(parent)",
+        "i:Interval(key)",
+    ),
     "runs": (),
 }
 
@@ -171,17 +175,17 @@ def test_schema_is_created_and_can_be_created_again(graph: Graph) -> None:
         "RETURN labelsOrTypes[0], properties, state ORDER BY labelsOrTypes[0], properties"
     )
     assert indexes == [
-        ["HOP", ["run", "msg"], "ONLINE"],
-        ["LINK", ["run", "lv", "vf"], "ONLINE"],
-        ["LINK", ["run", "vf"], "ONLINE"],
-        ["LINK", ["run", "vt"], "ONLINE"],
-        ["PRESENT", ["run", "lv", "vf"], "ONLINE"],
-        ["PRESENT", ["run", "vf"], "ONLINE"],
-        ["PRESENT", ["run", "vt"], "ONLINE"],
-        ["REACHED", ["run", "msg"], "ONLINE"],
-        ["SUBSCRIBES", ["run", "lv", "vf"], "ONLINE"],
-        ["SUBSCRIBES", ["run", "vf"], "ONLINE"],
-        ["SUBSCRIBES", ["run", "vt"], "ONLINE"],
+        ["HOP", ["run", "message"], "ONLINE"],
+        ["LINK", ["run", "length_class", "valid_from"], "ONLINE"],
+        ["LINK", ["run", "valid_from"], "ONLINE"],
+        ["LINK", ["run", "valid_to"], "ONLINE"],
+        ["PRESENT", ["run", "length_class", "valid_from"], "ONLINE"],
+        ["PRESENT", ["run", "valid_from"], "ONLINE"],
+        ["PRESENT", ["run", "valid_to"], "ONLINE"],
+        ["ARRIVED_FROM_UNKNOWN", ["run", "message"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "length_class", "valid_from"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "valid_from"], "ONLINE"],
+        ["SUBSCRIBES", ["run", "valid_to"], "ONLINE"],
     ]
 
 

@@ -216,7 +216,7 @@ def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
     assert topics("4") == [("news", 5, ["p1"], 1), ("sport", 3, ["p6"], 0)]
     history = vizpub.json("query", "peer-history", RUN, "-p", "peer=p1")
     (played,) = [row for row in history if row["what"] == "plays"]
-    assert (played["other"], played["topic"], played["vf"]) == ("rendezvous", "news", 3)
+    assert (played["other"], played["topic"], played["valid_from"]) == ("rendezvous", "news", 3)
 
 
 def test_duplicates_are_counted_by_topic_message_and_peer(vizpub: Calls) -> None:

@@ -179,7 +179,7 @@ def test_run_answers_beside_others_as_it_does_alone(
     assert {name: protocols[name] for name in alone} == {
         each.facts.name: each.facts.protocol for each in (*KEPT, coming)
     }
-    assert len({str(of["overlay-at"]) for of in alone.values()}) == len(alone)
+    assert len({str(of["overlay"]) for of in alone.values()}) == len(alone)
 
 
 def test_removed_run_leaves_the_others_unchanged(

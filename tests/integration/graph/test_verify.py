@@ -37,10 +37,12 @@ BREAK = {
     "a link gone": ("links", "MATCH ()-[r:LINK {run: $run}]->() WITH r LIMIT 1 DELETE r"),
     "a link's end": (
         "links",
-        "MATCH ()-[r:LINK {run: $run, vt: 9223372036854775807}]->() WITH r LIMIT 1 SET r.vt = 8",
+        "MATCH ()-[r:LINK {run: $run, valid_to: 9223372036854775807}]->() "
+        "WITH r LIMIT 1 SET r.valid_to = 8",
     ),
     "a link's level": (
-        "links", "MATCH ()-[r:LINK {run: $run, lv: 0}]->() WITH r LIMIT 1 SET r.lv = 1",
+        "links", "MATCH ()-[r:LINK {run: $run, length_class: 0}]->() "
+        "WITH r LIMIT 1 SET r.length_class = 1",
     ),
     "a link's layer": (
         "links", "MATCH ()-[r:LINK {run: $run, layer: 'mesh'}]->() WITH r LIMIT 1"
@@ -52,8 +54,9 @@ BREAK = {
     "two links' ends, exchanged": (
         "links",
         "MATCH ()-[r:LINK {run: $run}]->(), ()-[s:LINK {run: $run}]->() "
-        "WHERE r.vf <> s.vf AND startNode(r) <> startNode(s) WITH r, s LIMIT 1 "
-        "WITH r, s, r.vf AS x, r.lv AS l, r.vt AS e SET r.vf = s.vf, s.vf = x",
+        "WHERE r.valid_from <> s.valid_from AND startNode(r) <> startNode(s) WITH r, s LIMIT 1 "
+        "WITH r, s, r.valid_from AS x, r.length_class AS l, r.valid_to AS e "
+        "SET r.valid_from = s.valid_from, s.valid_from = x",
     ),
     "a link twice": (
         "links",
@@ -65,33 +68,40 @@ BREAK = {
         "MATCH (a)-[r:LINK {run: $run}]->(b) WITH a, r, b LIMIT 1 "
         "CREATE (b)-[s:LINK]->(a) SET s = properties(r) DELETE r",
     ),
-    "a stay": ("presence", "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf+1"),
+    "a stay": (
+        "presence",
+        "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.valid_from = r.valid_from+1",
+    ),
     "a subscription": (
         "subscriptions",
-        "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 SET r.vf = r.vf + 1",
+        "MATCH ()-[r:SUBSCRIBES {run: $run}]->() WITH r LIMIT 1 "
+        "SET r.valid_from = r.valid_from + 1",
     ),
     "a role": (
-        "roles", "MATCH ()-[r:PLAYS {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",
+        "roles", "MATCH ()-[r:HAS_ROLE {run: $run}]->() WITH r LIMIT 1 SET r.role = 'rendezvous'",
     ),
     "a role's topic": (
-        "roles", "MATCH (p)-[r:PLAYS {run: $run}]->(t:Topic), (o:Run {key: $run}) "
-        "WITH p, r, o LIMIT 1 CREATE (p)-[s:PLAYS]->(o) SET s = properties(r) DELETE r",
+        "roles", "MATCH (p)-[r:HAS_ROLE {run: $run}]->(t:Topic), (o:Run {key: $run}) "
+        "WITH p, r, o LIMIT 1 CREATE (p)-[s:HAS_ROLE]->(o) SET s = properties(r) DELETE r",
     ),
     "a publisher": (
         "publications", "MATCH ()-[r:PUBLISHED {run: $run}]->() WITH r LIMIT 1 DELETE r",
     ),
     "a message's topic": (
         "publications",
-        "MATCH (m:Message {run: $run})-[r:ON]->(t), (o:Topic {run: $run}) WHERE o <> t "
-        "WITH m, r, o LIMIT 1 CREATE (m)-[:ON]->(o) DELETE r",
+        "MATCH (m:Message {run: $run})-[r:PUBLISHED_ON]->(t), (o:Topic {run: $run}) WHERE o <> t "
+        "WITH m, r, o LIMIT 1 CREATE (m)-[:PUBLISHED_ON]->(o) DELETE r",
     ),
-    "a hop": ("receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.n = r.n + 1"),
+    "a hop": (
+        "receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.hops = r.hops + 1",
+    ),
     "a first": (
         "receptions", "MATCH ()-[r:HOP {run: $run}]->() WITH r LIMIT 1 SET r.first = NOT r.first",
     ),
     "an interest": (
         "receptions",
-        "MATCH ()-[r:REACHED {run: $run, interested: true}]->() WITH r LIMIT 1 REMOVE r.interested",
+        "MATCH ()-[r:ARRIVED_FROM_UNKNOWN {run: $run, subscribed: true}]->() "
+        "WITH r LIMIT 1 REMOVE r.subscribed",
     ),
 }  # fmt: skip
 

@@ -79,15 +79,16 @@ def history(graph: Graph) -> Iterator[History]:
         row["key"] = ("p" * number) + str(number)
     # Of each type there are two with other values in any property.
     made.rows["subscriptions"] += [
-        {"peer": peer, "topic": 3, "vf": 2, "vt": vt} for peer, vt in ((10, 3), (11, OPEN))
+        {"peer": peer, "topic": 3, "valid_from": 2, "valid_to": valid_to}
+        for peer, valid_to in ((10, 3), (11, OPEN))
     ]
     made.rows["links"] += [
-        {"src": 10, "dst": 11, "layer": "mesh", "topic": 1, "vf": 2, "vt": 3},
-        {"src": 11, "dst": 10, "layer": "tree", "topic": 2, "vf": 3, "vt": OPEN},
+        {"src": 10, "dst": 11, "layer": "mesh", "topic": 1, "valid_from": 2, "valid_to": 3},
+        {"src": 11, "dst": 10, "layer": "tree", "topic": 2, "valid_from": 3, "valid_to": OPEN},
     ]
     made.rows["roles"] += [
-        {"peer": 10, "role": "relay", "topic": 1, "vf": 2, "vt": 3},
-        {"peer": 11, "role": "guard", "topic": 1, "vf": 3, "vt": 5},
+        {"peer": 10, "role": "relay", "topic": 1, "valid_from": 2, "valid_to": 3},
+        {"peer": 11, "role": "guard", "topic": 1, "valid_from": 3, "valid_to": 5},
     ]
     facts = replace(
         made.facts, epoch="2014-01-01T00:00:00Z", unknown=("hops",), layers=("mesh", "tree"),
@@ -170,7 +171,8 @@ def test_copy_without_a_change_has_no_difference(graph: Graph, history: History)
         *("Run", "Peer", "Topic", "Message", "Interval")
     }
     assert {type for type, _ in told(graph, TYPES)} == {
-        *("LINK", "SUBSCRIBES", "PLAYS", "PRESENT", "PUBLISHED", "ON", "HOP", "REACHED"),
+        *("LINK", "SUBSCRIBES", "HAS_ROLE", "PRESENT", "PUBLISHED", "PUBLISHED_ON", "HOP"),
+        "ARRIVED_FROM_UNKNOWN",
         *("MISSED", "LINK_E1", "SUBSCRIBES_E1"),
     }
 
@@ -212,7 +214,7 @@ def test_exchanged_ends_of_two_relationships_are_seen(graph: Graph, seen: Seen) 
     for type, _ in told(graph, TYPES):
         changes[type] = (
             EXCHANGE_ENDS,
-            {"type": type, "alike": type in ("ON", "PUBLISHED", "MISSED")},
+            {"type": type, "alike": type in ("PUBLISHED_ON", "PUBLISHED", "MISSED")},
         )
     del changes["PRESENT"]  # all end at the run
     assert unseen(seen, changes) == []
@@ -265,7 +267,7 @@ def test_relationship_added_or_removed_is_seen(graph: Graph, seen: Seen) -> None
             ),
             f"more than {type}": (of + "CREATE (a)-[:OTHER]->(b)", given),
         }  # fmt: skip
-    for type in ("LINK", "SUBSCRIBES", "PRESENT", "HOP", "REACHED"):
+    for type in ("LINK", "SUBSCRIBES", "PRESENT", "HOP", "ARRIVED_FROM_UNKNOWN"):
         text = "MATCH ()-[r:$($type)]->() WHERE r.run = $run WITH r LIMIT 1 "
         text += "CREATE (:Peer {key: 'x/1'})-[s:$($type)]->(:Peer {key: 'x/2'}) "
         changes[f"{type} between others"] = (text + "SET s = properties(r)", {"type": type})
@@ -275,7 +277,7 @@ def test_relationship_added_or_removed_is_seen(graph: Graph, seen: Seen) -> None
 @pytest.mark.parametrize(
     ("type", "name", "value", "difference"),
     [
-        ("HOP", "msg", "none", ("receptions", "relationships hops")),
+        ("HOP", "message", "none", ("receptions", "relationships hops")),
         ("LINK", "topic", 2.0, ("links", "relationships links")),
         ("LINK_E1", "topic", 2.0, ("links", "relationships link-copies")),
     ],

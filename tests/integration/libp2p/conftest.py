@@ -72,13 +72,13 @@ class Trace:
         return [
             row
             for row in getattr(self, table)
-            if row["vf"] <= tick < row["vt"]
+            if row["valid_from"] <= tick < row["valid_to"]
             and all(row[name] == value for name, value in wanted.items())
         ]
 
     def clipped(self) -> Trace:
         """As the pipeline does it, but naively: each peer here has one stay."""
-        stay = {row["peer"]: (row["vf"], row["vt"]) for row in self.presence}
+        stay = {row["peer"]: (row["valid_from"], row["valid_to"]) for row in self.presence}
         assert len(stay) == len(self.presence)
         return replace(
             self,
@@ -96,9 +96,9 @@ def clip(spans: Rows, stays: dict[str, tuple[int, int]], peer: str) -> Rows:
     out = []
     for span in spans:
         since, until = stays[span[peer]]
-        vf, vt = max(span["vf"], since), min(span["vt"], until)
-        if vf < vt:
-            out.append(span | {"vf": vf, "vt": vt})
+        valid_from, valid_to = max(span["valid_from"], since), min(span["valid_to"], until)
+        if valid_from < valid_to:
+            out.append(span | {"valid_from": valid_from, "valid_to": valid_to})
     return out
 
 

@@ -41,7 +41,10 @@ def taken(spark: SparkSession, tmp_path: Path) -> Taken:
 
 
 def test_peer_named_by_others_is_present_during_streams(taken: Taken) -> None:
-    found = {(name_of(peer), *span) for peer, *span in taken.rows("presence", "peer", "vf", "vt")}
+    found = {
+        (name_of(peer), *span)
+        for peer, *span in taken.rows("presence", "peer", "valid_from", "valid_to")
+    }
     streams = {("x", 10, 20), ("x", 30, 50), ("x", 60, OPEN)}
     assert found == {("a", 5, 50), ("b", 15, OPEN), *streams}
 

@@ -127,19 +127,19 @@ def test_clock_starts_on_a_whole_interval(as_json: Any) -> None:
 
 
 def test_presence_equals_joining_and_leaving_times(as_json: Any, truth: Any, facts: Any) -> None:
-    stays = {row["peer"]: (row["vf"], row["vt"]) for row in as_json.presence}
+    stays = {row["peer"]: (row["valid_from"], row["valid_to"]) for row in as_json.presence}
     kinds: Counter[str] = Counter()
     for node in truth.recorded["nodes"]:
-        vf, vt = stays.pop(node["peer_id"])
-        assert vf == truth.tick(node["joined_ns"])
+        valid_from, valid_to = stays.pop(node["peer_id"])
+        assert valid_from == truth.tick(node["joined_ns"])
         kind = node.get("left_kind", "stayed")
         kinds[kind] += 1
         if kind == "stayed":
-            assert vt == OPEN
+            assert valid_to == OPEN
         else:
             # Sockets were closed, so the others saw it as soon as the packet was there;
             # one that leaves gracefully lingers for a moment.
-            late = vt - truth.tick(node["left_ns"])
+            late = valid_to - truth.tick(node["left_ns"])
             assert 0 < late <= (150_000 if kind == "crash" else 600_000)
     assert not stays
     assert kinds == facts["left"] == {"stayed": 25, "crash": 3, "graceful": 2}
@@ -168,7 +168,7 @@ def test_tables_at_a_snapshot_equal_the_router_state(as_json: Any, truth: Any, n
             found[row["src"]].add(row["dst"])
         return found
 
-    assert neighbors(layer="overlay") == truth.named(snapshot["pubsub_peers"])
+    assert neighbors(layer="streams") == truth.named(snapshot["pubsub_peers"])
     for topic in truth.recorded["topics"]:
         mesh = truth.named(snapshot["mesh"].get(topic, {}))
         assert neighbors(layer="mesh", topic=topic) == mesh, topic
@@ -186,25 +186,25 @@ def test_mesh_of_grafts_and_prunes_alone_is_larger(as_json: Any, truth: Any) -> 
     for row in sorted(as_json.events, key=lambda r: (r["time"], r["file"], r["position"])):
         if row["type"] in (Type.GRAFT, Type.PRUNE):
             state[row["peer"], row["topic"], row["other"]] = row["type"] == Type.GRAFT
-    meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["vt"] == OPEN]
+    meshes = [row for row in as_json.links if row["layer"] == "mesh" and row["valid_to"] == OPEN]
     assert len(meshes) < sum(state.values())
 
 
 def test_subscriptions_equal_the_recorded_log(as_json: Any, truth: Any, facts: Any) -> None:
     spans = as_json.clipped().subscriptions
-    died = {row["peer"]: row["vt"] for row in as_json.presence if row["vt"] != OPEN}
+    died = {row["peer"]: row["valid_to"] for row in as_json.presence if row["valid_to"] != OPEN}
     ends = Counter(
         "open"
-        if span["vt"] == OPEN
+        if span["valid_to"] == OPEN
         else "crash"
-        if span["vt"] == died.get(span["peer"])
+        if span["valid_to"] == died.get(span["peer"])
         else "unsub"
         for span in spans
     )
     log = Counter(entry["op"] for entry in truth.recorded["subscription_log"])
     assert log == facts["subscription_log_ops"] == {"sub": 50, "unsub": 9, "crash": 5}
     assert (len(spans), ends["unsub"], ends["crash"]) == (50, 9, 5)
-    begun = {(span["peer"], span["topic"], span["vf"]) for span in spans}
+    begun = {(span["peer"], span["topic"], span["valid_from"]) for span in spans}
     assert begun == {
         (truth.names[e["node"]], e["topic"], truth.tick(e["t_ns"]))
         for e in truth.recorded["subscription_log"]
@@ -244,7 +244,8 @@ def test_traffic_has_a_row_per_peer_and_interval_present(as_json: Any) -> None:
         (row["peer"], interval)
         for row in as_json.presence
         for interval in range(
-            row["vf"] // 10**6, min((row["vt"] - 1) // 10**6, as_json.description.clock.last) + 1
+            row["valid_from"] // 10**6,
+            min((row["valid_to"] - 1) // 10**6, as_json.description.clock.last) + 1,
         )
     }
     assert found == dict.fromkeys(expected, 1)

@@ -116,7 +116,11 @@ def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any
     for table, owner in (("links", "src"), ("subscriptions", "peer")):
         mine = [row for row in getattr(as_json, table) if row[owner] == me]
         shifted = [
-            row | {"vf": row["vf"] - later, "vt": row["vt"] - (row["vt"] != OPEN) * later}
+            row
+            | {
+                "valid_from": row["valid_from"] - later,
+                "valid_to": row["valid_to"] - (row["valid_to"] != OPEN) * later,
+            }
             for row in mine
         ]
         assert as_set(getattr(alone, table)) == as_set(shifted), table
@@ -128,13 +132,16 @@ def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any
 
 def test_other_peers_are_present_during_streams_of_single_peer(alone: Any) -> None:
     (me,) = (row["key"] for row in alone.peers)
-    streams = [row for row in alone.links if row["layer"] == "overlay"]
+    streams = [row for row in alone.links if row["layer"] == "streams"]
     assert as_set([row for row in alone.presence if row["peer"] != me]) == as_set(
-        [{"peer": row["dst"], "vf": row["vf"], "vt": row["vt"]} for row in streams]
+        [
+            {"peer": row["dst"], "valid_from": row["valid_from"], "valid_to": row["valid_to"]}
+            for row in streams
+        ]
     )
     assert alone.alive("presence", 0) == []
     (own,) = (row for row in alone.presence if row["peer"] == me)
-    assert own["vt"] == OPEN
+    assert own["valid_to"] == OPEN
     assert {row["peer"] for row in alone.traffic} == {me}
 
 

@@ -94,7 +94,7 @@ def brute_peers(graph: Any, taken: set[tuple[int, int]], interval: int) -> list[
             "betweenness_error": 0,
             "distance_sum": sum(hops[v]),
             "mean_distance_error": 0 if hops[v] else np.nan,
-            "reach": len(hops[v]),
+            "reachable_peers": len(hops[v]),
             "eccentricity": max(hops[v], default=-1),
             "component": weak[v],
             "strong_component": strong[v],
@@ -193,7 +193,7 @@ def joined(blocks: list[BlockMetrics]) -> BlockMetrics:
 def test_block_cuts_change_no_metric(budget: float) -> None:
     """Also where betweenness is sampled: the draw belongs to the interval."""
     versions = random_history(6, peers=40, intervals=15, versions=900)
-    measures = Measures(budget=budget, seed=7)
+    measures = Measures(max_edge_visits=budget, seed=7)
     whole = measure_block(*versions, 0, 14, measures)
     cuts = [(0, 0), (1, 6), (7, 14)]
     parts = joined([measure_block(*versions, first, last, measures) for first, last in cuts])
@@ -206,14 +206,14 @@ def test_block_cuts_change_no_metric(budget: float) -> None:
 
 def test_block_cuts_change_no_sampled_distance() -> None:
     versions = random_history(11, peers=2_000, intervals=4, versions=20_000)
-    measures = Measures(betweenness=False, budget=0, seed=12)
+    measures = Measures(betweenness=False, max_edge_visits=0, seed=12)
     whole = measure_block(*versions, 0, 3, measures)
     parts = joined([measure_block(*versions, first, first + 1, measures) for first in (0, 2)])
     for one, other in zip(whole, parts, strict=True):
         for name in one:
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
     assert np.nanmax(whole.peers["mean_distance_error"]) > 0
-    assert (whole.intervals["path_length_error"] > 0).all()
+    assert (whole.intervals["average_path_length_error"] > 0).all()
 
 
 def test_columns_keep_their_types_also_without_peers() -> None:
@@ -271,7 +271,7 @@ def test_interval_metrics_equal_gephi(
         "edges": links,
         "diameter": peers["eccentricity"].max(),
         "radius": peers["eccentricity"].min(),
-        "path_length": peers["distance_sum"].sum() / peers["reach"].sum(),
+        "average_path_length": peers["distance_sum"].sum() / peers["reachable_peers"].sum(),
         "avg_degree": links / n,
         "density": links / (n * (n - 1)),
         "wcc": np.unique(peers["component"]).size,
@@ -279,7 +279,7 @@ def test_interval_metrics_equal_gephi(
         "scc": np.unique(peers["strong_component"]).size,
         "avg_clustering_undirected": peers["clustering"].mean(),
         "sum_betweenness": peers["betweenness"].sum(),
-        "sum_closeness": (peers["reach"] / peers["distance_sum"]).sum(),
+        "sum_closeness": (peers["reachable_peers"] / peers["distance_sum"]).sum(),
         "sum_eccentricity": peers["eccentricity"].sum(),
     }
     expected = {name: gephi[interval][name] for name in figures}
@@ -291,7 +291,7 @@ def test_peer_metrics_equal_gephi(
     interval: int, gephi: list[dict[str, Any]], measured: Columns
 ) -> None:
     peers = {name: column[measured["interval"] == interval] for name, column in measured.items()}
-    peers["closeness"] = peers["reach"] / peers["distance_sum"]
+    peers["closeness"] = peers["reachable_peers"] / peers["distance_sum"]
     peers["clustering_undirected"] = peers["clustering"]
     for name in (
         "peer",

@@ -1,4 +1,4 @@
-"""Who is interested and who is silent, against lists that are looked through."""
+"""Who is subscribed and who is silent, against lists that are looked through."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def interest(spans: Spans) -> Interest:
 
 
 def random_spans(rng: np.random.Generator) -> Spans:
-    """topic, peer, vf, vt: of a topic and peer disjoint, some of them touch."""
+    """topic, peer, valid_from, valid_to: of a topic and peer disjoint, some of them touch."""
     spans = []
     for topic in (0, 1, 3, LARGEST):
         for peer in (0, 2, 3, 7, LARGEST):
@@ -38,7 +38,9 @@ def test_interest_equals_lists_that_are_looked_through(seed: int) -> None:
         for peer in (-1, 0, 1, 2, 3, 7, LARGEST)
         for tick in range(-1, 32)
     ]
-    alive = {(t, p, at) for t, p, vf, vt in spans for at in range(vf, vt)}
+    alive = {
+        (t, p, at) for t, p, valid_from, valid_to in spans for at in range(valid_from, valid_to)
+    }
     topic, peer, tick = np.array(asked).T
     found = interest(spans)
     assert found.of(topic, peer, tick).tolist() == [one in alive for one in asked]

@@ -53,15 +53,22 @@ def random_subscriptions(rng: np.random.Generator) -> list[Row]:
         for topic in range(TOPICS):
             cuts = sorted({int(x) for x in rng.integers(0, LAST, int(rng.choice([0, 2, 4])))})
             ends = [*cuts, OPEN] if len(cuts) % 2 else cuts
-            for vf, vt in zip(ends[::2], ends[1::2], strict=True):
-                rows.append({"peer": peer, "topic": topic, "vf": vf, "vt": vt})
+            for valid_from, valid_to in zip(ends[::2], ends[1::2], strict=True):
+                rows.append(
+                    {"peer": peer, "topic": topic, "valid_from": valid_from, "valid_to": valid_to}
+                )
     return rows
 
 
 def random_publication(rng: np.random.Generator, message: int, subscriptions: list[Row]) -> Row:
     """At any time, or when a subscription to its topic begins or ends."""
     known, topic = bool(rng.random() < 0.85), int(rng.integers(0, TOPICS))
-    turns = [row[end] for row in subscriptions for end in ("vf", "vt") if row["topic"] == topic]
+    turns = [
+        row[end]
+        for row in subscriptions
+        for end in ("valid_from", "valid_to")
+        if row["topic"] == topic
+    ]
     sharp = rng.random() < 0.3
     tick = int(rng.choice([t for t in turns if t < LAST]) if sharp else rng.integers(0, LAST))
     return {
@@ -117,7 +124,9 @@ def naive_interest(
     if topic is None or subscriptions is None:
         return None
     return any(
-        row["peer"] == peer and row["topic"] == topic and row["vf"] <= tick < row["vt"]
+        row["peer"] == peer
+        and row["topic"] == topic
+        and row["valid_from"] <= tick < row["valid_to"]
         for row in subscriptions
     )
 
@@ -129,7 +138,10 @@ def naive_interested(world: World, arrival: Row, topic: int | None) -> bool | No
     peer, tick = arrival["peer"], arrival["tick"]
     if world.sampled_since is not None and tick > world.sampled_since:
         for row in world.subscriptions or ():
-            if (row["peer"], row["topic"]) == (peer, topic) and tick in (row["vf"], row["vt"]):
+            if (row["peer"], row["topic"]) == (peer, topic) and tick in (
+                row["valid_from"],
+                row["valid_to"],
+            ):
                 return None
     return naive_interest(world.subscriptions, peer, topic, tick)
 
@@ -153,7 +165,7 @@ def naive_receptions(published: Row, world: World) -> list[Row]:
     hops = naive_hops(rows)
     for row, hop in zip(rows, hops, strict=True):
         row["hop"] = hop
-        row["interested"] = naive_interested(world, row, published["topic"])
+        row["subscribed"] = naive_interested(world, row, published["topic"])
         known = audience_known(published, world)
         row["eligible"] = row["peer"] in naive_eligible(published, world) if known else None
     return rows
@@ -194,7 +206,7 @@ def naive_hits(published: Row, firsts: list[Row] | None, world: World) -> Row:
         for row in firsts
         if row["peer"] in eligible and row["interval"] == published["interval"]
     ]
-    late = [row["interested"] for row in firsts if row["peer"] not in eligible]
+    late = [row["subscribed"] for row in firsts if row["peer"] not in eligible]
     ratio = len(reached) / len(eligible) if eligible else None
     return dict(
         zip(names, (len(eligible), len(reached), len(at_once), ratio, total(late)), strict=True)
@@ -248,7 +260,7 @@ def naive_message(published: Row, world: World) -> Row:
         "receptions": len(arrived) if every else None,
         "first_receptions": len(firsts),
         "duplicates": len(arrived) - len(firsts) if every else None,
-        "relay_receptions": total([NOT[row["interested"]] for row in arrived])
+        "relay_receptions": total([NOT[row["subscribed"]] for row in arrived])
         if every and (interest_known or arrived)
         else None,
         "hops_mean": fmean(hops) if hops else None,
@@ -264,7 +276,7 @@ def rows_of(world: World) -> list[Row]:
     """Rows of `ROWS`, as the fold takes them."""
     rows: list[Row] = [
         {"kind": SUBSCRIPTION, "peer": row["peer"], "other": row["topic"]}
-        | {"tick": row["vf"], "time": row["vt"]}
+        | {"tick": row["valid_from"], "time": row["valid_to"]}
         for row in world.subscriptions or ()
     ]
     rows += [{"kind": SILENCE, "peer": peer, "interval": at} for peer, at in world.untold]
@@ -350,16 +362,20 @@ def test_message_tables_equal_plain_python(world: World) -> None:
 def sampled(world: World) -> World:
     """The same by a clock whose ticks are intervals, from the second on."""
     subscriptions = [
-        {**row, "vf": row["vf"] // TICKS_PER_INTERVAL, "vt": row["vt"] // TICKS_PER_INTERVAL}
-        if row["vt"] < OPEN
-        else {**row, "vf": row["vf"] // TICKS_PER_INTERVAL}
+        {
+            **row,
+            "valid_from": row["valid_from"] // TICKS_PER_INTERVAL,
+            "valid_to": row["valid_to"] // TICKS_PER_INTERVAL,
+        }
+        if row["valid_to"] < OPEN
+        else {**row, "valid_from": row["valid_from"] // TICKS_PER_INTERVAL}
         for row in world.subscriptions or ()
     ]
     return replace(
         world,
         publications=[{**row, "tick": row["interval"]} for row in world.publications],
         receptions=[{**row, "tick": row["interval"]} for row in world.receptions or ()],
-        subscriptions=[row for row in subscriptions if row["vf"] < row["vt"]],
+        subscriptions=[row for row in subscriptions if row["valid_from"] < row["valid_to"]],
         sampled_since=1,
     )
 
@@ -370,7 +386,7 @@ def test_arrival_in_an_interval_in_which_a_subscription_turns_is_of_unknown_inte
     coarse = sampled(world)
     found = folded(coarse)
     check(coarse, found)
-    unknown = [row for row in found["receptions"] if row["interested"] is None]
+    unknown = [row for row in found["receptions"] if row["subscribed"] is None]
     topics = {row["message"]: row["topic"] for row in world.publications}
     assert sum(topics[row["message"]] is not None for row in unknown) > 20
 
@@ -513,11 +529,11 @@ def test_largest_numbers_keep_messages_and_peers_apart() -> None:
     largest = 2**31 - 1
     peers = (largest, largest - 1)
     worlds = one_message({"peer": largest, "previous_hop": largest - 1}, publisher=largest - 1)
-    taken = [{"peer": peer, "topic": largest, "vf": 0, "vt": OPEN} for peer in peers]
+    taken = [{"peer": peer, "topic": largest, "valid_from": 0, "valid_to": OPEN} for peer in peers]
     moved = {"message": largest, "topic": largest}
     rows = [{**row, "message": largest} for row in worlds.receptions or ()]
     published = [{**worlds.publications[0], **moved}]
     found = folded(replace(worlds, publications=published, receptions=rows, subscriptions=taken))
     (received,), (measured,) = found["receptions"], found["metrics/messages"]
-    assert (received["first"], received["hop"], received["interested"]) == (True, 1, True)
+    assert (received["first"], received["hop"], received["subscribed"]) == (True, 1, True)
     assert (measured["eligible"], measured["delivered"]) == (1, 1)

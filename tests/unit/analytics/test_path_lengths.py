@@ -35,8 +35,8 @@ def exact(rows: Rows) -> PathLengths:
     return path_lengths(rows, 2e10, np.random.default_rng(0))
 
 
-def path_length(lengths: PathLengths) -> float:
-    return float(lengths.distance_sum.sum() / lengths.reach.sum())
+def average_path_length(lengths: PathLengths) -> float:
+    return float(lengths.distance_sum.sum() / lengths.reachable_peers.sum())
 
 
 @pytest.fixture(scope="module")
@@ -50,22 +50,22 @@ def test_sample_of_all_peers_gives_the_exact_path_lengths(rows: Rows, exact: Pat
     everybody = np.random.default_rng(3).permutation(PEERS).astype(np.uint32)
     for mine, theirs in zip(sampled_path_lengths(rows, everybody), exact, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert exact.path_length_error == 0
+    assert exact.average_path_length_error == 0
 
 
 def test_sampled_reach_is_unbiased(exact: PathLengths, draws: list[PathLengths]) -> None:
-    reach = np.array([draw.reach for draw in draws])
-    off = abs(reach.mean(axis=0) - exact.reach)
+    reach = np.array([draw.reachable_peers for draw in draws])
+    off = abs(reach.mean(axis=0) - exact.reachable_peers)
     np.testing.assert_array_less(off, 4.5 * reach.std(axis=0) / DRAWS**0.5 + 0.1)
 
 
 def test_sampled_mean_distances_are_unbiased_and_state_their_error(
     exact: PathLengths, draws: list[PathLengths]
 ) -> None:
-    often = exact.reach > 40
-    means = np.array([draw.distance_sum[often] / draw.reach[often] for draw in draws])
+    often = exact.reachable_peers > 40
+    means = np.array([draw.distance_sum[often] / draw.reachable_peers[often] for draw in draws])
     errors = np.array([draw.mean_error[often] for draw in draws])
-    truth = exact.distance_sum[often] / exact.reach[often]
+    truth = exact.distance_sum[often] / exact.reachable_peers[often]
     spread = means.std(axis=0)
     np.testing.assert_array_less(abs(means.mean(axis=0) - truth), 5 * spread / DRAWS**0.5 + 0.01)
     np.testing.assert_allclose((errors**2).mean(axis=0) ** 0.5, spread, rtol=0.15)
@@ -76,9 +76,9 @@ def test_sampled_mean_distances_are_unbiased_and_state_their_error(
 def test_sampled_path_length_is_unbiased_and_states_its_error(
     exact: PathLengths, draws: list[PathLengths]
 ) -> None:
-    estimates = np.array([path_length(draw) for draw in draws])
-    errors = np.array([draw.path_length_error for draw in draws])
-    truth, spread = path_length(exact), estimates.std()
+    estimates = np.array([average_path_length(draw) for draw in draws])
+    errors = np.array([draw.average_path_length_error for draw in draws])
+    truth, spread = average_path_length(exact), estimates.std()
     assert estimates.mean() == pytest.approx(truth, abs=5 * spread / DRAWS**0.5 + 0.005 * truth)
     # Three random groups: the error is right on the whole, and Student's t with 2 degrees covers.
     assert (errors**2).mean() ** 0.5 == pytest.approx(spread, rel=0.15)
@@ -101,16 +101,19 @@ def test_budget_bounds_the_number_of_sampled_targets() -> None:
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
     targets = np.random.default_rng(6).choice(1_000, 640, replace=False).astype(np.uint32)
-    np.testing.assert_array_equal(first.reach, sampled_path_lengths(rows, targets).reach)
+    np.testing.assert_array_equal(first.reachable_peers, sampled_path_lengths(rows, targets).reach)
     least = path_lengths(rows, 0, np.random.default_rng(6))
     assert np.nanmean(least.mean_error) > np.nanmean(first.mean_error) > 0
-    assert abs(path_length(first) - path_length(exact)) < 4 * first.path_length_error
+    assert (
+        abs(average_path_length(first) - average_path_length(exact))
+        < 4 * first.average_path_length_error
+    )
 
 
 def test_error_is_unknown_where_too_few_targets_are_reached() -> None:
     ptr, idx = np.array([0, 1, 3, 3, 3]), np.array([1, 2, 3], np.uint32)
     lengths = sampled_path_lengths((ptr, idx), np.array([2, 1], np.uint32))
-    assert lengths.reach.tolist() == [3, 3, 0, 0]
+    assert lengths.reachable_peers.tolist() == [3, 3, 0, 0]
     assert lengths.distance_sum.tolist() == [4, 3, 0, 0]
     assert np.isnan(lengths.mean_error).tolist() == [False, True, True, True]
 
@@ -119,4 +122,4 @@ def test_peers_without_links_have_no_path_length() -> None:
     for n in (0, 1, 3):
         lengths = path_lengths((np.zeros(n + 1, np.int64), np.empty(0, np.uint32)), 2e10, Any)
         assert np.isnan(lengths.mean_error).all()
-        assert np.isnan(lengths.path_length_error)
+        assert np.isnan(lengths.average_path_length_error)

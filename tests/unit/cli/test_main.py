@@ -270,7 +270,10 @@ def test_csv_export_writes_a_file_for_each_known_table(vizpub: Call, tmp_path: P
 
 def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) -> None:
     links = vizpub("export", "csv", "monday", "links").stdout
-    assert links.splitlines()[:2] == ["src,dst,layer,topic,vf,vt", f"0,1,mesh,0,0,{2**63 - 1}"]
+    assert links.splitlines()[:2] == [
+        "src,dst,layer,topic,valid_from,valid_to",
+        f"0,1,mesh,0,0,{2**63 - 1}",
+    ]
     assert vizpub("export", "csv", "monday", "traffic").stdout.startswith("peer,interval")
     vizpub("export", "csv", "monday", "links", "-o", str(tmp_path / "x.csv"))
     assert (tmp_path / "x.csv").read_text("utf-8") == links

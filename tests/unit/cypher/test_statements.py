@@ -77,7 +77,7 @@ def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
     reads = {
         "presence": ":PRESENT" in body(statement) or asks_for_a_present_peer,
         "subscriptions": ":SUBSCRIBES" in body(statement)
-        or "interested = false" in body(statement),
+        or "subscribed = false" in body(statement),
         "links": ":LINK" in body(statement),
         "receptions": ":HOP" in body(statement),
         "missed": ":MISSED" in body(statement),
@@ -117,8 +117,8 @@ def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
     ("name", "times"),
     [
         ("neighbours", (("at", "at"),)),
-        ("topic-churn", (("before", "before"), ("after", "after"))),
-        ("reachable-over-time", (("from", "to"),)),
+        ("subscription-churn", (("before", "before"), ("after", "after"))),
+        ("temporal-reachability", (("from", "to"),)),
         ("hubs", ()),
     ],
 )

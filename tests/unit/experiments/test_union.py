@@ -42,7 +42,7 @@ def test_union_graph_measures_equal_networkx(
             "density": nx.density(graph),
             "clustering": nx.average_clustering(graph.to_undirected()),
             "diameter": max(hops),
-            "path_length": sum(hops) / len(hops),
+            "average_path_length": sum(hops) / len(hops),
             "weak_components": nx.number_weakly_connected_components(graph),
             "strong_components": nx.number_strongly_connected_components(graph),
         }

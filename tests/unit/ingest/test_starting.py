@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from model.errors import InputsDiffer, StoreBroken, UseError
-from runstore.manifest import FILE, READ_ONLY
+from runstore.manifest import FILE
 from runstore.store import open_run
 from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, begun, ingest, wanted
 from tests.support.tables import everything
@@ -57,11 +56,6 @@ class TestGoingOn:
         other = replace(other, manifest=replace(other.manifest, versions={"vizpub": "77"}))
         found = begun(tmp_path, other)
         assert (found.stages, found.formats) == (kept, now)
-
-    def test_half_run_of_the_first_format_begins_again(self, tmp_path: Path) -> None:
-        ingest(tmp_path, wanted(FIRST), ["parse", "versions"])
-        as_of_first_format(tmp_path)
-        assert begun(tmp_path, wanted(FIRST)).stages == ()
 
     def test_half_run_of_other_files_begins_again(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST), ["parse"])
@@ -141,30 +135,16 @@ class TestAppending:
         with pytest.raises(UseError, match=r"other work in: versions; .*--replace"):
             ingest(tmp_path, wanted(FIRST, SECOND, append=True, formats=now))
 
-    def test_append_to_a_run_of_the_first_format_is_refused(self, tmp_path: Path) -> None:
+    def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
-        as_of_first_format(tmp_path)
+        path = tmp_path / "runs/monday" / FILE
+        path.write_text(path.read_text().replace("vizpub.store/3", "vizpub.store/2"))
+        with pytest.raises(StoreBroken, match=r"another version of vizpub.*\n.*--replace"):
+            ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(FIRST, replace=True))
         assert open_run(tmp_path, "monday").read("links").num_rows == 30
-        assert ingest(tmp_path, wanted(FIRST)).made
-        with pytest.raises(UseError, match=r"did not number its formats; .*--replace"):
-            ingest(tmp_path, wanted(FIRST, SECOND, append=True))
 
     def test_other_files_are_refused_with_what_can_be_done(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         with pytest.raises(InputsDiffer, match="--replace to make it anew"):
             ingest(tmp_path, wanted(SECOND))
-
-
-def as_of_first_format(workspace: Path) -> None:
-    """The run as the version wrote it that had neither checksums nor numbers of formats."""
-    path = workspace / "runs/monday" / FILE
-    raw = json.loads(path.read_text())
-    raw["format"] = READ_ONLY[0]
-    for later in ("formats", "replaces", "crc"):
-        del raw[later]
-    for entry in (*raw["tables"].values(), *raw["carry"].values()):
-        del entry["stage"]
-        for file in entry["files"]:
-            for later in ("crc", "pages_end", "end_crc"):
-                del file[later]
-    path.write_text(json.dumps(raw))

@@ -21,15 +21,15 @@ def clocks(draw: st.DrawFn) -> Clock:
 
 @given(clocks(), st.integers(0, 80), st.integers(1, 40) | st.just(None))
 def test_span_is_sampled_if_alive_at_the_sampling_tick(
-    clock: Clock, vf: int, length: int | None
+    clock: Clock, valid_from: int, length: int | None
 ) -> None:
-    vt = OPEN if length is None else vf + length
+    valid_to = OPEN if length is None else valid_from + length
     alive = [
         interval
         for interval in range(clock.first, clock.last + 1)
-        if vf <= clock.sampling_tick(interval) < vt
+        if valid_from <= clock.sampling_tick(interval) < valid_to
     ]
-    assert list(clock.sampled(vf, vt)) == alive
+    assert list(clock.sampled(valid_from, valid_to)) == alive
 
 
 @given(clocks(), st.integers(0, 20))

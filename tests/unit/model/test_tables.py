@@ -38,7 +38,7 @@ class TestTable:
             assert column.meaning
             if "_us" in column.name:
                 assert column.unit == "µs"
-            if column.name in ("vf", "vt", "tick"):
+            if column.name in ("valid_from", "valid_to", "tick"):
                 assert column.unit == "ticks"
 
     def test_table_is_found_by_name(self, meant: Table) -> None:
@@ -55,10 +55,10 @@ def test_table_names_are_unique() -> None:
 
 
 def test_span_tables_have_both_ends_and_key_by_vf() -> None:
-    found = {meant.name for meant in TABLES if {"vf", "vt"} <= set(meant.names)}
+    found = {meant.name for meant in TABLES if {"valid_from", "valid_to"} <= set(meant.names)}
     assert found == SPANS
     for name in SPANS:
-        assert table(name).key[-1] == "vf"
+        assert table(name).key[-1] == "valid_from"
 
 
 def test_metrics_say_what_degenerate_graphs_give() -> None:

@@ -46,8 +46,11 @@ def random_run(run: Run, tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     names = [f"<b>peer {i}\n'`\"" for i in range(20)]
 
     def life() -> dict[str, int]:
-        vf = random.randrange(60)
-        return {"vf": vf, "vt": random.choice([OPEN, vf + random.randrange(1, 40)])}
+        valid_from = random.randrange(60)
+        return {
+            "valid_from": valid_from,
+            "valid_to": random.choice([OPEN, valid_from + random.randrange(1, 40)]),
+        }
 
     ends = [(a, b) for a in range(20) for b in range(20) if a != b and random.random() < 0.2]
     kinds = [("mesh", 0), ("mesh", 1), ("overlay", None)]
@@ -67,12 +70,12 @@ def by_a_plain_loop(run: Run, tick: int, topic: int | None = None) -> nx.MultiDi
     names = run.peers
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for row in run.table("presence" if topic is None else "subscriptions").to_pylist():
-        if row["vf"] <= tick < row["vt"] and row.get("topic") == topic:
+        if row["valid_from"] <= tick < row["valid_to"] and row.get("topic") == topic:
             graph.add_node(names[row["peer"]], peer=row["peer"])
     for row in run.table("links").to_pylist():
         src, dst = names[row["src"]], names[row["dst"]]
         inside = topic is None or (src in graph and dst in graph)
-        if row["vf"] <= tick < row["vt"] and inside:
+        if row["valid_from"] <= tick < row["valid_to"] and inside:
             of = None if row["topic"] is None else run.topics[row["topic"]]
             graph.add_edge(src, dst, layer=row["layer"], topic=of)
     return graph
@@ -111,7 +114,7 @@ def test_overlay_time_is_an_interval_duration_first_or_last(run: Run) -> None:
     assert first["dst_name"].to_pylist() == ["bob", "bob", "dave", "bob", "carol"]
     assert first["topic_name"].to_pylist() == ["news", None, None, None, None]
     assert seconds.peers["peer_name"].to_pylist() == ["alice", "bob", "carol"]
-    assert run.overlay(2).peers.columns == ["peer", "peer_name", "vf", "vt"]
+    assert run.overlay(2).peers.columns == ["peer", "peer_name", "valid_from", "valid_to"]
     assert len(run.overlay()) == 2
 
 

@@ -44,20 +44,26 @@ class Table(HTMLParser):
 
 @pytest.fixture
 def frame() -> Frame:
-    columns = {"vt": pa.array([1, None, OPEN]), "share": [0.5, None, 1 / 3], "name": HOSTILE[:3]}
+    columns = {
+        "valid_to": pa.array([1, None, OPEN]),
+        "share": [0.5, None, 1 / 3],
+        "name": HOSTILE[:3],
+    }
     return Frame("monday, links", pa.table(columns))
 
 
 def test_frame_repr_names_content_rows_and_columns(frame: Frame) -> None:
-    assert repr(frame) == "<monday, links: 3 rows of vt, share, name>"
+    assert repr(frame) == "<monday, links: 3 rows of valid_to, share, name>"
     assert len(frame) == 3
-    assert frame.columns == frame._ipython_key_completions_() == ["vt", "share", "name"]
+    assert frame.columns == frame._ipython_key_completions_() == ["valid_to", "share", "name"]
     assert frame["share"].to_pylist()[:2] == [0.5, None]
 
 
 def test_frame_is_taken_as_an_arrow_table(frame: Frame) -> None:
     assert pa.table(frame).equals(frame.to_arrow())
-    wanted = pa.schema([("vt", pa.int64()), ("share", pa.float64()), ("name", pa.large_string())])
+    wanted = pa.schema(
+        [("valid_to", pa.int64()), ("share", pa.float64()), ("name", pa.large_string())]
+    )
     cast = pa.table(frame, schema=wanted)
     assert cast.schema == wanted
     assert cast["name"].to_pylist() == HOSTILE[:3]
@@ -65,9 +71,9 @@ def test_frame_is_taken_as_an_arrow_table(frame: Frame) -> None:
 
 def test_pandas_frame_keeps_integers_and_nulls(frame: Frame) -> None:
     found = frame.to_pandas()
-    assert found["vt"].dtype == pd.Int64Dtype()
-    assert found["vt"][2] == OPEN
-    assert found["vt"][1] is pd.NA
+    assert found["valid_to"].dtype == pd.Int64Dtype()
+    assert found["valid_to"][2] == OPEN
+    assert found["valid_to"][1] is pd.NA
     assert found["share"].dtype == "float64"
     assert found["name"].tolist() == HOSTILE[:3]
 

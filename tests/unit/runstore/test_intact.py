@@ -85,7 +85,7 @@ def flips(run: StoredRun, rng: random.Random, count: int) -> Iterator[Path]:
 def test_flipped_bit_changes_no_row_or_is_an_error(size: str, run: StoredRun) -> None:
     seed = 11
     print("seed", seed)
-    late = pc.field("vf") > 30
+    late = pc.field("valid_from") > 30
     whole, some, unharmed = run.read("links"), run.read("links", ["src"], late), 0
     for path in flips(run, random.Random(seed), FLIPS):
         assert damaged(run) == [str(path.relative_to(run.directory))]

@@ -111,7 +111,7 @@ def test_spread_of_a_message_has_its_peers_and_copies(run: Run) -> None:
     ]
     assert copies.column_names == [
         "hop", "time_us", "previous_hop", "previous_hop_name", "peer", "peer_name", "first",
-        "interested",
+        "subscribed",
     ]  # fmt: skip
     way = copies.select(["hop", "previous_hop_name", "peer_name", "first"]).to_pylist()
     assert [tuple(row.values()) for row in way] == [
@@ -164,9 +164,9 @@ def test_spread_of_incomplete_receptions_has_unknown_hops_and_roles(run: Run) ->
     told = pq.read_table(part)
     of_it = {"message": 1, "interval": 2, "tick": 2_200_000, "time_us": 2_200_000}
     more = [
-        {**of_it, "peer": 1, "previous_hop": 3, "first": True, "hop": None, "interested": None},
-        {**of_it, "peer": 0, "previous_hop": 1, "first": False, "hop": 4, "interested": False},
-        {**of_it, "peer": 2, "previous_hop": None, "first": True, "hop": None, "interested": True},
+        {**of_it, "peer": 1, "previous_hop": 3, "first": True, "hop": None, "subscribed": None},
+        {**of_it, "peer": 0, "previous_hop": 1, "first": False, "hop": 4, "subscribed": False},
+        {**of_it, "peer": 2, "previous_hop": None, "first": True, "hop": None, "subscribed": True},
     ]
     pq.write_table(pa.concat_tables([told, pa.Table.from_pylist(more, told.schema)]), part)
     peers, copies = spread(run, "m1")

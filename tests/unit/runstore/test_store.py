@@ -27,10 +27,10 @@ class TestReading:
         assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows.to_pylist()))
 
     def test_columns_and_rows_can_be_chosen(self, run: StoredRun, rows: pa.Table) -> None:
-        found = run.read("links", ["dst", "vf"], pc.field("layer") == "mesh")
-        assert found.column_names == ["dst", "vf"]
+        found = run.read("links", ["dst", "valid_from"], pc.field("layer") == "mesh")
+        assert found.column_names == ["dst", "valid_from"]
         mesh = rows.filter(pc.equal(rows["layer"], "mesh"))
-        assert sorted(found["vf"].to_pylist()) == sorted(mesh["vf"].to_pylist())
+        assert sorted(found["valid_from"].to_pylist()) == sorted(mesh["valid_from"].to_pylist())
 
     def test_row_count_equals_the_written_rows(self, run: StoredRun) -> None:
         files = list(run.directory.rglob("*.parquet"))

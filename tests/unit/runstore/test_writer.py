@@ -167,7 +167,7 @@ class TestWriting:
         assert not Path(entry.directory).is_absolute()
 
 
-LATE = Cut("vt", 40)
+LATE = Cut("valid_to", 40)
 
 
 def grow(writer: RunWriter, rows: pa.Table, *, finish: bool = True) -> None:
@@ -192,16 +192,16 @@ class TestAppending:
         with writing(tmp_path, "monday") as writer:
             grow(writer, more)
         grown = open_run(tmp_path, "monday")
-        wanted = pa.concat_tables([rows.filter(pc.less(rows["vt"], 40)), more])
+        wanted = pa.concat_tables([rows.filter(pc.less(rows["valid_to"], 40)), more])
         assert 9 < wanted.num_rows < 109
         assert grown.rows("links") == wanted.num_rows
-        order = [(key, "ascending") for key in (*LINKS.key, "vt")]
+        order = [(key, "ascending") for key in (*LINKS.key, "valid_to")]
         assert grown.read("links").sort_by(order) == wanted.sort_by(order)
         groups = list(grown.row_groups("links"))
         assert pa.Table.from_batches(b for _, b in groups).sort_by(order) == wanted.sort_by(order)
         assert len({label for label, _ in groups}) == len(groups)
-        some = grown.read("links", ["src"], pc.field("vf") > 30)
-        assert some.num_rows == pc.sum(pc.greater(wanted["vf"], 30)).as_py()
+        some = grown.read("links", ["src"], pc.field("valid_from") > 30)
+        assert some.num_rows == pc.sum(pc.greater(wanted["valid_from"], 30)).as_py()
 
     def test_append_leaves_older_files_untouched(self, run: StoredRun, tmp_path: Path) -> None:
         before = {path: path.stat().st_mtime_ns for path in run.files("links")}

@@ -48,7 +48,7 @@ class Made:
         draw = Random(self.seed)
         made = {
             "presence": [
-                {"peer": p, "vf": draw.randrange(4), "vt": draw.choice([5, OPEN])}
+                {"peer": p, "valid_from": draw.randrange(4), "valid_to": draw.choice([5, OPEN])}
                 for p in range(PEERS)
             ],
             "links": [_link(draw) for _ in range(12)],
@@ -96,13 +96,13 @@ class Made:
 
 
 def _link(draw: Random) -> Row:
-    vf = draw.randrange(6)
+    valid_from = draw.randrange(6)
     return {
         "src": draw.randrange(PEERS),
         "dst": draw.randrange(PEERS),
         "layer": draw.choice(["rings", "cyclon"]),
-        "vf": vf,
-        "vt": draw.choice([vf + 1, OPEN]),
+        "valid_from": valid_from,
+        "valid_to": draw.choice([valid_from + 1, OPEN]),
     }
 
 
@@ -172,7 +172,7 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
         if row["message"] in published and row["first"] and row["hop"] is not None
     ]
     alive = {
-        name: [row for row in rows[name] if row["vf"] <= last and row["vt"] > first]
+        name: [row for row in rows[name] if row["valid_from"] <= last and row["valid_to"] > first]
         for name in ("presence", "links")
     }
     peers = len({row["peer"] for row in alive["presence"]})

@@ -69,13 +69,14 @@ def test_assembled_metrics_without_paths_have_null_path_columns() -> None:
     meant = structure_rows(whole)
     assert rows.schema == meant.schema == STRUCTURE_SCHEMA
     paths = {
-        "reach", "eccentricity", "mean_distance", "mean_distance_error", "closeness",
+        "reachable_peers", "eccentricity", "mean_distance", "mean_distance_error", "closeness",
         "betweenness", "betweenness_normalized", "betweenness_error",
     }  # fmt: skip
-    of_topic = {"components", "topic_diameter", "topic_path_length"}
+    of_topic = {"components", "topic_diameter", "topic_average_path_length"}
     of_interval = {
-        "eccentricity_mean", "mean_distance_mean", "closeness_mean", "diameter", "path_length",
-        "path_length_error", "reachable_pairs_share", "betweenness_mean", "betweenness_max",
+        "eccentricity_mean", "mean_distance_mean", "closeness_mean", "diameter",
+        "average_path_length",
+        "average_path_length_error", "reachable_pairs_share", "betweenness_mean", "betweenness_max",
         "topic_diameter_mean",
     }  # fmt: skip
     for found, expected in zip(rows.to_pylist(), meant.to_pylist(), strict=True):

@@ -20,7 +20,7 @@ from cli.terminal.output import Rows, output_format, show, whole_file
 from model.clock import OPEN
 from model.errors import UnknownName, UseError
 
-COLUMNS = ("peer", "topics", "vt", "share", "note")
+COLUMNS = ("peer", "topics", "valid_to", "share", "note")
 VALUES = [
     ("alice", ["a", "b"], OPEN, 0.5, None),
     ("\x1b[31m日本|x\n", [], 7, math.nan, 'say "hi", all'),
@@ -41,7 +41,7 @@ def written(form: str, tmp_path: Path, of: Rows | None = None) -> str:
 def test_json_is_one_array_with_null_for_unknown_values(tmp_path: Path) -> None:
     found = json.loads(written("json", tmp_path))
     assert found[0] == {
-        "peer": "alice", "topics": ["a", "b"], "vt": OPEN, "share": 0.5, "note": None,
+        "peer": "alice", "topics": ["a", "b"], "valid_to": OPEN, "share": 0.5, "note": None,
     }  # fmt: skip
     assert found[1]["share"] is None
     assert found[1]["peer"] == VALUES[1][0]
@@ -63,7 +63,7 @@ def test_csv_reads_back_in_full(tmp_path: Path) -> None:
 
 def test_markdown_escapes_text_that_would_break_its_columns(tmp_path: Path) -> None:
     lines = written("md", tmp_path).splitlines()
-    assert lines[0] == "| peer | topics | vt | share | note |"
+    assert lines[0] == "| peer | topics | valid_to | share | note |"
     assert lines[1] == "| --- | --- | --- | --- | --- |"
     assert lines[3].startswith("| \\x1b[31m日本\\|x\\n | ")
     assert len(lines) == 4

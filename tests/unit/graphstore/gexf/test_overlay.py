@@ -47,7 +47,9 @@ class History:
                 for layer in LAYERS
                 for topic in (None, 1)
                 if self.random.random() < 0.2
-                for life in self.lives((max(a.vf, b.vf), min(a.vt, b.vt)))
+                for life in self.lives(
+                    (max(a.valid_from, b.valid_from), min(a.valid_to, b.valid_to))
+                )
             ),
             key=lambda row: row[:2],
         )
@@ -79,7 +81,7 @@ class History:
 
     def alive(self, rows, interval):
         tick = self.clock.sampling_tick(interval)
-        return [row for row in rows if row.vf <= tick < row.vt]
+        return [row for row in rows if row.valid_from <= tick < row.valid_to]
 
 
 histories = st.builds(History, st.integers(0, 2**32), st.sampled_from([1, 3]))
@@ -188,7 +190,8 @@ def test_edge_names_the_layers_and_topics_of_its_links():
         rows = [
             r
             for r in history.links
-            if r[:2] == (int(source), int(target)) and history.clock.sampled(r.vf, r.vt)
+            if r[:2] == (int(source), int(target))
+            and history.clock.sampled(r.valid_from, r.valid_to)
         ]
         assert data["layers"] == delimited({row.layer for row in rows})
         topics = {row.topic for row in rows} - {None}

@@ -40,23 +40,31 @@ def rows_of(statement: str, columns: dict[str, list[Any]]) -> list[Any]:
 
 
 @given(st.integers(0, OPEN - 2), st.integers(0, OPEN))
-def test_level_is_the_power_of_two_below_the_length(vf: int, beyond: int) -> None:
-    vt = vf + 1 + beyond % (OPEN - 1 - vf)
-    assert 2 ** level(vf, vt) <= vt - vf < 2 ** (level(vf, vt) + 1)
-    assert level(vf, vt) < 63
-    assert level(vf, OPEN) == 63
+def test_level_is_the_power_of_two_below_the_length(valid_from: int, beyond: int) -> None:
+    valid_to = valid_from + 1 + beyond % (OPEN - 1 - valid_from)
+    assert (
+        2 ** level(valid_from, valid_to)
+        <= valid_to - valid_from
+        < 2 ** (level(valid_from, valid_to) + 1)
+    )
+    assert level(valid_from, valid_to) < 63
+    assert level(valid_from, OPEN) == 63
 
 
 @given(st.lists(SPANS, max_size=12), st.integers(0, 120))
 def test_level_ranges_find_each_alive_span_once(spans: list[tuple[int, int]], at: int) -> None:
-    levels = tuple(sorted({level(vf, vt) for vf, vt in spans if vt != OPEN}))
+    levels = tuple(
+        sorted({level(valid_from, valid_to) for valid_from, valid_to in spans if valid_to != OPEN})
+    )
     found = [
-        (vf, vt)
+        (valid_from, valid_to)
         for of, after in level_ranges(levels, at)
-        for vf, vt in spans
-        if level(vf, vt) == of and after < vf <= at < vt
+        for valid_from, valid_to in spans
+        if level(valid_from, valid_to) == of and after < valid_from <= at < valid_to
     ]
-    assert sorted(found) == sorted((vf, vt) for vf, vt in spans if vf <= at < vt)
+    assert sorted(found) == sorted(
+        (valid_from, valid_to) for valid_from, valid_to in spans if valid_from <= at < valid_to
+    )
 
 
 def test_level_ranges_find_long_spans_beyond_double_precision() -> None:
@@ -69,8 +77,8 @@ def test_level_ranges_find_long_spans_beyond_double_precision() -> None:
 
 @given(st.lists(SPANS, min_size=1), CLOCKS)
 def test_sampled_spans_equal_those_of_the_clock(spans: list[tuple[int, int]], clock: Clock) -> None:
-    vf, vt = (np.array(side, np.int64) for side in zip(*spans, strict=True))
-    for span, first, last in zip(spans, *sampled_spans(vf, vt, clock), strict=True):
+    valid_from, valid_to = (np.array(side, np.int64) for side in zip(*spans, strict=True))
+    for span, first, last in zip(spans, *sampled_spans(valid_from, valid_to, clock), strict=True):
         assert list(range(first, last + 1)) == list(clock.sampled(*span))
 
 
@@ -86,7 +94,7 @@ def test_captions_are_names_or_the_ends_of_long_ones() -> None:
 def test_link_rows_have_keys_topic_and_level() -> None:
     columns: dict[str, list[Any]] = {
         "src": [1, 2], "dst": [2, 1], "layer": ["mesh", "tree"], "topic": [1, None],
-        "vf": [3, 4], "vt": [8, OPEN],
+        "valid_from": [3, 4], "valid_to": [8, OPEN],
     }  # fmt: skip
     assert rows_of("links", columns) == [
         ["r/1", "r/2", "mesh", 1, "beta", 3, 8, 2],
@@ -97,7 +105,7 @@ def test_link_rows_have_keys_topic_and_level() -> None:
 def test_receptions_without_previous_hop_have_their_own_statement() -> None:
     columns: dict[str, list[Any]] = {
         "message": [7, 7], "peer": [1, 2], "previous_hop": [0, None], "time_us": [5, None],
-        "first": [True, False], "hop": [1, None], "interested": [None, True],
+        "first": [True, False], "hop": [1, None], "subscribed": [None, True],
     }  # fmt: skip
     assert rows_of("hops", columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
     assert rows_of("reached", columns) == [["r/7", "r/2", 7, None, None, False, True]]
@@ -105,7 +113,8 @@ def test_receptions_without_previous_hop_have_their_own_statement() -> None:
 
 def test_roles_belong_to_a_topic_or_to_the_run() -> None:
     columns: dict[str, list[Any]] = {
-        "peer": [1, 2], "topic": [1, None], "role": ["a", "b"], "vf": [3, 4], "vt": [8, OPEN],
+        "peer": [1, 2], "topic": [1, None], "role": ["a", "b"],
+        "valid_from": [3, 4], "valid_to": [8, OPEN],
     }  # fmt: skip
     assert rows_of("plays", columns) == [["r/1", "r/1", "a", 3, 8], ["r/2", None, "b", 4, OPEN]]
     assert rows_of("presence", columns) == [["r/1", 3, 8, 2], ["r/2", 4, OPEN, 63]]
@@ -120,7 +129,10 @@ def test_peer_never_sampled_has_no_first_and_last_interval() -> None:
 def test_lives_of_peers_span_their_sampled_intervals(
     stays: list[tuple[int, tuple[int, int]]], clock: Clock
 ) -> None:
-    rows = [{"peer": p, "vf": vf, "vt": vt} for p, (vf, vt) in stays]
+    rows = [
+        {"peer": p, "valid_from": valid_from, "valid_to": valid_to}
+        for p, (valid_from, valid_to) in stays
+    ]
     lives = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).lives
     for peer in range(4):
         sampled = [i for p, span in stays if p == peer for i in clock.sampled(*span)]

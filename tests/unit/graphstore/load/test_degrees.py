@@ -25,7 +25,7 @@ LINK = st.tuples(
 ).map(
     lambda x: {
         "src": x[0], "dst": (x[0] + x[1]) % PEERS, "layer": x[2], "topic": x[0] % 2 or None,
-        "vf": x[3], "vt": OPEN if x[4] == OPEN else x[3] + x[4],
+        "valid_from": x[3], "valid_to": OPEN if x[4] == OPEN else x[3] + x[4],
     }
 )  # fmt: skip
 LINKS = st.lists(LINK, max_size=25)
@@ -48,7 +48,9 @@ def test_hubs_and_degree_classes_equal_a_naive_reference(
     degrees: dict[int, int] = defaultdict(int)
     for i in range(last + 1):
         t = clock.sampling_tick(i)
-        pairs = {frozenset((r["src"], r["dst"])) for r in links if r["vf"] <= t < r["vt"]}
+        pairs = {
+            frozenset((r["src"], r["dst"])) for r in links if r["valid_from"] <= t < r["valid_to"]
+        }
         for pair in pairs:
             for peer in pair:
                 degrees[peer] += 1
@@ -70,10 +72,12 @@ def test_hubs_and_degree_classes_equal_a_naive_reference(
 )  # fmt: skip
 def test_degree_classes_are_powers_of_two(neighbours: int, label: str) -> None:
     links = [
-        {"src": 0, "dst": n + 1, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}
+        {"src": 0, "dst": n + 1, "layer": "x", "topic": None, "valid_from": 0, "valid_to": OPEN}
         for n in range(neighbours)
     ]
-    other = [{"src": 100, "dst": 101, "layer": "x", "topic": None, "vf": 0, "vt": OPEN}]
+    other = [
+        {"src": 100, "dst": 101, "layer": "x", "topic": None, "valid_from": 0, "valid_to": OPEN}
+    ]
     labels = census(Clock(1, None, 0, 6), links=links + other, peers=peers(102)).labels
     assert [name for name in DEGREE_CLASSES.values() if 0 in labels.get(name, [])] == [label]
 
@@ -84,12 +88,14 @@ def test_run_without_links_has_no_degree_class() -> None:
 
 @given(LINKS)
 def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]) -> None:
-    stay = {"peer": 0, "vf": 0, "vt": 2**40}
+    stay = {"peer": 0, "valid_from": 0, "valid_to": 2**40}
     tables = Batches({"links": links, "peers": peers(3), "presence": [stay]})
     reading = Reading(tables, Clock())
     summary = reading.summary(reading.census(NONE))
     assert summary["link_layers"] == sorted({r["layer"] for r in links})
-    closed = {level(r["vf"], r["vt"]) for r in [*links, stay] if r["vt"] != OPEN}
+    closed = {
+        level(r["valid_from"], r["valid_to"]) for r in [*links, stay] if r["valid_to"] != OPEN
+    }
     assert summary["levels"] == sorted(closed)
     assert (summary["links"], summary["peers"], summary["topics"]) == (len(links), 3, 0)
 
@@ -97,18 +103,18 @@ def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]
 @pytest.mark.parametrize("exponent", [0, 1, 31, 48, 49, 53, 62])
 def test_run_summary_levels_are_exact_around_powers_of_two(exponent: int) -> None:
     for length in {max(1, 2**exponent - 1), 2**exponent, 2**exponent + 1}:
-        stay = {"peer": 0, "vf": 3, "vt": 3 + length}
+        stay = {"peer": 0, "valid_from": 3, "valid_to": 3 + length}
         assert census(presence=[stay]).levels == {length.bit_length() - 1}
 
 
 def test_rendezvous_is_reported_or_root_of_a_topic_tree() -> None:
     links = [
-        {"src": a, "dst": b, "layer": layer, "topic": topic, "vf": 0, "vt": 5}
+        {"src": a, "dst": b, "layer": layer, "topic": topic, "valid_from": 0, "valid_to": 5}
         for a, b, layer, topic in [
             (1, 0, "tree", 7), (2, 1, "tree", 7), (0, 2, "tree", 8), (3, 4, "mesh", 7),
         ]
     ]  # fmt: skip
     assert census(links=links).rendezvous == [0, 2]
-    told = {"peer": 5, "role": "rendezvous", "topic": 7, "vf": 0, "vt": 1}
+    told = {"peer": 5, "role": "rendezvous", "topic": 7, "valid_from": 0, "valid_to": 1}
     assert census(links=links, roles=[told]).rendezvous == [5]
     assert census(links=links, roles=[{**told, "role": "relay"}]).rendezvous == [0, 2]

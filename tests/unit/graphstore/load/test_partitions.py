@@ -23,8 +23,10 @@ PAGE = Path(__file__).parents[4] / "docs/history.md"
 
 
 def spans(*rows: tuple[int, int]) -> pa.RecordBatch:
-    vf, vt = (pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1))
-    return pa.record_batch({"id": pa.array(range(len(rows))), "vf": vf, "vt": vt})
+    valid_from, valid_to = (pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1))
+    return pa.record_batch(
+        {"id": pa.array(range(len(rows))), "valid_from": valid_from, "valid_to": valid_to}
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,16 +42,24 @@ def test_row_is_copied_into_every_epoch_of_its_life(first: int, ticks: int) -> N
     clock = Clock(ticks, None, first, first + 9)
     epochs = epochs_of(clock, 3)
     begin, end = first * ticks, (first + 10) * ticks
-    every = [(vf, vt) for vf in range(begin, end) for vt in (*range(vf + 1, end + 1), OPEN)]
+    every = [
+        (valid_from, valid_to)
+        for valid_from in range(begin, end)
+        for valid_to in (*range(valid_from + 1, end + 1), OPEN)
+    ]
     found = copies(spans(*every), epochs).to_pylist()
     expected = [
         (id, epoch)
-        for id, (vf, vt) in enumerate(every)
+        for id, (valid_from, valid_to) in enumerate(every)
         for epoch in range(4)
-        if any(vf <= t < vt for t in range(begin, end) if (t - begin) // (3 * ticks) == epoch)
+        if any(
+            valid_from <= t < valid_to
+            for t in range(begin, end)
+            if (t - begin) // (3 * ticks) == epoch
+        )
     ]
     assert [(row["id"], row["epoch"]) for row in found] == expected
-    assert all((row["vf"], row["vt"]) == every[row["id"]] for row in found)
+    assert all((row["valid_from"], row["valid_to"]) == every[row["id"]] for row in found)
     assert [epochs.at(t) for t in range(begin, end)] == [
         (t - begin) // (3 * ticks) for t in range(begin, end)
     ]
@@ -67,7 +77,7 @@ def test_times_outside_the_run_belong_to_outer_epochs() -> None:
 def test_run_without_epochs_has_no_copies() -> None:
     found = copies(spans((0, 3)), epochs_of(Clock(1, None, 0, 3)))
     assert found.num_rows == 0
-    assert found.schema.names == ["id", "vf", "vt", "epoch"]
+    assert found.schema.names == ["id", "valid_from", "valid_to", "epoch"]
 
 
 def test_epochs_of_a_very_long_run_are_longer() -> None:
@@ -132,7 +142,9 @@ def test_query_text_over_too_many_epochs_is_unchanged() -> None:
 
 
 def test_link_pattern_with_an_index_hint_is_not_narrowed() -> None:
-    text = "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, vf) MATCH (a)-[:SUBSCRIBES]->(t)"
+    text = (
+        "MATCH (a)-[r:LINK]->(b) USING INDEX r:LINK(run, valid_from) MATCH (a)-[:SUBSCRIBES]->(t)"
+    )
     assert narrowed(text, EPOCHS, [(3, 3)]) == text.replace(":SUBSCRIBES", ":SUBSCRIBES_E1")
 
 

@@ -40,7 +40,7 @@ def rows(found: Staged, table: str, *columns: str) -> list[tuple[Any, ...]]:
 def stays_of(found: Staged) -> dict[str, Span]:
     batches = stays(found.tables["peers"].to_batches())
     each = [row for batch in batches for row in batch.to_pylist()]
-    return {name_of(row["peer"]): (row["vf"], row["vt"]) for row in each}
+    return {name_of(row["peer"]): (row["valid_from"], row["valid_to"]) for row in each}
 
 
 def naive_lives(changes: Iterable[tuple[int, bool]]) -> list[Span]:
@@ -112,17 +112,24 @@ def test_presence_equals_the_largest_set_of_gone_peers(tmp_path: Path, seed: int
 
 def test_random_traces_hold_gone_and_staying_peers() -> None:
     """Else the test above would compare nothing."""
-    ends = [vt for seed in range(6) for _, vt in naive_stays(STREAMS[seed]).values()]
-    assert 3 < sum(vt != OPEN for vt in ends) < len(ends) - 3
+    ends = [valid_to for seed in range(6) for _, valid_to in naive_stays(STREAMS[seed]).values()]
+    assert 3 < sum(valid_to != OPEN for valid_to in ends) < len(ends) - 3
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_streams_equal_one_change_after_another(tmp_path: Path, seed: int) -> None:
     links = rows(
-        folded(tmp_path, STREAMS[seed]), "links", "src", "dst", "layer", "topic", "vf", "vt"
+        folded(tmp_path, STREAMS[seed]),
+        "links",
+        "src",
+        "dst",
+        "layer",
+        "topic",
+        "valid_from",
+        "valid_to",
     )
     assert sorted(links) == sorted(
-        (*ends, "overlay", None, *span)
+        (*ends, "streams", None, *span)
         for ends, spans in naive_streams(STREAMS[seed]).items()
         for span in spans
     )
@@ -145,13 +152,13 @@ def test_silent_peer_is_kept_through_another_silent_one(tmp_path: Path) -> None:
         *(at(5, Type.STREAM_CLOSED, "e", dst) for dst in "abc"),
         at(9, Type.JOIN, "d", topic="t"),
     ]
-    vt = {peer: span[1] for peer, span in stays_of(folded(tmp_path, events)).items()}
-    assert vt == dict.fromkeys("abcde", OPEN)
+    valid_to = {peer: span[1] for peer, span in stays_of(folded(tmp_path, events)).items()}
+    assert valid_to == dict.fromkeys("abcde", OPEN)
 
 
-@pytest.mark.parametrize(("ns", "vt"), [(4_999, OPEN), (5_000, 5), (5_001, 5)])
+@pytest.mark.parametrize(("ns", "valid_to"), [(4_999, OPEN), (5_000, 5), (5_001, 5)])
 def test_stream_closed_before_the_last_event_ends_no_presence(
-    tmp_path: Path, ns: int, vt: int
+    tmp_path: Path, ns: int, valid_to: int
 ) -> None:
     """What was closed in the same nanosecond may have been closed after it."""
     events = [
@@ -160,7 +167,7 @@ def test_stream_closed_before_the_last_event_ends_no_presence(
         Happened(Type.STREAM_CLOSED, "b", ns, "a"),
         at(9, Type.JOIN, "b", topic="t"),
     ]
-    assert stays_of(folded(tmp_path, events))["a"] == (1, vt)
+    assert stays_of(folded(tmp_path, events))["a"] == (1, valid_to)
 
 
 def naive_mesh(events: Sequence[Happened]) -> set[tuple[str, str, str, int, int]]:
@@ -177,9 +184,9 @@ def naive_mesh(events: Sequence[Happened]) -> set[tuple[str, str, str, int, int]
             Type.LEAVE: lambda key, p=peer, t=topic: (key[0], key[2]) == (p, t),
         }.get(type, lambda key: False)
         for key in [key for key in since if ended(key)]:
-            vf = since.pop(key)
-            lives.add((*key, vf, max(ns // 1000, vf + 1)))
-    return lives | {(*key, vf, OPEN) for key, vf in since.items()}
+            valid_from = since.pop(key)
+            lives.add((*key, valid_from, max(ns // 1000, valid_from + 1)))
+    return lives | {(*key, valid_from, OPEN) for key, valid_from in since.items()}
 
 
 def random_mesh(seed: int) -> list[Happened]:
@@ -205,7 +212,14 @@ MESHES = {seed: random_mesh(seed) for seed in range(5)}
 @pytest.mark.parametrize("seed", MESHES)
 def test_mesh_equals_a_router_that_follows_the_events(tmp_path: Path, seed: int) -> None:
     links = rows(
-        folded(tmp_path, MESHES[seed]), "links", "src", "dst", "topic", "vf", "vt", "layer"
+        folded(tmp_path, MESHES[seed]),
+        "links",
+        "src",
+        "dst",
+        "topic",
+        "valid_from",
+        "valid_to",
+        "layer",
     )
     meshes = [row[:5] for row in links if row[5] == "mesh"]
     assert len(meshes) == len(set(meshes))
@@ -218,7 +232,9 @@ def test_subscriptions_equal_one_change_after_another(tmp_path: Path, seed: int)
     for event in MESHES[seed]:
         if event.type in (Type.JOIN, Type.LEAVE):
             changes[event.peer, event.topic].append((event.us, event.type == Type.JOIN))
-    found = rows(folded(tmp_path, MESHES[seed]), "subscriptions", "peer", "topic", "vf", "vt")
+    found = rows(
+        folded(tmp_path, MESHES[seed]), "subscriptions", "peer", "topic", "valid_from", "valid_to"
+    )
     assert Counter(found) == Counter(
         (*what, *span) for what, each in changes.items() for span in naive_lives(each)
     )
@@ -300,7 +316,7 @@ def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None
     each = {
         (name_of(row["peer"]), interval): {name: row[name] for name in SUMS}
         for row in found.tables["traffic"].to_pylist()
-        for interval in range(row["vf"], row["vt"])
+        for interval in range(row["valid_from"], row["valid_to"])
     }
     expected = {}
     for peer in "ab":
@@ -309,7 +325,9 @@ def test_traffic_equals_the_sums_of_intervals(tmp_path: Path, seed: int) -> None
             here = sums.get((peer, interval), Counter())
             expected[peer, interval] = {name: here[name] for name in SUMS}
     assert each == expected
-    assert sum(row["vt"] - row["vf"] for row in found.tables["traffic"].to_pylist()) == len(each)
+    assert sum(
+        row["valid_to"] - row["valid_from"] for row in found.tables["traffic"].to_pylist()
+    ) == len(each)
 
 
 def test_silence_of_years_is_one_row(tmp_path: Path) -> None:

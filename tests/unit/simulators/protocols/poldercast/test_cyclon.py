@@ -37,7 +37,7 @@ class Shape(NamedTuple):
     """Of an overlay without directions, and who is named how often."""
 
     clustering: float
-    path_length: float
+    average_path_length: float
     in_degrees: list[int]
 
 
@@ -68,14 +68,14 @@ class TestShape:
         _, system = shuffled(10_000, 50, CyclonParameters(view=35, gossip=14))
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0068, rel=0.08)
-        assert shape.path_length == pytest.approx(2.605, abs=0.03)
+        assert shape.average_path_length == pytest.approx(2.605, abs=0.03)
         assert np.std(shape.in_degrees) == pytest.approx(2.17, abs=0.1)
 
     def test_overlay_of_5000_peers_has_the_expected_shape(self) -> None:
         _, system = shuffled(5_000, 60, CyclonParameters(view=20, gossip=8))
         shape = shape_of(system)
         assert shape.clustering == pytest.approx(0.0076, rel=0.1)
-        assert shape.path_length == pytest.approx(2.717, abs=0.03)
+        assert shape.average_path_length == pytest.approx(2.717, abs=0.03)
         near = [abs(degree - 20) <= 5 for degree in shape.in_degrees]
         assert np.mean(near) >= 0.99
 

@@ -14,8 +14,9 @@
 CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   WITH a, b, r ORDER BY r.topic_name
   WITH a, b, collect(DISTINCT r.layer) AS layers, collect(DISTINCT r.topic_name) AS topics
@@ -33,8 +34,9 @@ CALL (links, linked) {
   UNION ALL
   UNWIND $levels AS l
   MATCH (a:Peer)-[s:PRESENT]->(:Run)
-  USING INDEX s:PRESENT(run, lv, vf)
-  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $at AND s.vt > $at
+  USING INDEX s:PRESENT(run, length_class, valid_from)
+  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
+    AND s.valid_to > $at
     AND NOT a IN linked
   RETURN a, null AS b, [] AS layers, [] AS topics
 }

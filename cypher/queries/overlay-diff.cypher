@@ -15,28 +15,32 @@
 CALL () {
   UNWIND $levels_before AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $before AND r.vt > $before
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1]
+    AND r.valid_from <= $before AND r.valid_to > $before
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN a, b, 1 AS before, 0 AS after
   UNION ALL
   UNWIND $levels_after AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $after AND r.vt > $after
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1]
+    AND r.valid_from <= $after AND r.valid_to > $after
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN a, b, 0 AS before, 1 AS after
   UNION ALL
   UNWIND $levels_before AS l
   MATCH (a:Peer)-[s:PRESENT]->(:Run)
-  USING INDEX s:PRESENT(run, lv, vf)
-  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $before AND s.vt > $before
+  USING INDEX s:PRESENT(run, length_class, valid_from)
+  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1]
+    AND s.valid_from <= $before AND s.valid_to > $before
   RETURN a, null AS b, 1 AS before, 0 AS after
   UNION ALL
   UNWIND $levels_after AS l
   MATCH (a:Peer)-[s:PRESENT]->(:Run)
-  USING INDEX s:PRESENT(run, lv, vf)
-  WHERE s.run = $run AND s.lv = l[0] AND s.vf > l[1] AND s.vf <= $after AND s.vt > $after
+  USING INDEX s:PRESENT(run, length_class, valid_from)
+  WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1]
+    AND s.valid_from <= $after AND s.valid_to > $after
   RETURN a, null AS b, 0 AS before, 1 AS after
 }
 WITH a, b, max(before) AS before, max(after) AS after

@@ -19,18 +19,18 @@ WHERE m.key STARTS WITH $run + '/' AND m.tick >= $from AND m.tick < $to
 CALL (m) {
   CALL (m) {
     MATCH (a:Peer)-[h:HOP]->(b:Peer)
-    USING INDEX h:HOP(run, msg)
-    WHERE h.run = $run AND h.msg = m.id
-    UNWIND [[a, 1, true], [b, 0, h.interested]] AS end
-    RETURN end[0] AS p, end[1] AS sent, end[2] AS interested
+    USING INDEX h:HOP(run, message)
+    WHERE h.run = $run AND h.message = m.id
+    UNWIND [[a, 1, true], [b, 0, h.subscribed]] AS end
+    RETURN end[0] AS p, end[1] AS sent, end[2] AS subscribed
     UNION ALL
-    MATCH (:Message)-[h:REACHED]->(b:Peer)
-    USING INDEX h:REACHED(run, msg)
-    WHERE h.run = $run AND h.msg = m.id
-    RETURN b AS p, 0 AS sent, h.interested AS interested
+    MATCH (:Message)-[h:ARRIVED_FROM_UNKNOWN]->(b:Peer)
+    USING INDEX h:ARRIVED_FROM_UNKNOWN(run, message)
+    WHERE h.run = $run AND h.message = m.id
+    RETURN b AS p, 0 AS sent, h.subscribed AS subscribed
   }
-  WITH p, sum(sent) AS sent, sum(CASE WHEN interested = false THEN 1 ELSE 0 END) AS unsubscribed,
-       sum(CASE WHEN interested IS NULL THEN 1 ELSE 0 END) AS unclear
+  WITH p, sum(sent) AS sent, sum(CASE WHEN subscribed = false THEN 1 ELSE 0 END) AS unsubscribed,
+       sum(CASE WHEN subscribed IS NULL THEN 1 ELSE 0 END) AS unclear
   WHERE unsubscribed + unclear > 0 AND p.id <> coalesce(m.publisher, -1)
   RETURN p, sent, unsubscribed, unclear
 }

@@ -17,8 +17,8 @@ MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 CALL (t) {
   MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
-  WITH p, max(CASE WHEN s.vf <= $before AND s.vt > $before THEN 1 ELSE 0 END) AS old,
-       max(CASE WHEN s.vf <= $after AND s.vt > $after THEN 1 ELSE 0 END) AS new
+  WITH p, max(CASE WHEN s.valid_from <= $before AND s.valid_to > $before THEN 1 ELSE 0 END) AS old,
+       max(CASE WHEN s.valid_from <= $after AND s.valid_to > $after THEN 1 ELSE 0 END) AS new
   RETURN sum(old) AS before, sum(new) AS after, sum(old * new) AS stayed
 }
 RETURN t.name AS topic, before, after, after - stayed AS came, before - stayed AS went, stayed

@@ -6,5 +6,5 @@
 UNWIND $rows AS row
 MATCH (m:Message {key: row[0]})
 MATCH (t:Topic {key: row[1]})
-CREATE (m)-[r:ON]->(t)
+CREATE (m)-[r:PUBLISHED_ON]->(t)
 RETURN count(r) AS rows

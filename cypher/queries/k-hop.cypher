@@ -26,7 +26,7 @@ WITH reduce(found = [[start, 0]], i IN range(1, $hops) |
         RETURN r, q
       }
       WITH r, q
-      WHERE r.vf <= $at AND r.vt > $at AND ($layers IS NULL OR r.layer IN $layers)
+      WHERE r.valid_from <= $at AND r.valid_to > $at AND ($layers IS NULL OR r.layer IN $layers)
       RETURN DISTINCT q
     } AS next
     UNWIND next AS q

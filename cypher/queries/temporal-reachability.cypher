@@ -39,8 +39,9 @@ WITH run, reduce(found = [[start.id, $from, 0, start]], i IN range(1, run.peers)
           WHERE $direction <> 'out'
           RETURN r, q
         }
-        WITH q, CASE WHEN r.vf > arrival THEN r.vf ELSE arrival END AS departure, r, i
-        WHERE r.vt > departure AND departure <= $to - $per_hop
+        WITH q, CASE WHEN r.valid_from > arrival THEN r.valid_from ELSE arrival END AS departure,
+          r, i
+        WHERE r.valid_to > departure AND departure <= $to - $per_hop
           AND ($layers IS NULL OR r.layer IN $layers)
         RETURN DISTINCT [q.id, departure + $per_hop, i, q] AS f
       }

@@ -19,17 +19,17 @@ CALL () {
   WHERE t.key STARTS WITH $run + '/'
   CALL (t) {
     MATCH (t)<-[s:SUBSCRIBES]-(:Peer)
-    WHERE s.vf <= $at AND s.vt > $at
+    WHERE s.valid_from <= $at AND s.valid_to > $at
     RETURN count(*) AS subscribers
   }
   CALL (t) {
-    MATCH (t)<-[r:PLAYS {role: 'rendezvous'}]-(p:Peer)
-    WHERE r.vf <= $at AND r.vt > $at
+    MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
+    WHERE r.valid_from <= $at AND r.valid_to > $at
     WITH p ORDER BY p.id
     RETURN collect(DISTINCT p.name) AS rendezvous
   }
   CALL (t) {
-    MATCH (t)<-[:ON]-(m:Message)
+    MATCH (t)<-[:PUBLISHED_ON]-(m:Message)
     WHERE m.tick <= $at
     OPTIONAL MATCH (p:Peer)-[:PUBLISHED]->(m)
     RETURN count(m) AS messages, count(DISTINCT p) AS publishers
@@ -38,12 +38,14 @@ CALL () {
   UNION ALL
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
-  USING INDEX r:LINK(run, lv, vf)
-  WHERE r.run = $run AND r.lv = l[0] AND r.vf > l[1] AND r.vf <= $at AND r.vt > $at
+  USING INDEX r:LINK(run, length_class, valid_from)
+  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
+    AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
   WITH DISTINCT a, b
   MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
-  WHERE one.vf <= $at AND one.vt > $at AND other.vf <= $at AND other.vt > $at
+  WHERE one.valid_from <= $at AND one.valid_to > $at AND other.valid_from <= $at
+    AND other.valid_to > $at
   RETURN t, 0 AS subscribers, [] AS rendezvous, count(*) AS links, 0 AS messages, 0 AS publishers
 }
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,
