@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import engines
+from analytics import structure
 from analytics.engines import engine_for, measured_by
 from analytics.measures import Measures
 from analytics.structure import Versions, fits_task, largest_interval
@@ -68,14 +68,16 @@ def test_kernels_are_chosen_for_what_fits_a_task(
     assert fits_task(1_000_000, 10_000_000)
     assert not fits_task(1_000_000, 100_000_000)
     assert engine_for("auto", versions, CLOCK).engine == "kernels"
-    monkeypatch.setattr(engines, "TASK_BYTES", 40 * 1_500 + 90 * 150)  # the largest, not all pairs
+    monkeypatch.setattr(
+        structure, "TASK_BYTES", 40 * 1_500 + 90 * 150
+    )  # the largest, not all pairs
     assert engine_for("auto", versions, CLOCK).told == "kernels"
 
 
 def test_engine_option_is_followed_whatever_the_size(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "TASK_BYTES", 0)
+    monkeypatch.setattr(structure, "TASK_BYTES", 0)
     for name in ("kernels", "graphframes"):
         assert engine_for(name, versions, CLOCK) == engines.Choice(name, name)
 
@@ -83,7 +85,7 @@ def test_engine_option_is_followed_whatever_the_size(
 def test_graphframes_is_chosen_for_what_outgrows_a_task(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
+    monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("analytics.engines.load_graphframes", lambda spark: None)
     assert engine_for("auto", versions, CLOCK).engine == "graphframes"
 
@@ -94,7 +96,7 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     def nothing_to_be_had() -> None:
         raise ArtifactsMissing("graphframes", "not in the repository")
 
-    monkeypatch.setattr(engines, "TASK_BYTES", 1_000)
+    monkeypatch.setattr(structure, "TASK_BYTES", 1_000)
     monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
     monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
     choice = engine_for("auto", versions, CLOCK)

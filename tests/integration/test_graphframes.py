@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import engines
+from analytics import structure
 from analytics.engines import measure
 from analytics.graphframes import engine
 from analytics.graphframes.graphs import load_graphframes, motifs_by_topic, union_graph
@@ -210,7 +210,7 @@ def test_overlay_that_outgrows_a_task_has_no_path_metrics(
     def persisted() -> set[int]:
         return set(spark.sparkContext._jsc.getPersistentRDDs())
 
-    monkeypatch.setattr(engines, "TASK_BYTES", 0)
+    monkeypatch.setattr(structure, "TASK_BYTES", 0)
     before = persisted()
     measured = measure(versions, Clock(1, first=6, last=7), engine="graphframes")
     assert len(persisted() - before) == 1

@@ -143,7 +143,7 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
 
 REMOVE = """
 import sys
-from graphstore import remove
+from graphstore.load import remove
 from graphstore.server.connection import connect, from_environment
 
 remove.ROWS_PER_BATCH = 7

@@ -285,7 +285,7 @@ def test_killed_load_stays_hidden_and_resumes(
 REMOVE = """
 import sys
 from itertools import count
-from graphstore import remove
+from graphstore.load import remove
 from cli.main import app
 
 remove.ROWS_PER_BATCH, calls, really = 20, count(), remove._run
