@@ -65,7 +65,7 @@ def ended(
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
+        text=True, start_new_session=True, preexec_fn=_hear,  # noqa: PLW1509
     ) as child:  # fmt: skip
         assert child.stderr is not None
         told = ""
@@ -74,6 +74,12 @@ def ended(
             if at and line.startswith(at):
                 end(psutil.Process(child.pid))
     return End(child.returncode, told, list(read_journal(run))[before:])
+
+
+def _hear() -> None:
+    """A shell has what it runs in the background, as maybe these tests, ignore some signals."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def below(process: psutil.Process, word: str) -> list[psutil.Process]:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import structure
-from analytics.engines import engine_for, measured_by
+from analytics.engines import Choice, engine_for, measured_by
 from analytics.measures import Measures
 from analytics.structure import Versions, fits_task, largest_interval
 from model.clock import OPEN, Clock
@@ -79,7 +79,7 @@ def test_engine_option_is_followed_whatever_the_size(
 ) -> None:
     monkeypatch.setattr(structure, "TASK_BYTES", 0)
     for name in ("kernels", "graphframes"):
-        assert engine_for(name, versions, CLOCK) == engines.Choice(name, name)
+        assert engine_for(name, versions, CLOCK) == Choice(name, name)
 
 
 def test_graphframes_is_chosen_for_what_outgrows_a_task(
