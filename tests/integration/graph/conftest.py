@@ -121,19 +121,7 @@ def random_history(
     ]
     eligible = {p["message"]: _eligible(p, rows) for p in rows["publications"]}
     rows["missed"] = list(_missed(eligible, rows))
-    main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
-    rows["roles"] = [
-        {
-            "peer": stay["peer"],
-            "role": role,
-            "topic": topic,
-            "valid_from": stay["valid_from"],
-            "valid_to": stay["valid_to"],
-        }
-        for stay in rows["presence"]
-        for role, topic in (("seed", None), (main, 2), (main, 3))
-        if random_.random() < 0.2
-    ]
+    rows["roles"] = list(_roles(random_, rows, seed))
     rows["metrics/messages"] = [
         {"message": m, "receptions": m, "first_receptions": 1, "duplicates": 0, "rejections": 0,
          "eligible": None if peers is None else len(peers),
@@ -147,6 +135,16 @@ def random_history(
     facts = RunFacts(name or f"random-{seed}", "synthetic", clock, "none", parameters, seed)
     known = tuple(sorted({*rows, *CAPABILITIES}))
     return History(replace(facts, known=known), rows)
+
+
+def _roles(random_: random.Random, rows: dict[str, list[Row]], seed: int) -> Iterator[Row]:
+    """Of some peers, as long as they stay."""
+    main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
+    for stay in rows["presence"]:
+        bounds = {name: stay[name] for name in ("valid_from", "valid_to")}
+        for role, topic in (("seed", None), (main, 2), (main, 3)):
+            if random_.random() < 0.2:
+                yield {"peer": stay["peer"], "role": role, "topic": topic, **bounds}
 
 
 def _spans(
