@@ -136,7 +136,7 @@ def _cache() -> Check:
     """Jars, compiled kernels, and what Java keeps of classes: without it each start costs more."""
     folder = cache_path()
     if not _may_write(folder):
-        found = f"{folder} cannot be written: every start fetches, loads and compiles anew"
+        found = f"{folder} cannot be written: every start downloads, loads and compiles again"
         return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
     size = sum(map(_size, folder.rglob("*"))) / 1e9
     quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]

@@ -139,7 +139,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
         with connect(connection, timeout_s=2) as driver:
             found = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
-        settings.say(f"which runs are in Neo4j is not known: {error}")
+        settings.say(f"the states in Neo4j are unknown: {error}")
         return {}
     return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
 

@@ -153,13 +153,13 @@ def _lines(found: Findings, table: pa.Table, drawn: Sequence[Drawn]) -> Iterator
     yield f"# {content.title}"
     yield from ("", content.about.strip(), "", f"Source: {content.source}", "")
     yield f"**{found.summary}** (scale `{found.experiment.scale}`, {_seeds(found)})."
-    yield from _section("Ours beside what is published", _judgements(found.judged))
+    yield from _section("Results and published values", _judgements(found.judged))
     if content.notes:
-        yield from _section("To know when reading it", (f"- {note}" for note in content.notes))
+        yield from _section("Notes", (f"- {note}" for note in content.notes))
     yield from _section("Metrics", _metrics(found, table))
     yield from _section("Figures", _figures(drawn))
-    yield from _section("What was run", _setup(found))
-    yield from _section("What it took", _costs(found))
+    yield from _section("Runs", _setup(found))
+    yield from _section("Cost", _costs(found))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _seeds(found: Findings) -> str:
 
 def _judgements(judged: Sequence[Judged]) -> Iterator[str]:
     if not judged:
-        yield "Nothing is published to hold it to."
+        yield "There are no published values to compare with."
         return
     rows = [
         (

@@ -102,8 +102,8 @@ class Planned:
             return None
         if changed := self._changed(run):
             raise UseError(
-                f"{self.place.path} has a run '{self.name}' of other parameters ({changed}); give "
-                "another --out, or --replace to make it anew"
+                f"{self.place.path} has a run '{self.name}' with other parameters ({changed}); "
+                "give another --out, or --replace to recreate it"
             )
         return run
 

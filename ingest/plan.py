@@ -140,7 +140,7 @@ class Growth(Plan):
             if names:
                 raise UseError(
                     f"the new input {what} {', '.join(sorted(names))}, unlike that of the run; "
-                    "ingest all files of the run anew with --replace"
+                    "ingest all files of the run again with --replace"
                 )
 
     def find_boundary(self, observed: Observed) -> Boundary | None:

@@ -28,7 +28,7 @@ def parse_duration_us(text: str) -> int:
     """
     microseconds = _microseconds(text)
     if microseconds is None:
-        raise UseError(f"'{text}' is not a duration; write for example 500ms, 1s or 2m")
+        raise UseError(f"'{text}' is not a duration; write, for example, 500ms, 1s or 2m")
     if microseconds < 1:
         raise UseError(f"'{text}' is shorter than a microsecond")
     return microseconds
@@ -99,11 +99,11 @@ class Clock:
         if since_epoch_us is None:
             raise UseError(
                 f"'{text}' is not a time; give an interval number ({self.first} to {self.last}), "
-                "first, last, or a time from the start as 12.5s"
+                "first, last, or a time since the start such as 12.5s"
             )
         if self.tick_us is None:
             raise UseError(
-                f"'{text}': this run does not know how long an interval is; "
+                f"'{text}': the length of this run's intervals is unknown; "
                 f"give an interval number ({self.first} to {self.last})"
             )
         return self.check_tick(since_epoch_us // self.tick_us)

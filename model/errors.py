@@ -79,7 +79,7 @@ class RunNotComplete(VizpubError):
     resume: str
 
     def __str__(self) -> str:
-        return f"run '{self.run}' is {self.state}, not complete; go on with: {self.resume}"
+        return f"run '{self.run}' is {self.state}, not complete; resume it with: {self.resume}"
 
 
 @dataclass(eq=False)
@@ -89,8 +89,7 @@ class StoreBroken(VizpubError):
     path: str
     why: str
     hint: str = (
-        "all that is damaged is told by: vizpub runs check RUN; "
-        "an ingest with --replace makes the run anew"
+        "vizpub runs check RUN lists all damaged files; an ingest with --replace recreates the run"
     )
 
     def __str__(self) -> str:
@@ -104,7 +103,7 @@ class DiskFull(VizpubError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.path}: no space left; make room, and the same command goes on"
+        return f"{self.path}: no space left; free some, and give the same command again to resume"
 
 
 @dataclass(eq=False)
@@ -129,8 +128,8 @@ class InputsDiffer(UseError):
         return (
             f"run '{self.run}' exists and was made from something else "
             f"({'; '.join(self.differences)}); "
-            "give another --run NAME, --replace to make it anew, "
-            "or --append to add files that come after it"
+            "give another --run NAME, --replace to replace it, "
+            "or --append to add later files"
         )
 
 
@@ -230,7 +229,7 @@ class ArtifactsMissing(ServiceError):
     def __str__(self) -> str:
         return (
             f"{self.what}: {self.why}; "
-            "where the network is closed, set VIZPUB_JARS to a folder of the jars"
+            "without network access, set VIZPUB_JARS to a folder that has the jars"
         )
 
 

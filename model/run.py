@@ -64,6 +64,6 @@ class RunFacts:
         """
         if missing := [name for name in names if not self.knows(name)]:
             raise UseError(
-                f"run '{self.name}' does not know {' and '.join(missing)}: "
-                "its source does not tell of that"
+                f"run '{self.name}' has no data on {' and '.join(missing)}: "
+                "its source does not report this"
             )

@@ -171,7 +171,7 @@ class Manifest:
             raise StoreBroken(
                 self.name,
                 "its ingest stopped before the input was read",
-                "the same vizpub ingest command goes on",
+                "the same vizpub ingest command resumes it",
             )
         layers = self.options.get("layers")
         return RunFacts(
@@ -228,7 +228,7 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
         if found not in (FORMAT, *READ_ONLY):
             raise StoreBroken(str(path), f"of format {found}, and this vizpub reads {FORMAT}")
         if found == FORMAT and raw.pop("crc") != _crc(raw):
-            raise StoreBroken(str(path), "other text than what was written")
+            raise StoreBroken(str(path), "its text is not what was written")
         if surprises := raw.keys() - {of.name for of in fields(Manifest)}:
             raise ValueError(f"unknown: {', '.join(sorted(surprises))}")
         return _checked(msgspec.convert(raw, Manifest))

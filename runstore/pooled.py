@@ -14,7 +14,7 @@ from runstore.store import StoredRun
 class Pooled:
     """Counts over the messages of a run. Null is unknown.
 
-    `eligible`, `delivered`, `hit_ratio_mean` and `late` leave out messages that somebody
+    `eligible`, `delivered`, `hit_ratio_mean` and `late` leave out messages that a peer
     refused; `refused` counts these.
     """
 

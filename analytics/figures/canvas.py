@@ -52,7 +52,7 @@ _STYLE: dict[Any, Any] = {
 def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     """Write the figure as `png`, `svg` or `pdf`, without dates. Raises: UseError."""
     if form not in FORMATS:
-        raise UseError(f"'{form}' is no format for a figure; use {', '.join(FORMATS)}")
+        raise UseError(f"'{form}' is not a format for figures; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with styled(), warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes.
@@ -158,7 +158,7 @@ def plain(text: str) -> str:
 def require(something: Any) -> None:
     """Raises: UseError where there is nothing of it."""
     if not something:
-        raise UseError("there is nothing to draw")
+        raise UseError("there is nothing to plot")
 
 
 def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:

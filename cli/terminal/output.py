@@ -93,8 +93,7 @@ def output_format(output: Output) -> str:
     form = _SUFFIXES.get(output.file.suffix.lower())
     if form is None:
         raise UseError(
-            f"{output.file}: its suffix says no format; give --format, "
-            f"or one of {', '.join(_SUFFIXES)}"
+            f"{output.file}: unknown suffix; give --format, or one of {', '.join(_SUFFIXES)}"
         )
     return form
 

@@ -28,8 +28,8 @@ GRACE_S = 2.0
 the other to be obeyed."""
 
 _GOES_ON = (
-    "it did not end in time, and the server has not stopped it yet: it works on a single row, or "
-    "on the plan; others are answered meanwhile, and a restart of the server ends it"
+    "it did not end in time, and the server has not stopped it yet: it is busy with a single "
+    "row, or with the plan; other queries still run, and a restart of the server ends it"
 )
 
 T = TypeVar("T")

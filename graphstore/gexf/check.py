@@ -52,7 +52,7 @@ def check_gexf(path: Path) -> Iterator[Finding]:
                 checker.see(event, element)
                 yield from checker.take()
     except ParseError as error:
-        raise InputError(f"{path} is no XML: {error}") from error
+        raise InputError(f"{path} is not XML: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -141,16 +141,18 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
 def not_empty(driver: Driver, database: str) -> UseError:
     """Why a run cannot be imported into a database, and what to do."""
     runs = run_names(driver, database)
-    there = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that are no run's"
-    return UseError(f"--bulk fills an empty Neo4j, and this one has {there}; load without it")
+    there = (
+        f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that belong to no run"
+    )
+    return UseError(f"--bulk needs an empty Neo4j, and this one has {there}; load without --bulk")
 
 
 def require_alone(driver: Driver, database: str, run: str) -> None:
     """Raises: UseError where a database will not be empty when the run is removed."""
     if others := [name for name in run_names(driver, database) if name != run]:
         raise UseError(
-            f"--bulk fills an empty Neo4j, and this one has other runs ({', '.join(others)}); "
-            "rebuild without it"
+            f"--bulk needs an empty Neo4j, and this one has other runs ({', '.join(others)}); "
+            "rebuild without --bulk"
         )
 
 

@@ -50,8 +50,8 @@ class Difference:
 def remedy(run: str, differences: Sequence[Difference]) -> str:
     """What to do about them."""
     if all(difference.table == _SCHEMA for difference in differences):
-        return f"make what is missing with: vizpub load {run}"
-    return f"make it anew with: vizpub rebuild {run}"
+        return f"load what is missing with: vizpub load {run}"
+    return f"recreate it with: vizpub rebuild {run}"
 
 
 def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> list[Difference]:

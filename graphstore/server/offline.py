@@ -30,7 +30,7 @@ OnLine = Callable[[str], None]
 """Takes each line that the tool prints, while it works."""
 
 FULL = "No space left on device"
-ROOM = "make room, and run the same command again"
+ROOM = "free some space, and run the same command again"
 
 SCRATCH = "vizpub-remade"
 """The name of a database in the making."""

@@ -156,7 +156,7 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
     from model.jvm.java import find_java
 
     if name := elsewhere():
-        raise UseError(f"{name} is set: a session that stays is for the Spark of this machine")
+        raise UseError(f"{name} is set: a session is only for Spark on this machine")
     folder = folder_of(scratch)
     with _locked(folder):
         found = status(scratch)

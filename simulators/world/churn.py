@@ -100,7 +100,7 @@ class Trace:
         end = end_of_trace if self.to is None else round(self.to * 1e6)
         if not start < end <= end_of_trace:
             raise UseError(
-                f"churn 'trace': from={start / 1e6:g},to={end / 1e6:g} is no window of "
+                f"churn 'trace': from={start / 1e6:g},to={end / 1e6:g} is not a window of "
                 f"{self.file}, which ends at {end_of_trace / 1e6:g} s"
             )
         return start, end

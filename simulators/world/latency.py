@@ -67,18 +67,20 @@ class Matrix:
     """As measured between sites: each peer is at a site, all at different ones while they last."""
 
     file: Annotated[str, Meta(description="A matrix of times or a King file, plain or gzip.")]
-    unit: Annotated[Literal["us", "ms", "s"], Meta(description="Of the file's times.")]
+    unit: Annotated[Literal["us", "ms", "s"], Meta(description="Unit of the times in the file.")]
     times: Annotated[
-        Literal["round-trip", "one-way"], Meta(description="What they are; one way is half a trip.")
+        Literal["round-trip", "one-way"],
+        Meta(description="Kind of times; one way is half a round trip."),
     ] = "round-trip"
     asymmetric: Annotated[
-        Literal["refuse", "mean"], Meta(description="What to do with times unlike those back.")
+        Literal["refuse", "mean"], Meta(description="If the times there and back differ.")
     ] = "refuse"
     missing: Annotated[
-        Duration | None, Meta(description="One way, where the file has no time; none: refuse it.")
+        Duration | None,
+        Meta(description="One-way time where the file has none; none: refuse the file."),
     ] = None
     inside: Annotated[
-        Duration, Meta(description="One way between peers at one site, and what a time of 0 means.")
+        Duration, Meta(description="One-way time between peers at one site, and for times of 0.")
     ] = "500us"
     example: ClassVar[str] = "matrix:planetlab490_rtt_ms_slice1.txt.gz,unit=ms"
 

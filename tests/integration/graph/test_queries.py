@@ -523,7 +523,7 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
         with pytest.raises(UseError) as error:
             ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
         told = str(error.value)
-        assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is there ")
+        assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is present ")
         stays = sorted(
             (r["vf"], r["vt"]) for r in history.rows["presence"] if history.peer(r["peer"]) == peer
         )

@@ -175,7 +175,7 @@ def test_exit_code_is_the_same_where_stderr_takes_nothing(
 def test_confirmation_that_nobody_can_give_is_refused(tmp_path: Path, streams: str) -> None:
     done = closing(streams, "--workspace", str(tmp_path), "runs", "remove", "monday")
     assert done.returncode == 2
-    told = b"error: nobody answers, standard input has ended; --yes does not ask\n"
+    told = b"error: no answer: standard input has ended; --yes skips the question\n"
     assert done.stderr.endswith(told)
 
 
