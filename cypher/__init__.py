@@ -9,7 +9,7 @@
     // $run run – the run
     // $at tick ticks – the time
     // $peer peer($at) – the peer, which must be present at $at
-    // $layers layers? – layers of links to look at, null = all
+    // $layers layers? – layers whose links count, null = all
     //
     // -> neighbour: the other peer
 

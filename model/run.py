@@ -15,7 +15,7 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
     "hops",
     "times of receptions",
     "times of publications",
-    "who was to get a message",
+    "eligible peers of a message",
 )
 """What a run may know of its messages beside the tables that it has: a closed set. Without the
 first it has the first arrivals alone, without the others no arrival tells of it. What an answer

@@ -4,7 +4,7 @@
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 // $peers count=60 peers – how many to draw at most
 //
 // -> peer: the peer, or one of its neighbours

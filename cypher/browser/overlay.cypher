@@ -4,7 +4,7 @@
 //
 // $run run – the run
 // $at tick ticks – the time
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 // $peers count=60 peers – how many to draw at most
 //
 // -> peer: a peer that is present

@@ -29,7 +29,7 @@ class ScribeParameters(PastryParameters):
     deliver_on_route: Annotated[
         bool,
         Meta(
-            description="Peers of the tree deliver a publication that passes on its way to the root."
+            description="Peers of the tree deliver publications that pass on their way to the root."
         ),
     ] = False
     cache_root: Annotated[
