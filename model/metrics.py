@@ -83,7 +83,7 @@ METRICS_PEERS = Table(
             "null where it reaches none",
         ),
         of_graph(
-            "reach", "int32", "peers it reaches, itself left out", "directed", "0 without links"
+            "reach", "int32", "peers it reaches, without itself", "directed", "0 without links"
         ),
         of_graph(
             "component", "int32", "smallest peer of its weak component", "undirected", "itself"
@@ -208,7 +208,7 @@ METRICS_OVERLAY = Table(
         *_HITS,
         maybe("receptions", "int64", "arrivals in the interval"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
-        maybe("rejected_publications", "int64", "messages left out of the hit ratios: refused"),
+        maybe("rejected_publications", "int64", "messages left out of the hit ratios because a peer refused them"),
         maybe(
             "hit_ratio_in_interval",
             "double",
