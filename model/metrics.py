@@ -208,7 +208,7 @@ METRICS_OVERLAY = Table(
         *_HITS,
         maybe("receptions", "int64", "arrivals in the interval"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
-        maybe("rejected_publications", "int64", "messages left out of the hit ratios because a peer refused them"),
+        maybe("rejected_publications", "int64", "messages that the hit ratios leave out: refused"),
         maybe(
             "hit_ratio_in_interval",
             "double",

@@ -115,7 +115,7 @@ RECEPTIONS = Table(
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
         maybe("interested", "bool", "the peer subscribed to the topic then, null = unknown"),
-        maybe("eligible", "bool", "the peer was eligible for the message: see metrics/messages.eligible"),
+        maybe("eligible", "bool", "the peer was eligible: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),
 )

@@ -62,7 +62,7 @@ class NoPublications:
 
 @dataclass(frozen=True)
 class Poisson:
-    """On every topic at random times, as often on average."""
+    """On every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
     size: Size = 512
@@ -84,9 +84,11 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Every:
-    """Once on every topic in so many intervals, each topic at a moment of its own."""
+    """Once per topic in every N intervals, each topic at a time of its own."""
 
-    intervals: Annotated[Positive, Meta(description="Time between publications on a topic.")] = 1
+    intervals: Annotated[
+        Positive, Meta(description="Intervals between two publications on a topic.")
+    ] = 1
     size: Size = 512
     first: First = 0
     last: Last = None
@@ -133,7 +135,7 @@ class Popular:
 
 @dataclass(frozen=True)
 class Script:
-    """What is written down, here or in a file."""
+    """As written, here or in a file."""
 
     file: Annotated[
         str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")

@@ -97,7 +97,7 @@ def test_help_describes_fields_with_type_and_default() -> None:
     assert describe(KINDS)[:5] == [
         "tea: A drink of leaves.",
         "  such as tea:assam,minutes=4",
-        "  leaf: What it is made of. (a text; required)",
+        "  leaf: What it is made of. (text; required)",
         "  minutes: How long. (a whole number of at least 1; default: 3)",
         "  milk: How much of it is milk. (a number from 0 to 1; default: 0.1)",
     ]
