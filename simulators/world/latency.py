@@ -33,7 +33,7 @@ class Latency(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """Every message takes as long."""
+    """Every message takes the same time."""
 
     delay: Annotated[Duration, Meta(description="One way.")] = "50ms"
     example: ClassVar[str] = "constant:50ms"
@@ -46,7 +46,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Each message takes a time of its own, evenly drawn; later ones may overtake earlier ones."""
+    """Each message takes a uniform random time; later ones may overtake earlier ones."""
 
     low: Annotated[Duration, Meta(description="Shortest, one way.")]
     high: Annotated[Duration, Meta(description="Longest, one way.")]

@@ -75,7 +75,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class Friends:
-    """Users of a social network, who are topics as well: each subscribes to his friends."""
+    """Users of a social network, who are topics as well: each subscribes to their friends."""
 
     file: Annotated[str, Meta(description="Friendships, two users per line, plain or gzip.")]
     sample: Sample = "random"
@@ -96,7 +96,7 @@ class Friends:
 
 @dataclass(frozen=True)
 class Follows:
-    """Users who follow others, and are topics as well: each subscribes to whom he follows."""
+    """Users who follow others, and are topics as well: each subscribes to those they follow."""
 
     file: Annotated[str, Meta(description="Who follows whom, two users per line, plain or gzip.")]
     sample: Sample = "random"
@@ -159,7 +159,7 @@ class Zipf:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Each peer subscribes to as many topics, all equally likely."""
+    """Each peer subscribes to the same number of topics, all equally likely."""
 
     topics: Topics = 200
     subscriptions_: PerPeer = 20
