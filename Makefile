@@ -48,7 +48,7 @@ SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
 
-# Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
+# Without an engine everything is skipped, with the reason; REQUIRE_CONTAINERS=1 makes that a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi

@@ -160,7 +160,7 @@ class MessageFold:
         )
 
     def _audience_known(self, published: Publications) -> Flags:
-        """When nobody told of the publication, who subscribed at its time is not known."""
+        """If the publication was not reported, the subscribers at its time are unknown."""
         return self._interest_known(published.topic) & published.told
 
     def _missed(

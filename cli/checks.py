@@ -140,7 +140,7 @@ def _cache() -> Check:
         return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
     size = sum(map(_size, folder.rglob("*"))) / 1e9
     quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]
-    archives = f"; classes kept of {' and '.join(quick)}" if quick else ""
+    archives = f"; cached classes of {' and '.join(quick)}" if quick else ""
     return Check("cache", "ok", f"{folder}, {size:.1f} GB{archives}", optional=True)
 
 

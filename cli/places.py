@@ -79,7 +79,7 @@ def stopping(settings: Settings, container: str | None) -> tuple[Place, Connecti
 
 
 def target(settings: Settings, filling: Filling) -> Target:
-    """Where a run shall be loaded, started if it can be.
+    """The target of a load, started if possible.
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """

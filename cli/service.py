@@ -124,7 +124,7 @@ def _stored(settings: Settings, run: str) -> bool:
 def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, str]:
     """Of each run: complete, loading, removing, absent, or outdated for the complete copy of an
     earlier run of that name. Empty where no Neo4j is running or it cannot be asked; none is
-    started, and what is wrong with it is told.
+    started, and a message says what is wrong with it.
     """
     if not runs or not _any_home(settings):
         return {}
@@ -167,7 +167,7 @@ def remove_from_neo4j(settings: Settings, run: str) -> bool:
 def remove_stale(settings: Settings, run: StoredRun) -> None:
     """Remove the copy in Neo4j, if any, that an earlier run of that name left there.
 
-    A Neo4j that cannot be reached is only told of: the next load finds the copy too.
+    A Neo4j that cannot be reached only gives a message: the next load finds the copy too.
     """
     if not _any_neo4j(settings):
         return

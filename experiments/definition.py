@@ -87,7 +87,7 @@ class Experiment:
         raise UnknownName("group", name, [group.name for group in self.groups])
 
     def seeds(self, runs: int | None = None) -> tuple[int, ...]:
-        """So many seeds: those that are written down, and then the numbers after them."""
+        """`runs` seeds: those in the file, then the numbers after them."""
         seeds = self.content.seeds
         wanted = len(seeds) if runs is None else runs
         more = range(max(seeds) + 1, max(seeds) + 1 + max(0, wanted - len(seeds)))

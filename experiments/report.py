@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("png", "svg")
 _WIDE = 4
-"""Up to so many groups stand beside one another, more below one another."""
+"""Up to this many groups are side by side, more are below one another."""
 _PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
 
 

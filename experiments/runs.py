@@ -184,7 +184,7 @@ class Making:
 
     scratch: Path
     abreast: int
-    """So many are simulated at once, and their reports kept at once."""
+    """Number of runs that are simulated, and whose reports are kept, at the same time."""
     keep_reports: bool = False
     master: str | None = None
     progress: Progress = silent

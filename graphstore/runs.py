@@ -85,7 +85,7 @@ def run_names(driver: Driver, database: str) -> list[str]:
 
 
 def run_states(driver: Driver, database: str) -> dict[str, tuple[State, str | None]]:
-    """Of each run its state and the tables it was made from; null = nobody told."""
+    """Of each run its state and the identity of its tables; null = unknown."""
     return {name: (state, tables) for name, state, tables in _rows(driver, database, "run-states")}
 
 

@@ -75,7 +75,7 @@ class IngestRequest:
     options: SourceOptions = field(default_factory=SourceOptions)
     measuring: Measuring = field(default_factory=Measuring)
     replace: bool = False
-    """Make the run anew if it exists, whatever it was made from."""
+    """Replace the run if it exists, whatever it was made from."""
     append: bool = False
     """Add to the run, if it exists, what the files have that it was not made from."""
     keep_going: bool = False

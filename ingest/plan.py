@@ -136,10 +136,10 @@ class Growth(Plan):
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: UseError where the input tells what the run has no table or column for."""
         before, now = set(self._base.unknown), set(unknown)
-        for names, what in ((before - now, "tells of"), (now - before, "hides")):
+        for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
                 raise UseError(
-                    f"the new input {what} {', '.join(sorted(names))}, unlike that of the run; "
+                    f"the new input {what} {', '.join(sorted(names))}, unlike the input of the run; "
                     "ingest all files of the run again with --replace"
                 )
 

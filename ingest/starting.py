@@ -43,7 +43,7 @@ class Wanted:
     """Of a run that is made from all files, before its first stage."""
     files: Sequence[InputFile]
     replace: bool = False
-    """Make it anew, whatever there is of it."""
+    """Replace it, whatever its state."""
     append: bool = False
     """Add to a complete one the files that it was not made from."""
 

@@ -41,7 +41,7 @@ def _microseconds(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """How a run counts time. `tick_us` and `interval_us` are null where nobody told."""
+    """How a run counts time. `tick_us` and `interval_us` are null if unknown."""
 
     ticks_per_interval: int = 1
     tick_us: int | None = None

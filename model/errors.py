@@ -5,8 +5,8 @@
     ├── RunNotComplete                  the run is still loading or was never finished
     ├── StoreBroken                     a run directory cannot be read
     ├── DiskFull                        no space left where the run is written
-    ├── UseError                        exit 2: asked for something that cannot be had
-    │   ├── InputError                  input that is not there or not understood
+    ├── UseError                        exit 2: the request cannot be fulfilled
+    │   ├── InputError                  input that is missing or not understood
     │   ├── InputsDiffer                a run of that name was made from something else
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
     │   ├── OutOfRange                  a time outside the run
@@ -15,8 +15,8 @@
         ├── Neo4jUnavailable
         ├── Neo4jAnswer                 it answered, with an error
         ├── JavaMissing
-        ├── ArtifactsMissing            JVM artifacts that could not be had
-        └── SparkFailed                 Spark could not do what it was told
+        ├── ArtifactsMissing            JVM artifacts that are not available
+        └── SparkFailed                 Spark could not do its work
 
 An error carries its facts as fields and builds its message from them; it is raised
 with the facts alone, and it survives pickling, so it can cross from a Spark executor.
@@ -31,9 +31,9 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 _LISTED = 8
-"""So many of the names that there are, where none is like the one asked for."""
+"""Number of existing names to list if none is similar to the one given."""
 _SHOWN = 100
-"""So many characters of a name."""
+"""Most characters of a name to show."""
 
 
 class VizpubError(Exception):
@@ -48,13 +48,13 @@ class VizpubError(Exception):
 
 
 class UseError(VizpubError):
-    """What was asked for cannot be had as it was asked."""
+    """The request cannot be fulfilled as given."""
 
     exit_code = 2
 
 
 class ServiceError(VizpubError):
-    """Something outside this process is not there or answers wrongly."""
+    """Something outside this process is unavailable or answers wrongly."""
 
     exit_code = 3
 
@@ -84,7 +84,7 @@ class RunNotComplete(VizpubError):
 
 @dataclass(eq=False)
 class StoreBroken(VizpubError):
-    """A run directory that cannot be read for what it is."""
+    """A run directory that is damaged or unreadable."""
 
     path: str
     why: str
@@ -108,7 +108,7 @@ class DiskFull(VizpubError):
 
 @dataclass(eq=False)
 class InputError(UseError):
-    """Input that is not there, or that no source understands."""
+    """Input that is missing, or that no source understands."""
 
     what: str
     hint: str = ""
@@ -135,7 +135,7 @@ class InputsDiffer(UseError):
 
 @dataclass(eq=False)
 class UnknownName(UseError):
-    """A name that is not there, with the nearest ones that are."""
+    """An unknown name, with the most similar existing ones."""
 
     kind: str
     name: str
@@ -184,7 +184,7 @@ class RunLocked(UseError):
 
 @dataclass(eq=False)
 class Neo4jUnavailable(ServiceError):
-    """No Neo4j answers, or it does not let us in."""
+    """No Neo4j answers, or it refuses the login."""
 
     uri: str
     why: str
@@ -235,7 +235,7 @@ class ArtifactsMissing(ServiceError):
 
 @dataclass(eq=False)
 class SparkFailed(ServiceError):
-    """Spark could not do what it was told."""
+    """Spark could not do its work."""
 
     cause: str
 

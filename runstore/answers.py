@@ -87,7 +87,7 @@ class Tree(Frame):
     """
 
     peers: Frame
-    """Whom it came to and whom it missed, with their role, as runstore.snapshots.spread says."""
+    """The peers it reached and those it missed, with the roles of runstore.snapshots.spread."""
 
 
 def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snapshot:

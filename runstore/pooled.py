@@ -27,7 +27,7 @@ class Pooled:
     hit_ratio_mean: float | None
     late: int | None
     hops: dict[int | None, int]
-    """How many first receptions travelled so many hops; null = unknown."""
+    """Number of first receptions by hops travelled; null = unknown."""
 
     @property
     def hit_ratio(self) -> float | None:

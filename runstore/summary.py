@@ -47,7 +47,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     told, peers = reporting(run), run.rows("peers")
     yield "peers that report", f"{told:,} of {peers:,}"
     if told < peers:
-        yield "figures below", "of subscriptions, hits and traffic are of the peers that report"
+        yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
     found = pooled(run)
     if found is None:
         return
@@ -55,7 +55,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
         of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
         yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
     if found.refused:
-        yield "left out of it", f"{found.refused} messages that a peer refused"
+        yield "left out of the hit ratio", f"{found.refused} messages that a peer refused"
     if found.late:
         yield "late deliveries", found.late
     if found.unreported:

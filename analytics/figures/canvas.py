@@ -140,12 +140,12 @@ def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
 
 
 def short(name: str, width: int = 24) -> str:
-    """A name cut in its middle to at most so many characters, as `plain` text."""
+    """A name cut in its middle to at most `width` characters, as `plain` text."""
     return plain(cut(name, width))
 
 
 def cut(name: str, width: int = 24) -> str:
-    """A name cut in its middle to at most so many characters."""
+    """A name cut in its middle to at most `width` characters."""
     return name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}"
 
 

@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the input is to be read, and what is to be measured."""
+    """How to read the input, and what to measure."""
 
     source: Annotated[
         str,
@@ -95,7 +95,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Handling(Filling):
-    """What is to be done with the run."""
+    """What to do with the run."""
 
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an existing run of that name.")
@@ -131,9 +131,8 @@ def ingest(
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
     Records that cannot be read go to the table `quarantine` and are counted. The rest is
-    ingested, unless most
-    records were refused. The same command resumes an ingest that was interrupted. With --append,
-    files that the run does not have yet are added to it.
+    ingested, unless most records were refused. The same command resumes an ingest that was
+    interrupted. With --append, files that the run does not have yet are added to it.
 
     Examples:
 
@@ -166,7 +165,7 @@ def ingest(
 
 
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
-    """The summary, if anybody wants it: that nobody does is no reason not to go on."""
+    """The summary, unless stdout is closed, which does not stop the command."""
     if to_stdout(output.file) and is_closed(sys.stdout):
         return
     with suppress(typer.Exit):

@@ -52,7 +52,7 @@ class Rows:
         return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
 
     def first(self, count: int) -> Rows:
-        """The first so many rows."""
+        """The first `count` rows."""
         return Rows(self.columns, islice(self.values, count))
 
     def upright(self, output: Output) -> Rows:

@@ -1,6 +1,6 @@
 """The first load of a run into an empty database: files, and one import of all of them.
 
-`database import full` fills a database some times faster than transactions can, but only one
+`database import full` fills a database several times faster than transactions can, but only one
 whose server is stopped, and it puts an end to what the database had. So a database is taken
 only if it was seen to be empty, and nothing was committed in it since. What the import makes
 are the nodes and relationships of the run; the rest (metrics, labels, indexes, verification)
@@ -42,8 +42,8 @@ from model.progress import Progress, silent
 from model.run import RunFacts
 
 PAYING_ROWS = 500_000
-"""Of so many rows at least an import is faster: stopping, starting and the tool take as long
-as transactions with so many (measured: docs/loading.md)."""
+"""From this many rows on an import is faster: stopping, starting and the tool take as long
+as transactions with this many rows (measured: docs/loading.md)."""
 
 _TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
 _PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
@@ -64,7 +64,7 @@ class Emptiness:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run shall be loaded, and how. Raises: UseError for what cannot be done."""
+    """Where and how to load a run. Raises: UseError for what cannot be done."""
 
     connection: Connection
     place: Place | None = None

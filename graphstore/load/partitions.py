@@ -29,7 +29,7 @@ Ticks = TypeVar("Ticks", int, "np.ndarray")
 EPOCH_INTERVALS = 128
 """Intervals of an epoch."""
 MOST_EPOCHS = 512
-"""So many epochs at most; in a longer run they are longer. Neo4j holds 65,535 types."""
+"""Most epochs of a run; in a longer run they are longer. Neo4j holds 65,535 types."""
 MOST_READ = 32
 """A question that looks at more epochs than these reads the whole history: each is one more
 type for Neo4j to plan, and what lives through several of them is read as often."""

@@ -282,7 +282,7 @@ def everything(run: StoredRun) -> dict[str, int]:
     ("records", "said"),
     [
         (small([2, 3]), "reports of interval 2, and the run holds all up to interval 2"),
-        (small([3], topics=["news"]), "tells of topics"),
+        (small([3], topics=["news"]), "reports topics"),
         ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "hides loss"),
     ],
 )

@@ -163,7 +163,7 @@ class TestKilledWorker:
         self, trapped: tuple[End, Path]
     ) -> None:
         end, _ = trapped
-        line = "1 task of Spark failed and was begun again: a Python worker has ended, "
+        line = "1 Spark task failed and was restarted: a Python worker has ended, "
         (told,) = (text for text in end.told.splitlines() if "worker" in text)
         assert told == f"{line}for example because memory ran out"
         assert "Traceback" not in end.told
