@@ -139,7 +139,7 @@ class Growth(Plan):
         for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
                 raise UseError(
-                    f"the new input {what} {', '.join(sorted(names))}, unlike the input of the run; "
+                    f"the new input {what} {', '.join(sorted(names))}, unlike the run; "
                     "ingest all files of the run again with --replace"
                 )
 
