@@ -13,7 +13,7 @@ CODE := model cypher graphstore analytics ingest simulators experiments cli test
 
 .PHONY: help demo test test-long images test-containers check bench bench-smoke
 
-help: ## Show what there is to make
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
@@ -26,7 +26,7 @@ test: .venv/ready ## Run the tests that a change needs (ten minutes)
 PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
 	$(addprefix tests/integration/test_, append.py dissemination.py metrics.py unknown.py)
 
-test-long: .venv/ready ## Run every test, also those that take long, and the tests of checkers
+test-long: .venv/ready ## Run every test, including slow ones, and the tests of checkers
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 	@VIZPUB_TEST_PLANS=large $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PLANNED)
 
