@@ -1,4 +1,4 @@
-"""What measures an overlay: which engines there are, and which one suits a run.
+"""The engines that measure an overlay, and which one suits a run.
 
 `kernels` suits while the run's largest overlay fits into one task.
 """

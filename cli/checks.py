@@ -1,4 +1,4 @@
-"""What vizpub needs on a machine, and whether it is there. Starts neither Spark nor Neo4j."""
+"""What vizpub needs on a machine, and whether it is installed. Starts neither Spark nor Neo4j."""
 
 from __future__ import annotations
 

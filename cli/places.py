@@ -1,4 +1,4 @@
-"""Where a Neo4j can be stopped and started again: the workspace's own, or a container."""
+"""Neo4j servers that can be stopped and started again: the workspace's own, or a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Cypher statement per file, each opening with what it is for, takes and gives back.
+"""One Cypher statement per file, each starting with its purpose, parameters and columns.
 
     // The peers linked to a peer at a time.
     // Further lines of the purpose.

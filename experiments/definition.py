@@ -1,4 +1,4 @@
-"""What an evaluation is: systems in a world, over seeds, and what should come out of it.
+"""An evaluation: systems in a world, with seeds, and the expected results.
 
 It is written as TOML and read by `read`. All of it is data: which runs are made, which of
 their metrics are told, what is drawn, and which published values they are held to. What the

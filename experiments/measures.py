@@ -1,4 +1,4 @@
-"""What the runs of an experiment came to, by metric, group and part of the run."""
+"""Results of an experiment's runs, by metric, group and part of the run."""
 
 from __future__ import annotations
 

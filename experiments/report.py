@@ -1,4 +1,4 @@
-"""The report of an experiment: ours beside what is published, tables, figures and costs."""
+"""The report of an experiment: results and published values, tables, figures and costs."""
 
 from __future__ import annotations
 

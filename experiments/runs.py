@@ -1,4 +1,4 @@
-"""The runs of an experiment: simulated, made into runs of its own workspace, and told apart.
+"""The runs of an experiment: simulated, and ingested into its own workspace.
 
     <out>/simulations/<group>-<seed>/    a simulation; its reports are let go once they are read
     <out>/workspace/runs/<group>-<seed>/ the run made from them

@@ -1,4 +1,4 @@
-"""Numbers for people."""
+"""Numbers as text for users."""
 
 from __future__ import annotations
 

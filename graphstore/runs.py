@@ -1,4 +1,4 @@
-"""The Run nodes: what a run is, whether it may be asked, and its clock."""
+"""The Run nodes: what a run is, whether it can be queried, and its clock."""
 
 from __future__ import annotations
 

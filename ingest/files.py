@@ -1,4 +1,4 @@
-"""The files that paths stand for: files, folders with all below them, globs, URIs.
+"""The files that paths name: files, folders with all below them, globs, URIs.
 
 A file is taken once, however many names it has, and links to folders are not followed.
 """

@@ -1,4 +1,4 @@
-"""What there is to ingest: every file looked at once, and the source that reads them.
+"""The input: every file inspected once, and the source that reads it.
 
 Files are hashed and sniffed in threads or, where there is a cluster, in Spark tasks; only their
 names and what was found come back to the driver.

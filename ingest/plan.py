@@ -1,4 +1,4 @@
-"""What an ingest makes: all of a run, or what new input changes of one.
+"""What an ingest makes: a whole run, or the changes that new input makes to one.
 
 The stages ask the plan wherever the two differ, and nothing else does.
 """

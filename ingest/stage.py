@@ -1,4 +1,4 @@
-"""What a stage of an ingest is: a function from tables to tables, done wholly or not at all.
+"""A stage of an ingest: a function from tables to tables, done completely or not at all.
 
 What it makes is a dataclass with a frame for each table, which says where the run keeps that.
 """

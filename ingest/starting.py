@@ -1,4 +1,4 @@
-"""Where an ingest begins: anew, with the stage that was under way, or not at all.
+"""Where an ingest starts: from the beginning, with the interrupted stage, or not at all.
 
 What is there of the run is judged by its manifest: what it was made from, the number of each
 stage's format, and whether the files of its stages are there. The version of the package does

@@ -1,4 +1,4 @@
-"""How operations on arrays are compiled, and where what was compiled is kept."""
+"""How operations on arrays are compiled and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics tables: what each number means. docs/metrics.md is held to it by a test."""
+"""The metrics tables: what each number means. A test compares docs/metrics.md with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, looked at as ssh looks at its keys.
+"""Files and folders that only their owner may use, checked as ssh checks its keys.
 
 Who can write into a folder that a service lives in owns its passwords, its settings and whatever
 it runs. So such a folder is looked at each time it is used, and what is written into it is a new

@@ -1,4 +1,4 @@
-"""What a run answers about a time or a message: rows, and the peers beside them.
+"""Answers of a run about a time or a message: rows, and their peers.
 
 They come from the tables; the queries overlay-at, topic-subgraph and dissemination-tree
 give the same from Neo4j.

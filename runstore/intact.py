@@ -1,4 +1,4 @@
-"""Whether the files of a run are what run.json says of them.
+"""Whether the files of a run are as run.json describes them.
 
 Three looks, each dearer than the one before:
 

@@ -1,4 +1,4 @@
-"""What a run comes to: figures pooled over all its messages, from the store alone."""
+"""Measures of a run pooled over all its messages, from the store only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is and what was left out of it, in words for people."""
+"""What a run is and what was left out of it, as text for users."""
 
 from __future__ import annotations
 

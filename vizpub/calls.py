@@ -1,4 +1,4 @@
-"""What the command line does, as functions: ingest, simulate, compare, ask."""
+"""The functions of the command line for Python: ingest, simulate, compare, ask."""
 
 from __future__ import annotations
 

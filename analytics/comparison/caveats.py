@@ -1,4 +1,4 @@
-"""What a reader of a comparison of runs has to know: where they are not alike."""
+"""Caveats of a comparison: how the compared runs differ."""
 
 from __future__ import annotations
 

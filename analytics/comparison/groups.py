@@ -1,4 +1,4 @@
-"""Which runs are replicates of one another, and what else sets groups of them apart.
+"""Which runs are replicates of one another, and what distinguishes groups.
 
 A run's traits are its protocol, source, name, seed and parameters; a parameter inside another
 goes by both names, as 'churn.rate'.

@@ -1,4 +1,4 @@
-"""The metrics by which runs are compared: what they are called and what they are averaged over.
+"""The metrics by which runs are compared: their names and what they are averaged over.
 
 A metric of a table goes by its column, as 'diameter', or by table and column, as
 'topics/hit_ratio'. A column that several tables have means, by itself, the figure of the whole

@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, panels, how values and names are put on them.
+"""What all figures share: style, colours, panels, and the format of values and names.
 
 Colours are Okabe and Ito's, told apart by the colour-blind (jfly.uni-koeln.de/color, 2008).
 """

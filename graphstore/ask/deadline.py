@@ -1,4 +1,4 @@
-"""Questions that end in time, whatever the server does with them.
+"""Queries that end in time, whatever the server does.
 
 Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed by
 nobody but who waits for it, so it is another thread that speaks to the server: who asked waits

@@ -1,4 +1,4 @@
-"""Questions in the user's own Cypher: they read the graph, and nothing else is done for them.
+"""Queries in the user's own Cypher, which can only read the graph.
 
 A READ session keeps the server from writing. It does not keep it from fetching a page for
 LOAD CSV, from ending other people's transactions or from calling what an administrator calls,

@@ -1,4 +1,4 @@
-"""What a user's own Cypher may do: read the graph. It is judged twice before it is run.
+"""Checks that a user's own Cypher only reads the graph, twice before it runs.
 
 By its words (`check_words`), as Neo4j shows what stands in an expression, down to whole
 subqueries, by its text alone; then by the plan that Neo4j makes of it (`check_plan`), which

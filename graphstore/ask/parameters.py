@@ -1,4 +1,4 @@
-"""What was given for a query's parameters, as the values Neo4j gets.
+"""The given parameters of a query, as the values that Neo4j gets.
 
 The header of the query says each one's type:
 

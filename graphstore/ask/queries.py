@@ -1,4 +1,4 @@
-"""Ask a run one of the shipped queries."""
+"""Run a shipped query on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a user's own Cypher may be: a parser that runs out of stack never answers.
+"""Size limits of a user's own Cypher: a parser that runs out of stack never answers.
 
 What costs stack is not length but nesting: brackets, CASE, and each operator of a chain, as the
 sum of a hundred terms is a tree of a hundred levels. The limits are a fraction of what a Neo4j

@@ -1,4 +1,4 @@
-"""Epochs: what keeps questions at one time fast in a long history.
+"""Epochs: copies that keep queries at one time fast in a long history.
 
 A question that starts at a peer reads all relationships of a type that the peer ever had,
 and their number grows with the history. So the intervals of a long run are cut into epochs

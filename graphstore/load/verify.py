@@ -1,4 +1,4 @@
-"""Is what Neo4j has of a run what its tables have? All of it, and nothing more.
+"""Checks that Neo4j's copy of a run equals its tables: all of it, and nothing more.
 
 Nodes are read back and compared property by property; relationships, of which there may be
 millions, by their number and checksums that both sides compute over what they say. What no table

@@ -1,4 +1,4 @@
-"""Where a Neo4j is and who asks it, as the environment names them."""
+"""Address and login of a Neo4j, from the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a database while its server is stopped, by Neo4j's administration tool.
+"""Work on a database while its server is stopped, with Neo4j's administration tool.
 
 There are two places where a server can be stopped and started again: the home of a local
 server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`,

@@ -1,4 +1,4 @@
-"""Why there is no connection to a Neo4j, in words a user can act on."""
+"""Why there is no connection to a Neo4j, and what the user can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions, and Neo4j's errors in our words.
+"""Sessions, and Neo4j's errors as vizpub's.
 
 Reads go through READ sessions, in which the server refuses to write.
 """

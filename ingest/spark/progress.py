@@ -1,4 +1,4 @@
-"""How far Spark is with what it was told to do."""
+"""Progress of Spark's work."""
 
 from __future__ import annotations
 

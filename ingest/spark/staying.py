@@ -1,4 +1,4 @@
-"""Spark sessions that stay: start, stop and see the one of a workspace, and take it for a while.
+"""Spark sessions that keep running: start, stop, show and use the one of a workspace.
 
 What stays is Spark's JVM with one SparkContext, in the hands of a small process, the holder
 (ingest.spark.holder). No code of a command stays: each runs in a process of its own and borrows

@@ -1,4 +1,4 @@
-"""A Spark session for an ingest: the one that stays where there is one, else its own."""
+"""A Spark session for an ingest: the running one if there is one, else its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a simulation is kept: `reports/` for ingest, and `simulation.json` about it."""
+"""The folder of a simulation: `reports/` for ingest, and `simulation.json` about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be simulated: a system and its parameters, the world it lives in, and a seed."""
+"""What to simulate: a system and its parameters, its world, and a seed."""
 
 from __future__ import annotations
 

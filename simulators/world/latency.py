@@ -1,4 +1,4 @@
-"""How long a message is on its way.
+"""How long messages take.
 
 A model draws once per run what it needs and gives a function of sender and receiver, which
 is called for every message: plain Python, a tenth of a microsecond.

@@ -1,4 +1,4 @@
-"""What happens to the crowd of peers, written down: 'kill 30 % at interval 400'."""
+"""Scripted events for many peers: 'kill 30 % at interval 400'."""
 
 from __future__ import annotations
 
