@@ -1,4 +1,4 @@
-"""The dissemination of each message, in one pass: first arrivals, hops, interest, deliveries, delays.
+"""The dissemination of each message, in one pass: arrivals, hops, interest, deliveries, delays.
 
 Rows of several kinds in, rows of the tables `receptions`, `missed` and `metrics/messages` out
 (model.tables); all by dense indices. Held at once are the subscriptions and some messages with all

@@ -81,7 +81,7 @@ def vizpub(
 ) -> None:
     """Collect, measure and query publish/subscribe overlays as they change over time.
 
-    Global options stand before the command:
+    Global options come before the command:
 
     ```
     vizpub --workspace ~/study ingest traces/ --run monday
