@@ -1,4 +1,4 @@
-// The way of a message: from its publisher, by first receptions, hop by hop.
+// How a message spread: from its publisher, by first receptions, hop by hop.
 //
 // needs: receptions
 //

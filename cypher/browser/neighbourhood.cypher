@@ -1,4 +1,4 @@
-// A peer at a time, those linked to it either way, and the links among them.
+// A peer at a time, its neighbours, and the links among them.
 //
 // needs: presence, links
 //

@@ -1,4 +1,4 @@
-// The overlay at a time: the first of its peers, by number, and the links between them.
+// The overlay at a time: its first peers, by number, and the links between them.
 //
 // needs: presence, links
 //
