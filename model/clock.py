@@ -28,7 +28,7 @@ def parse_duration_us(text: str) -> int:
     """
     microseconds = _microseconds(text)
     if microseconds is None:
-        raise UseError(f"'{text}' is not a duration; write, for example, 500ms, 1s or 2m")
+        raise UseError(f"'{text}' is not a duration; write for example 500ms, 1s or 2m")
     if microseconds < 1:
         raise UseError(f"'{text}' is shorter than a microsecond")
     return microseconds

@@ -96,7 +96,7 @@ def _pair(
             raise UseError(f"{what} has no '{key}'; {_nearest(key, fields)}")
         return key, value.strip()
     if place > 0:
-        raise UseError(f"{what}: '{item}' is not key=value; write, for example, {example(kind)}")
+        raise UseError(f"{what}: '{item}' is not key=value; write for example {example(kind)}")
     if not fields:
         raise UseError(f"{what} takes no value, so not '{item}'")
     return next(iter(fields)), item

@@ -82,7 +82,7 @@ def test_spec_is_parsed_to_the_meant_value(text: str, meant: object) -> None:
         ("tea:assam,from=x", "from is a whole number of at least 1 or none, not 'x'"),
         ("tea:assam,sweet=very", "sweet is true or false, not 'very'"),
         ("tea:assam,leaf=ceylon", "'leaf' is given twice"),
-        ("tea:assam,hot", "'hot' is not key=value; write, for example, tea:assam,minutes=4"),
+        ("tea:assam,hot", "'hot' is not key=value; write for example tea:assam,minutes=4"),
         ("water:cold", "drink 'water' takes no value, so not 'cold'"),
         ("water:how=cold", "drink 'water' has no 'how'; it takes no value"),
     ],
