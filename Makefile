@@ -13,7 +13,7 @@ CODE := model cypher graphstore analytics ingest simulators experiments cli test
 
 .PHONY: help demo test test-long images test-containers check bench bench-smoke
 
-help: ## Show what there is to make
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file and plots
@@ -26,7 +26,7 @@ test: .venv/ready ## Run the tests that a change needs (ten minutes)
 PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
 	$(addprefix tests/integration/test_, append.py dissemination.py metrics.py unknown.py)
 
-test-long: .venv/ready ## Run every test, also those that take long, and the tests of checkers
+test-long: .venv/ready ## Run every test, including slow ones, and the tests of checkers
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 	@VIZPUB_TEST_PLANS=large $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PLANNED)
 
@@ -48,7 +48,7 @@ SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
 
-# Without an engine everything is skipped, and told why; REQUIRE_CONTAINERS=1 makes that a failure.
+# Without an engine everything is skipped, with the reason; REQUIRE_CONTAINERS=1 makes that a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi

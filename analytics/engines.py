@@ -1,4 +1,4 @@
-"""What measures an overlay: which engines there are, and which one suits a run.
+"""The engines that measure an overlay, and which one suits a run.
 
 `kernels` suits while the run's largest overlay fits into one task.
 """
@@ -50,7 +50,7 @@ class Choice:
 def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
     """The engine of that name; for `auto` kernels while the largest interval fits into a task.
 
-    Else GraphFrames; where that cannot be had, kernels are tried all the same, and it is told.
+    Else GraphFrames; if it is not available, kernels are tried anyway, and the run says so.
     """
     if asked != "auto":
         return Choice(asked, asked)
@@ -59,7 +59,7 @@ def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
     try:
         load_graphframes(versions.presence.sparkSession)
     except (ArtifactsMissing, UseError):
-        return Choice("kernels", "kernels, for want of GraphFrames")
+        return Choice("kernels", "kernels, as GraphFrames is not available")
     return Choice("graphframes", "graphframes")
 
 

@@ -1,4 +1,4 @@
-"""What to measure of an overlay, and what it may cost."""
+"""Which metrics of an overlay to measure, and their cost limit."""
 
 from __future__ import annotations
 

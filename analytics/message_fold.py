@@ -1,4 +1,4 @@
-"""What became of each message, in one pass: first arrivals, hops, interest, deliveries, delays.
+"""The dissemination of each message, in one pass: arrivals, hops, interest, deliveries, delays.
 
 Rows of several kinds in, rows of the tables `receptions`, `missed` and `metrics/messages` out
 (model.tables); all by dense indices. Held at once are the subscriptions and some messages with all
@@ -160,7 +160,7 @@ class MessageFold:
         )
 
     def _audience_known(self, published: Publications) -> Flags:
-        """When nobody told of the publication, who subscribed at its time is not known."""
+        """If the publication was not reported, the subscribers at its time are unknown."""
         return self._interest_known(published.topic) & published.told
 
     def _missed(

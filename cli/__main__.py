@@ -1,4 +1,4 @@
-"""Where the program begins: `vizpub`, `python -m cli`, and what `spark-submit` is given."""
+"""The entry point of the program: `vizpub`, `python -m cli`, and what `spark-submit` is given."""
 
 from __future__ import annotations
 

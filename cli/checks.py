@@ -1,4 +1,4 @@
-"""What vizpub needs on a machine, and whether it is there. Starts neither Spark nor Neo4j."""
+"""What vizpub needs on a machine, and whether it is installed. Starts neither Spark nor Neo4j."""
 
 from __future__ import annotations
 
@@ -136,11 +136,11 @@ def _cache() -> Check:
     """Jars, compiled kernels, and what Java keeps of classes: without it each start costs more."""
     folder = cache_path()
     if not _may_write(folder):
-        found = f"{folder} cannot be written: every start fetches, loads and compiles anew"
+        found = f"{folder} cannot be written: every start downloads, loads and compiles again"
         return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
     size = sum(map(_size, folder.rglob("*"))) / 1e9
     quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]
-    archives = f"; classes kept of {' and '.join(quick)}" if quick else ""
+    archives = f"; cached classes of {' and '.join(quick)}" if quick else ""
     return Check("cache", "ok", f"{folder}, {size:.1f} GB{archives}", optional=True)
 
 

@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed; an error offers nothing."""
+"""What the shell completes on Tab; on an error, nothing."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _misplaced(error: typer.TyperException, ctx: Any) -> str:
     for option in ctx.command.params:
         if name in option.opts:
             words = filter(None, ["vizpub", name, option.metavar, ctx.invoked_subcommand, "…"])
-            return f"\nGlobal options stand before the command: {' '.join(words)}"
+            return f"\nGlobal options come before the command: {' '.join(words)}"
     return ""
 
 

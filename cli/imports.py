@@ -1,4 +1,4 @@
-"""What a command that only reads need not wait for."""
+"""Imports that a command that only reads does not need."""
 
 from __future__ import annotations
 

@@ -64,12 +64,12 @@ def vizpub(
             envvar="VIZPUB_WORKSPACE",
             metavar="DIR",
             file_okay=False,
-            help="Where the runs and the local Neo4j are.",
+            help="The workspace: directory of the runs and the local Neo4j.",
         ),
     ] = Path("vizpub-data"),
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No messages and no progress, errors only.")
+        bool, typer.Option("--quiet", "-q", help="Show errors only, no messages or progress.")
     ] = False,
     no_color: Annotated[
         bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")
@@ -81,7 +81,7 @@ def vizpub(
 ) -> None:
     """Collect, measure and query publish/subscribe overlays as they change over time.
 
-    Global options stand before the command:
+    Global options come before the command:
 
     ```
     vizpub --workspace ~/study ingest traces/ --run monday

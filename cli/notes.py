@@ -1,4 +1,4 @@
-"""What our own code logs, told to the person at the terminal."""
+"""Log records of vizpub's own code, shown to the user."""
 
 from __future__ import annotations
 

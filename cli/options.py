@@ -24,7 +24,7 @@ Layers = Annotated[
     ),
 ]
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=0, help="Print at most so many rows; 0 = all.")
+    int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
 
 
@@ -38,13 +38,13 @@ class Output:
             "--format",
             "-f",
             metavar="|".join(FORMATS),
-            help="How to write it; without it by the suffix of -o, else a table.",
+            help="Output format (default: by the suffix of -o, else a table).",
             autocompletion=complete_formats,
         ),
     ] = None
     file: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write here instead of stdout."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
     ] = None
 
 
@@ -54,7 +54,9 @@ class Moment:
 
     at: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Interval number, 'first', 'last', or a time as 12.5s."),
+        typer.Option(
+            metavar="TIME", help="Interval number, 'first', 'last', or a time such as 12.5s."
+        ),
     ] = "last"
     layers: Layers = None
 
@@ -67,7 +69,8 @@ class Window:
         str | None, typer.Option("--from", metavar="TIME", help="First interval, or a time.")
     ] = None
     last: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Last interval (it is included).")
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Last interval (inclusive), or a time."),
     ] = None
 
     def intervals(self, clock: Clock) -> tuple[int | None, int | None]:

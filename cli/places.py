@@ -1,4 +1,4 @@
-"""Where a Neo4j can be stopped and started again: the workspace's own, or a container."""
+"""Neo4j servers that can be stopped and started again: the workspace's own, or a container."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Container = Annotated[
         "--container",
         metavar="NAME",
         envvar=_VARIABLE,
-        help="The container in which the Neo4j of NEO4J_URI runs.",
+        help="The container that runs the Neo4j of NEO4J_URI.",
     ),
 ]
 
@@ -38,7 +38,7 @@ class Filling:
         bool | None,
         typer.Option(
             "--bulk/--no-bulk",
-            help="Import into an empty Neo4j while it is stopped (default: where it pays).",
+            help="Import into an empty Neo4j while it is stopped (default: if that is faster).",
         ),
     ] = None
     container: Container = None
@@ -58,8 +58,8 @@ def stoppable(settings: Settings, container: str | None) -> Place | None:
         return None if given else local_server(settings)
     if not given:
         raise UseError(
-            f"container {container} is that of the Neo4j which NEO4J_URI names, and that is not "
-            "set; set it (and NEO4J_PASSWORD), or leave the container out"
+            f"container {container} is given, but NEO4J_URI is not set; set it (and "
+            "NEO4J_PASSWORD), or leave out the container"
         )
     from graphstore.server.container import Container
 
@@ -71,15 +71,15 @@ def stopping(settings: Settings, container: str | None) -> tuple[Place, Connecti
     place = stoppable(settings, container)
     if not place:
         raise UseError(
-            "Neo4j is stopped for this, and the one that NEO4J_URI names cannot be stopped from "
-            "here; name its container with --container NAME, or unset NEO4J_URI for the "
+            "this command stops Neo4j, and the one at NEO4J_URI cannot be stopped from here; "
+            "name its container with --container NAME, or unset NEO4J_URI to use the "
             "workspace's own"
         )
     return place, _started(settings, place)
 
 
 def target(settings: Settings, filling: Filling) -> Target:
-    """Where a run shall be loaded, started if it can be.
+    """The target of a load, started if possible.
 
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """

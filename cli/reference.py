@@ -1,4 +1,4 @@
-"""The page docs/cli.md, made from the help of the commands.
+"""The page docs/cli.md, generated from the help of the commands.
 
 `python -m cli.reference` writes it; a test holds it to the commands.
 """

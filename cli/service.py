@@ -124,7 +124,7 @@ def _stored(settings: Settings, run: str) -> bool:
 def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, str]:
     """Of each run: complete, loading, removing, absent, or outdated for the complete copy of an
     earlier run of that name. Empty where no Neo4j is running or it cannot be asked; none is
-    started, and what is wrong with it is told.
+    started, and a message says what is wrong with it.
     """
     if not runs or not _any_home(settings):
         return {}
@@ -139,7 +139,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
         with connect(connection, timeout_s=2) as driver:
             found = run_states(driver, connection.database)
     except (ServiceError, UseError) as error:
-        settings.say(f"which runs are in Neo4j is not known: {error}")
+        settings.say(f"the states in Neo4j are unknown: {error}")
         return {}
     return {run.name: _state(run, *found.get(run.name, ("absent", None))) for run in runs}
 
@@ -167,7 +167,7 @@ def remove_from_neo4j(settings: Settings, run: str) -> bool:
 def remove_stale(settings: Settings, run: StoredRun) -> None:
     """Remove the copy in Neo4j, if any, that an earlier run of that name left there.
 
-    A Neo4j that cannot be reached is only told of: the next load finds the copy too.
+    A Neo4j that cannot be reached only gives a message: the next load finds the copy too.
     """
     if not _any_neo4j(settings):
         return

@@ -1,4 +1,4 @@
-"""What holds for every command: where the runs are, and how much is told to whom."""
+"""Global options: where the runs are, and which messages are shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Settings:
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """Where long work tells how far it is: a bar on a terminal, else a line per step."""
+        """Progress of long work: a bar on a terminal, else a line per step."""
         if self.quiet:
             yield silent
         elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""One Cypher statement per file, each opening with what it is for, takes and gives back.
+"""One Cypher statement per file, each starting with its purpose, parameters and columns.
 
     // The peers linked to a peer at a time.
     // Further lines of the purpose.
@@ -9,7 +9,7 @@
     // $run run – the run
     // $at tick ticks – the time
     // $peer peer($at) – the peer, which must be present at $at
-    // $layers layers? – layers of links to look at, null = all
+    // $layers layers? – layers whose links count, null = all
     //
     // -> neighbour: the other peer
 

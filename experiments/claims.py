@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
     from experiments.measures import Measures
 
-Outcome = Literal["met", "not met", "shown", "not known"]
+Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
 _EXACT = 1e-9
 """Relative: what is equal but for the rounding of doubles."""
@@ -119,7 +119,7 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
     def judged(self, ours: Estimate) -> Verdict:
         """What an estimate says to it."""
         if ours.value is None:
-            return Verdict("–", "not known")
+            return Verdict("–", "unknown")
         holds = self.holds(ours.value)
         if holds is None:
             return Verdict(told(ours), "shown", self._deviation(ours.value))
@@ -200,7 +200,7 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         found = [measures.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in found if estimate.value is not None]
         if len(values) < len(found):
-            return Verdict(", ".join(map(told, found)), "not known")
+            return Verdict(", ".join(map(told, found)), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
         ours = "".join(f"{told(of)} {sign} " for of, sign in zip(found, [*signs, ""], strict=True))
         return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")

@@ -1,4 +1,4 @@
-"""What an evaluation is: systems in a world, over seeds, and what should come out of it.
+"""An evaluation: systems in a world, with seeds, and the expected results.
 
 It is written as TOML and read by `read`. All of it is data: which runs are made, which of
 their metrics are told, what is drawn, and which published values they are held to. What the
@@ -87,7 +87,7 @@ class Experiment:
         raise UnknownName("group", name, [group.name for group in self.groups])
 
     def seeds(self, runs: int | None = None) -> tuple[int, ...]:
-        """So many seeds: those that are written down, and then the numbers after them."""
+        """`runs` seeds: those in the file, then the numbers after them."""
         seeds = self.content.seeds
         wanted = len(seeds) if runs is None else runs
         more = range(max(seeds) + 1, max(seeds) + 1 + max(0, wanted - len(seeds)))

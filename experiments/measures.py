@@ -1,4 +1,4 @@
-"""What the runs of an experiment came to, by metric, group and part of the run."""
+"""Results of an experiment's runs, by metric, group and part of the run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def metric_of(name: str) -> Metric:
     if _OVER in name:
         return Metric(name, "", "quotient", "")
     if name in OWN:
-        over = "all that was ever there" if name.startswith("union/") else "whole run"
+        over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, OWN[name], over, "")
     return metric(name)
 

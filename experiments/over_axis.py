@@ -1,4 +1,4 @@
-"""Metrics over what the settings of an experiment vary, as a rate of churn."""
+"""Metrics over a parameter that the settings of an experiment vary, such as the churn rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of an experiment: ours beside what is published, tables, figures and costs."""
+"""The report of an experiment: results and published values, tables, figures and costs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _FORMS = ("png", "svg")
 _WIDE = 4
-"""Up to so many groups stand beside one another, more below one another."""
+"""Up to this many groups are side by side, more are below one another."""
 _PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what our runs say to it."""
+    """A claim and what our runs say about it."""
 
     claim: Claim
     verdict: Verdict
@@ -41,7 +41,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that an experiment came to."""
+    """The results of an experiment."""
 
     experiment: Experiment
     runs: Sequence[Planned]
@@ -62,12 +62,12 @@ class Findings:
         """How many claims are met, of how many."""
         met, missed = self.count("met"), self.count("not met")
         judged = [f"{met} of {met + missed} claims met"] if met + missed else []
-        rest = [f"{self.count(o)} {o}" for o in ("shown", "not known") if self.count(o)]
+        rest = [f"{self.count(o)} {o}" for o in ("shown", "unknown") if self.count(o)]
         return ", ".join([*judged, *rest]) or "nothing to judge"
 
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
-    """Hold the runs, all of them complete, to what is published."""
+    """Compare the runs, all of them complete, with the published values."""
     measures = Measures([replica for run in runs if (replica := run.replica())])
     judged = [Judged(claim, _verdict(claim, experiment, measures)) for claim in _claims(experiment)]
     return Findings(experiment, runs, measures, judged)
@@ -79,7 +79,7 @@ def _claims(experiment: Experiment) -> tuple[Claim, ...]:
 
 def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdict:
     verdict = claim.verdict(measures)
-    if claim.only in (None, experiment.scale) or verdict.outcome == "not known":
+    if claim.only in (None, experiment.scale) or verdict.outcome == "unknown":
         return verdict
     return Verdict(verdict.ours, "shown", f"judged at scale {claim.only}")
 
@@ -153,13 +153,13 @@ def _lines(found: Findings, table: pa.Table, drawn: Sequence[Drawn]) -> Iterator
     yield f"# {content.title}"
     yield from ("", content.about.strip(), "", f"Source: {content.source}", "")
     yield f"**{found.summary}** (scale `{found.experiment.scale}`, {_seeds(found)})."
-    yield from _section("Ours beside what is published", _judgements(found.judged))
+    yield from _section("Results and published values", _judgements(found.judged))
     if content.notes:
-        yield from _section("To know when reading it", (f"- {note}" for note in content.notes))
+        yield from _section("Notes", (f"- {note}" for note in content.notes))
     yield from _section("Metrics", _metrics(found, table))
     yield from _section("Figures", _figures(drawn))
-    yield from _section("What was run", _setup(found))
-    yield from _section("What it took", _costs(found))
+    yield from _section("Runs", _setup(found))
+    yield from _section("Cost", _costs(found))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _seeds(found: Findings) -> str:
 
 def _judgements(judged: Sequence[Judged]) -> Iterator[str]:
     if not judged:
-        yield "Nothing is published to hold it to."
+        yield "There are no published values to compare with."
         return
     rows = [
         (
@@ -232,7 +232,10 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
             for group in found.groups
         ]
         yield from _markdown(("", *(shown for _, shown in names)), across)
-    yield from ("", "Means over the runs with 95 % intervals (Student's t). All of it: values.csv.")
+    yield from (
+        "",
+        "Means over the runs with 95 % intervals (Student's t). All values: values.csv.",
+    )
 
 
 def _with_unit(metric: str) -> str:

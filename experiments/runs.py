@@ -1,4 +1,4 @@
-"""The runs of an experiment: simulated, made into runs of its own workspace, and told apart.
+"""The runs of an experiment: simulated, and ingested into its own workspace.
 
     <out>/simulations/<group>-<seed>/    a simulation; its reports are let go once they are read
     <out>/workspace/runs/<group>-<seed>/ the run made from them
@@ -102,8 +102,8 @@ class Planned:
             return None
         if changed := self._changed(run):
             raise UseError(
-                f"{self.place.path} has a run '{self.name}' of other parameters ({changed}); give "
-                "another --out, or --replace to make it anew"
+                f"{self.place.path} has a run '{self.name}' with other parameters ({changed}); "
+                "give another --out, or --replace to recreate it"
             )
         return run
 
@@ -184,7 +184,7 @@ class Making:
 
     scratch: Path
     abreast: int
-    """So many are simulated at once, and their reports kept at once."""
+    """Number of runs that are simulated, and whose reports are kept, at the same time."""
     keep_reports: bool = False
     master: str | None = None
     progress: Progress = silent

@@ -1,4 +1,4 @@
-"""All that was ever there as one graph: what a viewer of a recorded run sees without a timeline.
+"""The union graph of a run: what a viewer of a recorded run sees without a timeline.
 
 The static statistics of Gephi are of this graph unless a part of the time is chosen.
 """

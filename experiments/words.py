@@ -1,4 +1,4 @@
-"""Numbers for people."""
+"""Numbers as text for users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 _MOST = 7
-"""From so many decimals on a value is told by its first six digits."""
+"""With this many decimals or more, a value is shown by its first six digits."""
 
 
 def number(value: float | None, digits: int = 4) -> str:

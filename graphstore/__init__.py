@@ -1,4 +1,4 @@
-"""Everything that speaks Neo4j: the local server, sessions, schema, load, verify, reads, GEXF.
+"""Everything that talks to Neo4j: the local server, sessions, schema, load, verify, reads, GEXF.
 
 The driver imports numpy, pandas and pyarrow where they are installed, only to take and give their
 own types, which no part of this package does: it is kept from that, so that a query starts at

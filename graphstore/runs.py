@@ -1,4 +1,4 @@
-"""The Run nodes: what a run is, whether it may be asked, and its clock."""
+"""The Run nodes: what a run is, whether it can be queried, and its clock."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run_names(driver: Driver, database: str) -> list[str]:
 
 
 def run_states(driver: Driver, database: str) -> dict[str, tuple[State, str | None]]:
-    """Of each run its state and the tables it was made from; null = nobody told."""
+    """Of each run its state and the identity of its tables; null = unknown."""
     return {name: (state, tables) for name, state, tables in _rows(driver, database, "run-states")}
 
 

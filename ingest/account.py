@@ -1,4 +1,4 @@
-"""Where the time of an ingest went: from the call of the program to its end, second by second.
+"""Where the time of an ingest was spent, from the start of the program to its end.
 
 Wall time is cut where something begins: parts follow one another and add up to the whole. Inside
 a part Spark runs jobs; what is not in one of them goes into making and planning queries, into

@@ -1,4 +1,4 @@
-"""The files that paths stand for: files, folders with all below them, globs, URIs.
+"""The files that paths name: files, folders with all below them, globs, URIs.
 
 A file is taken once, however many names it has, and links to folders are not followed.
 """
@@ -100,7 +100,7 @@ def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
         if (now := found[path]) != before:
             raise InputError(
                 f"{shown(path)} changed while it was read: {_difference(before, now)}",
-                "give what is no longer written to, for example a copy of it",
+                "give a file that is no longer written to, for example a copy",
             )
 
 
@@ -210,7 +210,7 @@ def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
     for place, folders, names in os.walk(folder, onerror=tell):
         for path in (os.path.join(place, name) for name in tuple(folders)):
             if os.path.islink(path):
-                skipped[shown(path)] = "a link to a folder: name it to have it read"
+                skipped[shown(path)] = "a link to a folder: name the folder to read it"
             elif not _is_utf8(path):
                 skipped[shown(path)] = _NOT_UTF8
                 folders.remove(os.path.basename(path))
@@ -240,7 +240,7 @@ def _unfit(path: str, status: os.stat_result) -> str | None:
 def _why(path: str, error: OSError) -> str:
     """Why there is no looking at a path, in words."""
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
-        return f"a link to {shown(os.readlink(path))}, which is not there"
+        return f"a link to {shown(os.readlink(path))}, which does not exist"
     if error.errno == ELOOP:
         return "a link to itself"
     return f"cannot be read: {error.strerror}"
@@ -266,9 +266,9 @@ def _stamp_of(info: fs.FileInfo) -> Stamp:
 
 def _difference(before: Stamp, now: Stamp | None) -> str:
     if now is None:
-        return "it is gone"
+        return "it was removed"
     if now.identity != before.identity:
-        return "another file has taken its place"
+        return "another file has replaced it"
     if now.size != before.size:
         return f"it had {before.size:,} bytes, and has {now.size:,}"
     return "it was written again"

@@ -1,4 +1,4 @@
-"""What there is to ingest: every file looked at once, and the source that reads them.
+"""The input: every file inspected once, and the source that reads it.
 
 Files are hashed and sniffed in threads or, where there is a cluster, in Spark tasks; only their
 names and what was found come back to the driver.
@@ -107,7 +107,7 @@ def check_options(source: Source, options: SourceOptions) -> None:
     for name in given:
         if name not in source.options:
             option = "--" + name.removesuffix("_us").replace("_", "-")
-            raise UseError(f"{option} means nothing for source '{source.name}': leave it out")
+            raise UseError(f"{option} does not apply to source '{source.name}': leave it out")
 
 
 def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
@@ -236,7 +236,7 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     if not examples:
         raise InputError(
             f"no source recognises {_listed([row.path for row in looked_at])}",
-            f"looked for the beginnings of: {names}; the formats are described in docs/sources.md",
+            f"known formats: {names}; docs/sources.md describes them",
         )
     told = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
     raise InputError(
@@ -271,7 +271,7 @@ def _check_taken(
     """A file that was named must be taken, and there must be one at all."""
     for path, why in skipped:
         if path in named:
-            raise InputError(f"{path}: {why}", "the formats are described in docs/sources.md")
+            raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
     if not files:
         raise InputError(
             f"nothing to ingest in {_listed(paths)}",
@@ -290,7 +290,7 @@ def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
         short = {kind: [os.path.relpath(p, top) for p in paths] for kind, paths in groups.items()}
         told = "; ".join(f"{kind}: {_listed(paths)}" for kind, paths in sorted(short.items()))
         raise InputError(
-            f"{path} holds {' and '.join(sorted(groups))}, which may be one trace twice: {told}",
+            f"{path} holds {' and '.join(sorted(groups))}, perhaps the same trace twice: {told}",
             f"name the files of one, for example: vizpub ingest {_of_one_kind(groups)}",
         )
 

@@ -75,7 +75,7 @@ class IngestRequest:
     options: SourceOptions = field(default_factory=SourceOptions)
     measuring: Measuring = field(default_factory=Measuring)
     replace: bool = False
-    """Make the run anew if it exists, whatever it was made from."""
+    """Replace the run if it exists, whatever it was made from."""
     append: bool = False
     """Add to the run, if it exists, what the files have that it was not made from."""
     keep_going: bool = False
@@ -87,7 +87,7 @@ class IngestRequest:
         """Raises: UseError for what cannot be had together, and what is no name of a run."""
         check_run_name(self.run)
         if self.append and self.replace:
-            raise UseError("--append adds to a run, --replace makes it anew: give one of them")
+            raise UseError("--append adds to a run, --replace recreates it: give only one of them")
 
     @cached_property
     def found(self) -> dict[str, Found]:
@@ -198,7 +198,9 @@ def _make(
     told = account, steps, journal.note, request.keep_going
     with journal.ingest(_told(begun)), failures_told(request.workspace), account.watched(spark):
         if not _made(Job(*asked, small, *told)):
-            journal.note("it tells of more than it looks like: begun again as a large one")
+            journal.note(
+                "the input has more than its size suggests: starting again as a large input"
+            )
             writer.manifest = begun  # nothing was committed
             _made(Job(*asked, False, *told))
     assert writer.manifest is not None
@@ -214,7 +216,7 @@ def _told(begun: Manifest) -> str:
         f"source {begun.source}, {len(begun.inputs)} files, {size:,} bytes",
     ]
     told += ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []
-    told += [f"goes on behind {', '.join(begun.stages)}"] if begun.stages else []
+    told += [f"resumes after {', '.join(begun.stages)}"] if begun.stages else []
     return "; ".join(told)
 
 

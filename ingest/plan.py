@@ -1,4 +1,4 @@
-"""What an ingest makes: all of a run, or what new input changes of one.
+"""What an ingest makes: a whole run, or the changes that new input makes to one.
 
 The stages ask the plan wherever the two differ, and nothing else does.
 """
@@ -136,11 +136,11 @@ class Growth(Plan):
     def check(self, unknown: Sequence[str]) -> None:
         """Raises: UseError where the input tells what the run has no table or column for."""
         before, now = set(self._base.unknown), set(unknown)
-        for names, what in ((before - now, "tells of"), (now - before, "hides")):
+        for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
                 raise UseError(
-                    f"the new input {what} {', '.join(sorted(names))}, unlike that of the run; "
-                    "ingest all files of the run anew with --replace"
+                    f"the new input {what} {', '.join(sorted(names))}, unlike the run; "
+                    "ingest all files of the run again with --replace"
                 )
 
     def find_boundary(self, observed: Observed) -> Boundary | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SPLIT = 8 * 2**20
 """Bytes of a plain file that one task reads."""
-CUT_OFF = "cut off by the damage of the file"
+CUT_OFF = "cut off where the file is damaged"
 INVALID_UTF8 = "not UTF-8"
 TEXT_LIMIT = 1024
 """Characters of a refused record that are kept."""

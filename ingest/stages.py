@@ -82,7 +82,9 @@ def _judge_refused(job: Job) -> None:
     told = f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}"
     if 2 * refused > job.seen and not job.keep_going:
         source = job.manifest.source
-        raise InputError(told, f"is it of source '{source}'? --keep-going ingests the rest")
+        raise InputError(
+            told, f"check whether the source is '{source}'; --keep-going ingests the rest"
+        )
     job.note(told)
 
 

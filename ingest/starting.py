@@ -1,4 +1,4 @@
-"""Where an ingest begins: anew, with the stage that was under way, or not at all.
+"""Where an ingest starts: from the beginning, with the interrupted stage, or not at all.
 
 What is there of the run is judged by its manifest: what it was made from, the number of each
 stage's format, and whether the files of its stages are there. The version of the package does
@@ -43,7 +43,7 @@ class Wanted:
     """Of a run that is made from all files, before its first stage."""
     files: Sequence[InputFile]
     replace: bool = False
-    """Make it anew, whatever there is of it."""
+    """Replace it, whatever its state."""
     append: bool = False
     """Add to a complete one the files that it was not made from."""
 
@@ -108,7 +108,7 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
         pending = None  # the run was to be replaced
     if pending and (left_out := _contents(pending) - _contents(grown)):
         raise UseError(
-            f"files were being added to run '{old.name}' when that was stopped; name them too: "
+            f"an append to run '{old.name}' was interrupted; name its files too: "
             + ", ".join(sorted(name for name, _ in left_out))
         )
     if pending and not _differences(pending, grown):
@@ -140,19 +140,19 @@ def _check_appendable(run: Manifest, now: Manifest) -> None:
     other = [stage for stage in now.formats if run.formats.get(stage) != now.formats[stage]]
     why = None
     if not source_named(run.source).appendable:
-        why = f"in source '{run.source}' later input changes what was said of earlier times"
+        why = f"in source '{run.source}' later input changes earlier intervals"
     elif run.ended:
         why = "its source marks its end"
     elif run.options.get("reporters_only"):
         why = "--reporters-only left out links to peers that may report later"
     elif other:
-        why = f"another version made it, which did other work in: {', '.join(other)}"
+        why = f"it was made by another version, which differs in: {', '.join(other)}"
     elif not run.carry:
-        why = "it kept nothing to go on from"
+        why = "it kept nothing to resume from"
     if why:
         raise UseError(
             f"run '{run.name}' cannot be appended to: {why}; "
-            "ingest all files of the run anew with --replace"
+            "ingest all files of the run again with --replace"
         )
 
 

@@ -1,4 +1,4 @@
-"""The arrays that modules pass to one another, by what they hold."""
+"""Types of the arrays that modules pass to one another."""
 
 from __future__ import annotations
 

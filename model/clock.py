@@ -41,7 +41,7 @@ def _microseconds(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """How a run counts time. `tick_us` and `interval_us` are null where nobody told."""
+    """How a run counts time. `tick_us` and `interval_us` are null if unknown."""
 
     ticks_per_interval: int = 1
     tick_us: int | None = None
@@ -99,11 +99,11 @@ class Clock:
         if since_epoch_us is None:
             raise UseError(
                 f"'{text}' is not a time; give an interval number ({self.first} to {self.last}), "
-                "first, last, or a time from the start as 12.5s"
+                "first, last, or a time since the start such as 12.5s"
             )
         if self.tick_us is None:
             raise UseError(
-                f"'{text}': this run does not know how long an interval is; "
+                f"'{text}': the length of this run's intervals is unknown; "
                 f"give an interval number ({self.first} to {self.last})"
             )
         return self.check_tick(since_epoch_us // self.tick_us)

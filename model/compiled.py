@@ -1,4 +1,4 @@
-"""How operations on arrays are compiled, and where what was compiled is kept."""
+"""How operations on arrays are compiled and cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compiled(*signature: Any) -> Callable[[Operation], Operation]:
     What it calls has to stand above it, and it must do no more than plain Python does: no
     integer may overflow. No `parallel`: tasks and processes are the parallelism, and what does
     not hold the GIL leaves threads their turn. Where numba finds nowhere to write
-    (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles anew.
+    (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles again.
     """
     told = signature[0] if isinstance(signature[0], str) else signature
 

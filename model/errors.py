@@ -5,8 +5,8 @@
     ├── RunNotComplete                  the run is still loading or was never finished
     ├── StoreBroken                     a run directory cannot be read
     ├── DiskFull                        no space left where the run is written
-    ├── UseError                        exit 2: asked for something that cannot be had
-    │   ├── InputError                  input that is not there or not understood
+    ├── UseError                        exit 2: the request cannot be fulfilled
+    │   ├── InputError                  input that is missing or not understood
     │   ├── InputsDiffer                a run of that name was made from something else
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
     │   ├── OutOfRange                  a time outside the run
@@ -15,8 +15,8 @@
         ├── Neo4jUnavailable
         ├── Neo4jAnswer                 it answered, with an error
         ├── JavaMissing
-        ├── ArtifactsMissing            JVM artifacts that could not be had
-        └── SparkFailed                 Spark could not do what it was told
+        ├── ArtifactsMissing            JVM artifacts that are not available
+        └── SparkFailed                 Spark could not do its work
 
 An error carries its facts as fields and builds its message from them; it is raised
 with the facts alone, and it survives pickling, so it can cross from a Spark executor.
@@ -31,9 +31,9 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 _LISTED = 8
-"""So many of the names that there are, where none is like the one asked for."""
+"""Number of existing names to list if none is similar to the one given."""
 _SHOWN = 100
-"""So many characters of a name."""
+"""Most characters of a name to show."""
 
 
 class VizpubError(Exception):
@@ -48,13 +48,13 @@ class VizpubError(Exception):
 
 
 class UseError(VizpubError):
-    """What was asked for cannot be had as it was asked."""
+    """The request cannot be fulfilled as given."""
 
     exit_code = 2
 
 
 class ServiceError(VizpubError):
-    """Something outside this process is not there or answers wrongly."""
+    """Something outside this process is unavailable or answers wrongly."""
 
     exit_code = 3
 
@@ -79,18 +79,17 @@ class RunNotComplete(VizpubError):
     resume: str
 
     def __str__(self) -> str:
-        return f"run '{self.run}' is {self.state}, not complete; go on with: {self.resume}"
+        return f"run '{self.run}' is {self.state}, not complete; resume it with: {self.resume}"
 
 
 @dataclass(eq=False)
 class StoreBroken(VizpubError):
-    """A run directory that cannot be read for what it is."""
+    """A run directory that is damaged or unreadable."""
 
     path: str
     why: str
     hint: str = (
-        "all that is damaged is told by: vizpub runs check RUN; "
-        "an ingest with --replace makes the run anew"
+        "vizpub runs check RUN lists all damaged files; an ingest with --replace recreates the run"
     )
 
     def __str__(self) -> str:
@@ -104,12 +103,12 @@ class DiskFull(VizpubError):
     path: str
 
     def __str__(self) -> str:
-        return f"{self.path}: no space left; make room, and the same command goes on"
+        return f"{self.path}: no space left; free some, and give the same command again to resume"
 
 
 @dataclass(eq=False)
 class InputError(UseError):
-    """Input that is not there, or that no source understands."""
+    """Input that is missing, or that no source understands."""
 
     what: str
     hint: str = ""
@@ -129,14 +128,14 @@ class InputsDiffer(UseError):
         return (
             f"run '{self.run}' exists and was made from something else "
             f"({'; '.join(self.differences)}); "
-            "give another --run NAME, --replace to make it anew, "
-            "or --append to add files that come after it"
+            "give another --run NAME, --replace to replace it, "
+            "or --append to add later files"
         )
 
 
 @dataclass(eq=False)
 class UnknownName(UseError):
-    """A name that is not there, with the nearest ones that are."""
+    """An unknown name, with the most similar existing ones."""
 
     kind: str
     name: str
@@ -185,7 +184,7 @@ class RunLocked(UseError):
 
 @dataclass(eq=False)
 class Neo4jUnavailable(ServiceError):
-    """No Neo4j answers, or it does not let us in."""
+    """No Neo4j answers, or it refuses the login."""
 
     uri: str
     why: str
@@ -230,13 +229,13 @@ class ArtifactsMissing(ServiceError):
     def __str__(self) -> str:
         return (
             f"{self.what}: {self.why}; "
-            "where the network is closed, set VIZPUB_JARS to a folder of the jars"
+            "without network access, set VIZPUB_JARS to a folder that has the jars"
         )
 
 
 @dataclass(eq=False)
 class SparkFailed(ServiceError):
-    """Spark could not do what it was told."""
+    """Spark could not do its work."""
 
     cause: str
 

@@ -1,4 +1,4 @@
-"""The metrics tables: what each number means. docs/metrics.md is held to it by a test."""
+"""The metrics tables: what each number means. A test compares docs/metrics.md with it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ METRICS_PEERS = Table(
         of_graph(
             "reachable_peers",
             "int32",
-            "peers it reaches, itself left out",
+            "peers it reaches, without itself",
             "directed",
             "0 without links",
         ),
@@ -212,7 +212,7 @@ METRICS_OVERLAY = Table(
         *_HITS,
         maybe("receptions", "int64", "arrivals in the interval"),
         maybe("duplicates", "int64", "arrivals that were not the first"),
-        maybe("rejected_publications", "int64", "messages left out of the hit ratios: refused"),
+        maybe("rejected_publications", "int64", "messages that the hit ratios leave out: refused"),
         maybe(
             "hit_ratio_in_interval",
             "double",

@@ -1,4 +1,4 @@
-"""Files and folders for their owner alone, looked at as ssh looks at its keys.
+"""Files and folders that only their owner may use, checked as ssh checks its keys.
 
 Who can write into a folder that a service lives in owns its passwords, its settings and whatever
 it runs. So such a folder is looked at each time it is used, and what is written into it is a new
@@ -29,18 +29,15 @@ def check_private(folder: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise UseError(f"{folder} is not a folder; remove it")
     if found.st_uid != os.geteuid():
-        raise UseError(
-            f"{folder} belongs to another user, who alone may use what runs there; "
-            "take another workspace"
-        )
+        raise UseError(f"{folder} belongs to another user; use another workspace")
     if found.st_mode & 0o077:
-        raise UseError(f"{folder} is open to other users; close it: chmod 700 {folder}")
+        raise UseError(f"{folder} is accessible to other users; restrict it: chmod 700 {folder}")
     for above in folder.absolute().parents:
         mode = above.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise UseError(
-                f"{above} lets everybody put another folder in the place of {folder}; "
-                f"close it: chmod o-w {above}"
+                f"{above} is writable by everybody, so {folder} can be replaced by "
+                f"others; restrict it: chmod o-w {above}"
             )
     _check_entries(folder)
 
@@ -51,9 +48,7 @@ def _check_entries(folder: Path) -> None:
         for entry in entries:
             with suppress(FileNotFoundError):
                 if entry.stat(follow_symlinks=False).st_uid not in (os.geteuid(), 0):
-                    raise UseError(
-                        f"{entry.path} belongs to another user; look at it and remove it"
-                    )
+                    raise UseError(f"{entry.path} belongs to another user; check it and remove it")
 
 
 def read_private(path: Path) -> str:
@@ -70,9 +65,9 @@ def read_private(path: Path) -> str:
     with os.fdopen(descriptor, encoding="utf-8") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise UseError(f"{path} is no file of yours; look at it and remove it")
+            raise UseError(f"{path} is not a file of yours; check it and remove it")
         if found.st_mode & 0o077:
-            raise UseError(f"{path} is open to other users; close it: chmod 600 {path}")
+            raise UseError(f"{path} is accessible to other users; restrict it: chmod 600 {path}")
         return file.read()
 
 

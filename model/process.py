@@ -1,4 +1,4 @@
-"""Which process a number means: numbers are used again."""
+"""Identifying a process by its number, although numbers are reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long work tells how far it is. The command line draws a bar from it."""
+"""Progress of long work. The command line draws a bar from it."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
     "hops",
     "times of receptions",
     "times of publications",
-    "who was to get a message",
+    "eligible peers of a message",
 )
-"""What a run may know of its messages beside the tables that it has: a closed set. Without the
-first it has the first arrivals alone, without the others no arrival tells of it. What an answer
-needs of them is asked of `RunFacts`.
+"""What a run may know about its messages beside its tables: a closed set. Without the first it
+has only first arrivals; without one of the others, no arrival reports it. `RunFacts` says which
+of them a run has.
 """
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -50,20 +50,20 @@ class RunFacts:
     layers: tuple[str, ...] | None = None
     """Layers that the overlay metrics count; null = all."""
     tables: str = ""
-    """Which tables it was made into: other ones, other text; empty = nobody told."""
+    """Identity of its tables: other tables, other text; empty = unknown."""
     known: tuple[str, ...] | None = None
-    """The tables it has, be they empty, and those of CAPABILITIES; null = nobody told."""
+    """The tables it has, even if empty, and those of CAPABILITIES; null = unknown."""
 
     def knows(self, name: str) -> bool:
-        """Whether its source tells of a table, or has one of CAPABILITIES."""
+        """Whether its source reports a table, or has one of CAPABILITIES."""
         return self.known is None or name in self.known
 
     def check_known(self, *names: str) -> None:
-        """Raises: UseError where the run's source does not tell of these: without them an answer
+        """Raises: UseError if the run's source does not report these: without them an answer
         would be empty or 0, as if there were none.
         """
         if missing := [name for name in names if not self.knows(name)]:
             raise UseError(
-                f"run '{self.name}' does not know {' and '.join(missing)}: "
-                "its source does not tell of that"
+                f"run '{self.name}' has no data on {' and '.join(missing)}: "
+                "its source does not report this"
             )

@@ -21,7 +21,7 @@ _SPAN = (
 _LINK = (
     known("src", "int32", "peer that holds the link"),
     known("dst", "int32", "peer it leads to"),
-    known("layer", "string", "part of the protocol it belongs to; 'overlay' if not said"),
+    known("layer", "string", "part of the protocol it belongs to; 'overlay' if not given"),
     maybe("topic", "int32", "topic it serves, null = none"),
     *_SPAN,
 )
@@ -63,7 +63,7 @@ ROLES = Table(
     (
         PEER,
         known("role", "string", "the role's name, as 'rendezvous'"),
-        maybe("topic", "int32", "topic it is played for, null = none"),
+        maybe("topic", "int32", "topic of the role, null = none"),
         *_SPAN,
     ),
     ("peer", "role", "topic", "valid_from"),
@@ -76,7 +76,7 @@ TRAFFIC = Table(
         INTERVAL,
         *TRAFFIC_OF_PEER,
         maybe("dropped", "int64", "sends given up because a queue was full", "messages"),
-        maybe("duplicates", "int64", "receptions that were not the first, as the peer counted"),
+        maybe("duplicates", "int64", "receptions that were not the first, as counted by the peer"),
     ),
     ("peer", "interval"),
 )
@@ -115,7 +115,7 @@ RECEPTIONS = Table(
         ),
         maybe("hop", "int32", "links travelled from the publisher, null = unknown", "hops"),
         maybe("subscribed", "bool", "the peer subscribed to the topic then, null = unknown"),
-        maybe("eligible", "bool", "it was to get the message: see metrics/messages.eligible"),
+        maybe("eligible", "bool", "the peer was eligible: see metrics/messages.eligible"),
     ),
     ("message", "peer", "previous_hop", "tick"),
 )
@@ -138,7 +138,7 @@ QUARANTINE = Table(
     "quarantine",
     "record of the input that was refused",
     (
-        known("file", "string", "file it stands in"),
+        known("file", "string", "input file that has it"),
         known("line", "int64", "line, from 1 (ordinal of the record in a binary file)"),
         known("reason", "string", "why it was refused"),
         maybe("text", "string", "the record, at most 1,024 characters"),

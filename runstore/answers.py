@@ -1,4 +1,4 @@
-"""What a run answers about a time or a message: rows, and the peers beside them.
+"""Answers of a run about a time or a message: rows, and their peers.
 
 They come from the tables; the queries overlay, topic-subgraph and dissemination-tree
 give the same from Neo4j.
@@ -87,7 +87,7 @@ class Tree(Frame):
     """
 
     peers: Frame
-    """Whom it came to and whom it missed, with their role, as runstore.snapshots.spread says."""
+    """The peers it reached and those it missed, with the roles of runstore.snapshots.spread."""
 
 
 def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snapshot:

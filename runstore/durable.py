@@ -1,4 +1,4 @@
-"""Changes to files that outlast a power cut.
+"""Changes to files that survive a power cut.
 
 What a process writes is there for others at once, and stays only when it is synced: the content
 of a file with the file, its name with its directory. Until then a cut may leave it empty or torn,

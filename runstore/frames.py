@@ -1,4 +1,4 @@
-"""Rows of a run as people take them: to pandas, to anything that reads Arrow, to a notebook."""
+"""Rows of a run for users: for pandas, any reader of Arrow, and notebooks."""
 
 from __future__ import annotations
 

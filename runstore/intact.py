@@ -1,4 +1,4 @@
-"""Whether the files of a run are what run.json says of them.
+"""Whether the files of a run are as run.json describes them.
 
 Three looks, each dearer than the one before:
 
@@ -73,7 +73,7 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
         raise StoreBroken(str(directory), f"files of table {name} lie outside the run's directory")
     if part.files is None:
         if not directory.is_dir():
-            raise StoreBroken(str(directory), f"the files of table {name} are gone")
+            raise StoreBroken(str(directory), f"the files of table {name} are missing")
         return sorted(directory.glob("*.parquet"))
     for file in part.files:
         _check_open(directory / file.name, file, name)
@@ -126,7 +126,7 @@ def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
     try:
         files_of(run, Part(part.directory, file.rows, files=(file,)), name)
         if file.crc is not None and _crc(path) != file.crc:
-            return "other bytes than those that were written"
+            return "its bytes are not those that were written"
         if (rows := pq.read_metadata(path).num_rows) != file.rows:
             return f"it has {rows:,} rows, and run.json says {file.rows:,}"
     except StoreBroken as error:
@@ -140,9 +140,9 @@ def _check_open(path: Path, file: StoredFile, name: str) -> None:
     try:
         found = path.lstat()
     except OSError as error:
-        raise StoreBroken(str(path), f"a file of table {name} is gone") from error
+        raise StoreBroken(str(path), f"a file of table {name} is missing") from error
     if not S_ISREG(found.st_mode):
-        raise StoreBroken(str(path), f"a file of table {name} is a link or no file")
+        raise StoreBroken(str(path), f"a file of table {name} is a link or not a file")
     if found.st_size != file.size:
         size = f"it has {found.st_size:,} bytes, and run.json says {file.size:,}"
         raise StoreBroken(str(path), size)
@@ -152,7 +152,7 @@ def _check_open(path: Path, file: StoredFile, name: str) -> None:
     except OSError as error:
         raise StoreBroken(str(path), f"cannot be read: {error.strerror}") from error
     if other:
-        raise StoreBroken(str(path), "other bytes than those that were written")
+        raise StoreBroken(str(path), "its bytes are not those that were written")
 
 
 def _crc(path: Path, start: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""What commands that were killed left in a workspace, and no living process owns.
+"""Removes what killed commands left in a workspace, unless a living process owns it.
 
 Half runs and what they did not name are no leavings: the same command goes on with them.
 """

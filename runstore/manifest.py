@@ -1,4 +1,4 @@
-"""run.json: what a run directory holds, and how far its making has come.
+"""run.json: the content of a run directory, and the state of its ingest.
 
 The manifest is the commit point. It names the directories of every table; a directory that
 it does not name does not exist for any reader and is removed by the next writer.
@@ -169,7 +169,7 @@ class Manifest:
             raise StoreBroken(
                 self.name,
                 "its ingest stopped before the input was read",
-                "the same vizpub ingest command goes on",
+                "the same vizpub ingest command resumes it",
             )
         layers = self.options.get("layers")
         return RunFacts(

@@ -1,4 +1,4 @@
-"""What a run comes to: figures pooled over all its messages, from the store alone."""
+"""Measures of a run pooled over all its messages, from the store only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runstore.store import StoredRun
 class Pooled:
     """Counts over the messages of a run. Null is unknown.
 
-    `eligible`, `delivered`, `hit_ratio_mean` and `late` leave out messages that somebody
+    `eligible`, `delivered`, `hit_ratio_mean` and `late` leave out messages that a peer
     refused; `refused` counts these.
     """
 
@@ -27,7 +27,7 @@ class Pooled:
     hit_ratio_mean: float | None
     late: int | None
     hops: dict[int | None, int]
-    """How many first receptions travelled so many hops; null = unknown."""
+    """Number of first receptions by hops travelled; null = unknown."""
 
     @property
     def hit_ratio(self) -> float | None:

@@ -89,8 +89,8 @@ class Run(NamedRun):
     def overlay(self, at: int | str = "last", layers: Sequence[str] | None = None) -> Snapshot:
         """The overlay at a time: its peers and links, of the given layers (null = of all).
 
-        Raises: OutOfRange, UnknownName, UseError for what is no time, and where the run's
-        source does not tell of presence or links.
+        Raises: OutOfRange, UnknownName, UseError for an invalid time, and if the run's
+        source does not report presence or links.
         """
         return answers.overlay(self, at, layers)
 
@@ -106,7 +106,7 @@ class Run(NamedRun):
     def tree(self, message: str) -> Tree:
         """How a message spread: every copy that arrived, by hop and time.
 
-        Raises: UnknownName, UseError where the run's source does not tell of receptions.
+        Raises: UnknownName, UseError if the run's source does not report receptions.
         """
         return answers.tree(self, message)
 

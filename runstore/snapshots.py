@@ -187,7 +187,7 @@ def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
         0     alice      publisher   0    0             1    130000   0             1     true
         1     bob        subscriber  1    1             3    600000   2             1     false
 
-    Raises: UnknownName, UseError where the run's source does not tell of receptions.
+    Raises: UnknownName, UseError if the run's source does not report receptions.
     """
     run.facts.check_known("receptions")
     published = _message(run, message)

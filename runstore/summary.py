@@ -1,4 +1,4 @@
-"""What a run is and what was left out of it, in words for people."""
+"""What a run is and what was left out of it, as text for users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield "epoch", manifest.epoch
     yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
     if manifest.options.get("layers"):
-        yield "layers that count", ", ".join(manifest.options["layers"])
+        yield "layers counted", ", ".join(manifest.options["layers"])
     for name, entry in manifest.tables.items():
         yield f"rows of {name}", entry.rows
     if manifest.complete:
@@ -37,7 +37,7 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     for engine in dict.fromkeys(manifest.engines.values()):
         parts = (part for part, by in manifest.engines.items() if by == engine)
         yield f"measured by {engine}", ", ".join(parts)
-    yield from (("cannot be known", what) for what in manifest.unknown)
+    yield from (("unknown", what) for what in manifest.unknown)
     yield from (("damaged", what) for what in damaged(run))
     yield from (("skipped", what) for what in manifest.skipped if what not in damaged(run))
 
@@ -47,7 +47,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
     told, peers = reporting(run), run.rows("peers")
     yield "peers that report", f"{told:,} of {peers:,}"
     if told < peers:
-        yield "figures below", "of subscriptions, hits and traffic are of the peers that report"
+        yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
     found = pooled(run)
     if found is None:
         return
@@ -55,7 +55,7 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
         of = f"{found.delivered:,} of {found.eligible:,} = {found.hit_ratio:.4f}"
         yield "hit ratio", f"{of}; mean over messages {found.hit_ratio_mean:.4f}"
     if found.refused:
-        yield "left out of it", f"{found.refused} messages that somebody refused"
+        yield "left out of the hit ratio", f"{found.refused} messages that a peer refused"
     if found.late:
         yield "late deliveries", found.late
     if found.unreported:

@@ -1,4 +1,4 @@
-"""Figures of a run as a whole, over a window of intervals: read from the store alone."""
+"""Measures of a whole run, over a window of intervals, from the store only."""
 
 from __future__ import annotations
 

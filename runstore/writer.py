@@ -245,15 +245,15 @@ def _check_own(directory: Path) -> None:
     """
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise UseError(
-            f"{directory} is a link or a file, and a run is written in a directory of its own: "
-            "move that here, or remove what is here"
+            f"{directory} is a link or a file, and a run needs a directory of its own: move "
+            "the directory here, or remove what is here"
         )
     for folder, folders, files in os.walk(directory):
         for path in (Path(folder, name) for name in (*folders, *files)):
             if path.is_symlink():
                 raise UseError(
-                    f"{path} is a symbolic link, and a run is written in a directory of its own: "
-                    "put what it leads to in its place, or remove it"
+                    f"{path} is a symbolic link, and a run needs a directory of its own: replace "
+                    "the link by its target, or remove it"
                 )
 
 

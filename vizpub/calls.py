@@ -1,4 +1,4 @@
-"""What the command line does, as functions: ingest, simulate, compare, ask."""
+"""The functions of the command line for Python: ingest, simulate, compare, ask."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def ingest(  # noqa: PLR0913 - the options of a command
 ) -> Run:
     """The run of that name, made from files, folders or URIs as `vizpub ingest --no-load` does.
 
-    What was stopped goes on; what is there already is opened. `interval` is a length as '500ms',
-    `layers` those that the metrics of the overlay count.
+    An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
+    '500ms', `layers` are those whose links the metrics count.
 
     Raises: InputError, UseError, InputsDiffer where the run was made from something else,
     JavaMissing, SparkFailed and more, all VizpubError.
@@ -62,7 +62,7 @@ def simulate(
     """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); the folder of its reports.
 
     `parameters` are those of the system and of its world, as the options of `vizpub simulate`:
-    `peers=200, churn="exponential:60s,down=20s"`. What was simulated already is found again.
+    `peers=200, churn="exponential:60s,down=20s"`. A simulation that exists already is reused.
 
     Raises: UnknownName, UseError, DiskFull.
     """
@@ -81,10 +81,10 @@ def compare(
     first: int | None = None,
     last: int | None = None,
 ) -> Frame:
-    """Metrics of runs side by side: means over the runs of a group, and two groups against each
-    other, with 95 % confidence intervals. Columns: docs/compare.md.
+    """Compare metrics of runs: means over the runs of a group, and contrasts of two groups,
+    with 95 % confidence intervals. Columns: docs/compare.md.
 
-    What would mislead is a warning. Raises: UnknownName, UseError for what cannot be compared.
+    Caveats are warnings. Raises: UnknownName, UseError for what cannot be compared.
     """
     from analytics.comparison.per_run import Question, measured
     from analytics.comparison.tables import compare as side_by_side

@@ -1,4 +1,4 @@
-"""What a reader of a comparison of runs has to know: where they are not alike."""
+"""Caveats of a comparison: how the compared runs differ."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Ite
     spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
     if cut and len({*spans.values()}) > 1:
         yield (
-            f"the runs have different intervals ({_by_value(spans)}); compared are those that "
-            f"all have, {first} to {last}"
+            f"the runs have different intervals ({_by_value(spans)}); compared are the "
+            f"intervals that all have, {first} to {last}"
         )
     lengths = {run.facts.name: _length(run) for run in runs}
     if len({*lengths.values()}) > 1:
         yield (
-            f"an interval is not equally long in all runs ({_by_value(lengths)}): intervals are "
-            "matched by their numbers, and counts per interval cannot be compared"
+            f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
+            "are matched by number, and counts per interval cannot be compared"
         )
 
 
@@ -49,7 +49,7 @@ def refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[st
         return
     refused = {run.facts.name: _refused(run) for run in runs}
     if told := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
-        yield f"left out of the hit ratios are messages that somebody refused ({told} in all)"
+        yield f"the hit ratios leave out messages that a peer refused ({told} in total)"
 
 
 def _refused(run: Run) -> int:

@@ -1,4 +1,4 @@
-"""Which runs are replicates of one another, and what else sets groups of them apart.
+"""Which runs are replicates of one another, and what distinguishes groups.
 
 A run's traits are its protocol, source, name, seed and parameters; a parameter inside another
 goes by both names, as 'churn.rate'.
@@ -131,14 +131,14 @@ def _label(of: Traits, chosen: Sequence[str]) -> str:
 def _alone_notes(alone: Collection[str]) -> Iterator[str]:
     if alone:
         yield (
-            f"{', '.join(sorted(alone))}: a group each, as they do not differ in the seed and "
-            "nothing says that they are replicates; --by protocol takes them together"
+            f"{', '.join(sorted(alone))}: a group each, as their seeds do not differ and "
+            "nothing marks them as replicates; --by protocol groups them"
         )
 
 
 def _single_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
     if single := [label for label, runs in members.items() if len(runs) == 1]:
-        yield f"one run has no confidence interval: {', '.join(single)}"
+        yield f"no confidence interval for a single run: {', '.join(single)}"
 
 
 def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
 def _mixed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
     for label, runs in members.items():
         if different := _varying(runs):
-            yield f"{label}: puts together runs that differ in {', '.join(different)}"
+            yield f"{label}: combines runs that differ in {', '.join(different)}"
 
 
 def _confounded_notes(

@@ -1,4 +1,4 @@
-"""The metrics by which runs are compared: what they are called and what they are averaged over.
+"""The metrics by which runs are compared: their names and what they are averaged over.
 
 A metric of a table goes by its column, as 'diameter', or by table and column, as
 'topics/hit_ratio'. A column that several tables have means, by itself, the figure of the whole
@@ -61,7 +61,7 @@ WHOLE = (
     _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
     _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
 )
-"""Figures of whole runs. Hit ratios and duplicates leave out messages that somebody refused."""
+"""Figures of whole runs. Hit ratios and duplicates leave out messages that a peer refused."""
 
 DEFAULT = (
     "network_size", "distinct_peers", "distinct_links", "out_degree_mean", "density",
@@ -88,7 +88,7 @@ def interval_metric(name: str) -> Metric:
     """
     columns = tuple(_columns(_OVER_OF_INTERVAL))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
-        raise UseError(f"{name} is a figure of a whole run, and has no value per interval")
+        raise UseError(f"{name} is a measure of a whole run and has no value per interval")
     return _found(name, columns)
 
 

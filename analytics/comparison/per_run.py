@@ -1,4 +1,4 @@
-"""What complete runs come to, so that they can be compared: read from the store alone.
+"""The value of each metric per complete run, for comparison; from the store only.
 
 A comparison takes three steps:
 

@@ -1,4 +1,4 @@
-"""Runs side by side: every metric over the runs of each group, and two groups against each other.
+"""Comparison of runs: every metric per group, and contrasts of two groups.
 
 A group is a system or a setting; its runs differ in the seed and are independent of one
 another. Arrow out; what the runs come to goes in (`analytics.comparison.per_run` finds it).

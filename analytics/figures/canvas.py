@@ -1,4 +1,4 @@
-"""What all figures share: style, colours, panels, how values and names are put on them.
+"""What all figures share: style, colours, panels, and the format of values and names.
 
 Colours are Okabe and Ito's, told apart by the colour-blind (jfly.uni-koeln.de/color, 2008).
 """
@@ -52,7 +52,7 @@ _STYLE: dict[Any, Any] = {
 def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
     """Write the figure as `png`, `svg` or `pdf`, without dates. Raises: UseError."""
     if form not in FORMATS:
-        raise UseError(f"'{form}' is no format for a figure; use {', '.join(FORMATS)}")
+        raise UseError(f"'{form}' is not a format for figures; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with styled(), warnings.catch_warnings():
         # A name in a script that the font lacks is drawn as boxes.
@@ -140,12 +140,12 @@ def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
 
 
 def short(name: str, width: int = 24) -> str:
-    """A name cut in its middle to at most so many characters, as `plain` text."""
+    """A name cut in its middle to at most `width` characters, as `plain` text."""
     return plain(cut(name, width))
 
 
 def cut(name: str, width: int = 24) -> str:
-    """A name cut in its middle to at most so many characters."""
+    """A name cut in its middle to at most `width` characters."""
     return name if len(name) <= width else f"{name[:8]}…{name[9 - width :]}"
 
 
@@ -158,7 +158,7 @@ def plain(text: str) -> str:
 def require(something: Any) -> None:
     """Raises: UseError where there is nothing of it."""
     if not something:
-        raise UseError("there is nothing to draw")
+        raise UseError("there is nothing to plot")
 
 
 def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:

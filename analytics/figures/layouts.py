@@ -1,4 +1,4 @@
-"""Where the peers of a dissemination stand: on a ring, or in layers by hop."""
+"""Positions of the peers of a dissemination: on a ring, or in layers by hop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages on their way to those who should get them."""
+"""Coverage: how messages reach their eligible peers over time."""
 
 from __future__ import annotations
 

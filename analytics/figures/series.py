@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKED = 60
-"""Up to so many points get a mark, so that one between two unknowns is seen."""
+"""Up to this many points get a mark, so that one between two unknowns is seen."""
 _LABEL = 28
 """A longer label than this is higher than its panel in one line."""
 

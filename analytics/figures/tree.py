@@ -40,9 +40,9 @@ _LOOKS = {
 """Marker, colour (null = that of the hop), edge and its width."""
 _RING: dict[str, Any] = {"facecolors": "none", "edgecolors": RENDEZVOUS_COLOUR, "zorder": 3}
 _NAMED, _NUMBERED = 100, 400
-"""Up to so many peers are named, or carry the number of their hop."""
+"""Up to this many peers are named, or carry the number of their hop."""
 _THICK, _POINTED = 400, 2000
-"""Up to so many copies are drawn thick, or have an arrowhead."""
+"""Up to this many copies are drawn thick, or have an arrowhead."""
 
 
 def dissemination_tree(

@@ -62,7 +62,7 @@ def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Data
     the size of all intervals together, not with their number. What was measured is kept by
     the executors (in the session's checkpoint directory, if it has one) until it is written.
 
-    Raises: ArtifactsMissing, UseError where GraphFrames cannot be had.
+    Raises: ArtifactsMissing, UseError if GraphFrames is not available.
     """
     load_graphframes(versions.presence.sparkSession)
     peers, links = largest_interval(versions, clock)

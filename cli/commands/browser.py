@@ -24,20 +24,22 @@ def browser(
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
     launch: Annotated[
         bool | None,
-        typer.Option("--open/--no-open", help="Open it (default: if this is a terminal)."),
+        typer.Option(
+            "--open/--no-open", help="Open a web browser (default: if this is a terminal)."
+        ),
     ] = None,
     page: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Where Browser is served, if not at port 7474 of NEO4J_URI's host."
+            metavar="URL", help="Address of Neo4j Browser, if not port 7474 of NEO4J_URI's host."
         ),
     ] = None,
 ) -> None:
-    """Open Neo4j Browser, where the graph can be drawn and asked; with RUN, a guide to it too.
+    """Open Neo4j Browser to draw and query the graph; with RUN, also a guide to that run.
 
     Server and user are filled in; paste the password. The guide is a page in the workspace
-    with links that draw the run, beside a style and the saved queries (docs/browser.md).
-    The local server is started, unless NEO4J_URI names another.
+    with links that draw the run; a style and saved queries are beside it
+    (docs/browser.md). The local server is started, unless NEO4J_URI names another.
 
     Examples:
 

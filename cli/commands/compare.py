@@ -38,7 +38,7 @@ class Comparing:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns of the metrics, or figures of whole runs; without it the usual ones.",
+            help="Columns of the metrics, or measures of whole runs (default: the usual ones).",
             autocompletion=complete_plotted,
         ),
     ] = None
@@ -46,19 +46,19 @@ class Comparing:
         str | None,
         typer.Option(
             metavar="protocol|run|PARAM,…",
-            help="What sets groups apart; without it the protocol and what parameters differ.",
+            help="What distinguishes groups (default: protocol and parameters that differ).",
         ),
     ] = None
     over: Annotated[
         str,
         typer.Option(
             metavar="runs|intervals|PARAM",
-            help="A value per run, one in every interval, or groups at each value of a parameter.",
+            help="One value per run, per interval, or per value of a parameter.",
         ),
     ] = "runs"
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw it too: a .png, .svg or .pdf."),
+        typer.Option(metavar="FILE", help="Also draw a figure: a .png, .svg or .pdf file."),
     ] = None
 
 
@@ -68,7 +68,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Names, or patterns as 'scribe-*'.",
+            help="Names, or patterns such as 'scribe-*'.",
             autocompletion=complete_runs,
         ),
     ],
@@ -78,9 +78,9 @@ def compare(
 ) -> None:
     """Compare runs, systems and seeds: means with 95 % confidence intervals.
 
-    Runs that differ in nothing but the seed are replicates of one group. Two groups are also
-    set against each other, pairwise where both have the same seeds. docs/compare.md says how
-    every number comes about.
+    Runs that differ only in the seed are replicates of one group. Two groups are also
+    compared with each other, in pairs of runs if both have the same seeds. docs/compare.md explains
+    how each number is computed.
 
     Examples:
 

@@ -72,13 +72,15 @@ def register(app: typer.Typer) -> None:
         settings: Settings,
         out: Annotated[
             Path,
-            typer.Option("--out", metavar="DIR", help="Where the file for Gephi and plots go."),
+            typer.Option(
+                "--out", metavar="DIR", help="Directory for the Gephi file and the plots."
+            ),
         ] = Path("demo"),
     ) -> None:
         """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
 
-        Ingests the trace, starts the local Neo4j, loads, asks, exports and draws. A second
-        demo finds the run and only asks.
+        Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
+        plots it. A second demo reuses the run and only queries it.
 
         Examples:
 
@@ -125,8 +127,8 @@ def _trace() -> Path:
 def _say_what_next(out: Path) -> None:
     print(f"""
 Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
-Ask in Neo4j Browser:   vizpub neo4j browser   (says the address and the password)
-Or here:                vizpub query           (lists the questions there are)
+Ask in Neo4j Browser:   vizpub neo4j browser   (shows the address and the password)
+Or here:                vizpub query           (lists the queries)
                         vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
 Your own traces:        vizpub ingest FOLDER --run NAME
 Stop the local Neo4j:   vizpub neo4j stop""")

@@ -21,10 +21,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(settings: Settings, output: Output) -> None:
-    """Check this machine: what is there, what is missing, and how to get it.
+    """Check this machine: what is installed, what is missing, and how to get it.
 
-    Exit code 0 when runs can be ingested, loaded and queried here; optional parts do not
-    count. What is fetched on first use is there enough.
+    Exit code 0 if runs can be ingested, loaded and queried here. Optional parts do not
+    count, nor do parts that are fetched on first use.
 
     Examples:
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from experiments.runs import Place, Planned
 
 DATA = "VIZPUB_DATA"
-_HELP = """Run evaluations: simulate, ingest, measure, and hold it to what is published.
+_HELP = """Run evaluations: simulate, ingest, measure, and compare with published values.
 
 Examples:
 
@@ -44,10 +44,12 @@ def register(app: typer.Typer) -> None:
 
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME|FILE.toml", help="As listed, or one of your own.")
+    str,
+    typer.Argument(metavar="NAME|FILE.toml", help="A listed experiment, or a file of your own."),
 ]
 Scale = Annotated[
-    str, typer.Option(metavar="small|full", help="In minutes, or as large as it was published.")
+    str,
+    typer.Option(metavar="small|full", help="Small takes minutes, full has the published size."),
 ]
 
 
@@ -61,36 +63,39 @@ class Running:
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Where to write; without it WORKSPACE/experiments/NAME-SCALE.",
+            help="Output directory (default: WORKSPACE/experiments/NAME-SCALE).",
         ),
     ] = None
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", file_okay=False, envvar=DATA, help="Where data is that is not shipped."
+            metavar="DIR",
+            file_okay=False,
+            envvar=DATA,
+            help="Directory of data that is not shipped.",
         ),
     ] = None
     runs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="So many seeds of each group.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of seeds per group.")
     ] = None
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="PART", help="Only this system, setting or group; more than once."),
+        typer.Option(metavar="PART", help="Only this system, setting or group; repeatable."),
     ] = None
-    replace: Annotated[bool, typer.Option("--replace", help="Make anew what is there already.")] = (
-        False
-    )
-    keep_reports: Annotated[
-        bool, typer.Option("--keep-reports", help="Keep the reports once they are ingested.")
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Recreate runs that already exist.")
     ] = False
-    load: Annotated[bool, typer.Option("--load", help="Load every run into Neo4j too.")] = False
+    keep_reports: Annotated[
+        bool, typer.Option("--keep-reports", help="Keep the reports after they are ingested.")
+    ] = False
+    load: Annotated[bool, typer.Option("--load", help="Also load every run into Neo4j.")] = False
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
     ] = None
 
 
 def list_experiments(settings: Settings, output: Output) -> None:
-    """List the experiments that there are.
+    """List the available experiments.
 
     Examples:
 
@@ -111,7 +116,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
 
 
 def show_experiment(settings: Settings, name: Name, scale: Scale = "small") -> None:
-    """Show what an experiment runs and which published values it is held to.
+    """Show what an experiment runs and the published values it is compared with.
 
     Examples:
 
@@ -150,9 +155,9 @@ def _words(parameters: dict[str, Any]) -> str:
 def run(settings: Settings, name: Name, running: Running) -> None:
     """Run an experiment and write its report: report.md, figures/ and CSV.
 
-    What is there already is not made again: after an interrupt the same command goes on, and
-    once all is there only the report is written anew. Its runs are in a workspace of their
-    own, DIR/workspace, where every other command finds them.
+    Finished runs are kept: after an interruption the same command resumes, and once all runs
+    are complete it only writes the report again. The runs have a workspace of their own:
+    give --workspace DIR/workspace to look at them with other commands.
 
     Examples:
 
@@ -222,7 +227,7 @@ def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: Ru
         )
         made = make(runs, making)
     if not made:
-        settings.say(f"all {len(runs)} runs are complete; only the report is written anew")
+        settings.say(f"all {len(runs)} runs are complete; only the report is written again")
 
 
 def _load(settings: Settings, runs: Sequence[Planned], place: Place) -> None:

@@ -41,18 +41,21 @@ class Part:
 
     topic: Annotated[
         str | None,
-        typer.Option(help="Only among this topic's subscribers.", autocompletion=complete_topics),
+        typer.Option(
+            help="Only this topic's subscribers and their links.", autocompletion=complete_topics
+        ),
     ] = None
     message: Annotated[
-        str | None, typer.Option(help="How this message spread, hop by hop, instead.")
+        str | None, typer.Option(help="Export how this message spread, hop by hop.")
     ] = None
     layers: Layers = None
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="An edge for each layer and topic of a pair.")
+        bool,
+        typer.Option("--parallel", help="One edge per layer and topic, not one per pair of peers."),
     ] = False
     attributes: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Metrics of the peers; default: a few of them."),
+        typer.Option(metavar="A,B,…", help="Metrics of peers to include (default: a few)."),
     ] = None
 
 
@@ -62,7 +65,8 @@ def gexf(
     part: Part,
     window: Window,
     file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout."),
     ] = None,
 ) -> None:
     """Write an overlay over time for Gephi (GEXF 1.3): a run, a window, a topic or a message.
@@ -184,12 +188,17 @@ def csv(
     ] = None,
     place: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="A folder; for one table also a .csv."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Output directory; for a single table also a .csv file.",
+        ),
     ] = None,
 ) -> None:
     """Write tables of a run as CSV with a header: links.csv, metrics-overlay.csv, …
 
-    One table alone goes to stdout without -o. A null is an empty field; `vizpub tables`
+    Without -o, a single table goes to stdout. A null is an empty field; `vizpub tables`
     explains the columns.
 
     Examples:
@@ -216,7 +225,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     if len(tables) == 1 and (place is None or place.suffix == ".csv"):
         return {tables[0]: place}
     if place is None:
-        raise UseError("say where the files shall go: -o DIR")
+        raise UseError("give an output directory: -o DIR")
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -229,7 +238,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Check GEXF files for what Gephi would drop, change or complain about; exit 1 if there is.
+    """Check GEXF files for what Gephi would drop, change or complain about; exit code 1 if any.
 
     Examples:
 

@@ -37,98 +37,102 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the input is to be read, and what is to be measured."""
+    """How to read the input, and what to measure."""
 
     source: Annotated[
         str,
         typer.Option(
             metavar="|".join(SOURCES),
-            help="What the input is.",
+            help="Format of the input.",
             autocompletion=complete_sources,
         ),
     ] = "auto"
     interval: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Length of an interval, as 1s (traces: default)."),
+        typer.Option(metavar="DURATION", help="Length of an interval (traces: 1s by default)."),
     ] = None
     gap_tolerance: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Bridge so many missing reports of a peer.")
+        int, typer.Option(metavar="N", min=0, help="Bridge up to N missing reports of a peer.")
     ] = 0
     input_run: Annotated[
-        str | None, typer.Option(metavar="RUN", help="The one to take if the input holds several.")
+        str | None,
+        typer.Option(metavar="RUN", help="The run to ingest if the input holds several."),
     ] = None
     reporters_only: Annotated[
-        bool, typer.Option("--reporters-only", help="Leave out peers that only others name.")
+        bool,
+        typer.Option("--reporters-only", help="Leave out peers that do not report themselves."),
     ] = False
     max_line: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Refuse longer lines; default 64MB."),
+        typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
     ] = None
     layers: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Layers that the metrics count; default all."),
+        typer.Option(metavar="A,B,…", help="Layers whose links the metrics count (default: all)."),
     ] = None
     engine: Annotated[
         str,
         typer.Option(
             metavar="|".join(ENGINES),
-            help="What measures the overlay.",
+            help="Engine that measures the overlay.",
             autocompletion=complete_engines,
         ),
     ] = "auto"
     no_betweenness: Annotated[
-        bool, typer.Option("--no-betweenness", help="Leave out betweenness, the dearest metric.")
+        bool,
+        typer.Option("--no-betweenness", help="Leave out betweenness, the most expensive metric."),
     ] = False
     max_edge_visits: Annotated[
         float,
         typer.Option(
             metavar="LINKS",
             min=1,
-            help="Sample what would walk more links in an interval: n·(n+m) for betweenness, "
-            "a 64th of that for distances.",
+            help="Sample metrics that would traverse more links per interval: n·(n+m) for "
+            "betweenness, 1/64 of that for distances.",
         ),
     ] = Measures.max_edge_visits
 
 
 @dataclass(frozen=True)
 class Handling(Filling):
-    """What is to be done with the run."""
+    """What to do with the run."""
 
-    replace: Annotated[bool, typer.Option("--replace", help="Make a run of that name anew.")] = (
-        False
-    )
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace an existing run of that name.")
+    ] = False
     append: Annotated[
         bool, typer.Option("--append", help="Add files of later intervals to the run.")
     ] = False
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 1 if any of the input was refused or damaged.")
+        bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")
     ] = False
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Take the rest if most of the input is refused.")
+        bool, typer.Option("--keep-going", help="Ingest the rest even if most input is refused.")
     ] = False
-    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load it into Neo4j.")] = False
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
     ] = None
     profile: Annotated[
-        bool, typer.Option("--profile", help="Tell stage by stage where the time went.")
+        bool, typer.Option("--profile", help="Show how much time each stage took.")
     ] = False
 
 
 def ingest(
     settings: Settings,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs.")],
-    run: Annotated[str, typer.Option(metavar="NAME", help="What the run shall be called.")],
+    run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
     reading: Reading,
     handling: Handling,
     output: Output,
 ) -> None:
     """Read reports or a trace into a run: tables, metrics, and the graph in Neo4j.
 
-    What cannot be read goes to the table `quarantine` and is counted; the rest is ingested,
-    unless most was refused.
-    A run that was stopped goes on where it was with the same command. With --append the run
-    grows by those of the files that it does not have yet.
+    Records that cannot be read go to the table `quarantine` and are counted. The rest is
+    ingested, unless most records were refused. The same command resumes an ingest that was
+    interrupted. With --append, files that the run does not have yet are added to it.
 
     Examples:
 
@@ -161,7 +165,7 @@ def ingest(
 
 
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
-    """The summary, if anybody wants it: that nobody does is no reason not to go on."""
+    """The summary, unless stdout is closed, which does not stop the command."""
     if to_stdout(output.file) and is_closed(sys.stdout):
         return
     with suppress(typer.Exit):
@@ -209,7 +213,7 @@ def _account(account: Account) -> Iterator[str]:
     for name, seconds, in_jobs, tasks in account.rows():
         yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"
     phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in account.phases.items())
-    yield f"queries before they ran, in several threads: {phases}"
+    yield f"planning of queries, summed over threads: {phases}"
     for job in account.longest(_JOBS_SHOWN):
         seconds = job.end - job.begin
         yield f"job at {job.begin:.2f} s: {seconds:.2f} s, {job.tasks} tasks, {job.name}"
@@ -227,4 +231,4 @@ def _check_nothing_refused(run: StoredRun) -> None:
     from runstore.summary import damaged
 
     if details := [*filter(None, [_refused(run)]), *damaged(run)]:
-        raise CheckFailed("--strict was given, and not all of the input was taken", details)
+        raise CheckFailed("--strict was given, and some input was refused or damaged", details)

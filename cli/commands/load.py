@@ -26,9 +26,9 @@ def register(app: typer.Typer) -> None:
 def load(settings: Settings, run: RunName, filling: Filling) -> None:
     """Load a run into Neo4j; `ingest` does it too.
 
-    A load that was interrupted goes on; nothing is entered twice. Neo4j is the one
-    NEO4J_URI names, or the workspace's own, which is started. With --bulk an empty one is
-    stopped for an import, which is some times faster; a large run gets one of itself.
+    An interrupted load resumes; nothing is loaded twice. The target is the Neo4j
+    at NEO4J_URI, or the workspace's own, which is started. With --bulk, an empty Neo4j is
+    stopped for an import, which is several times faster; this is the default for a large run.
 
     Examples:
 
@@ -59,7 +59,7 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
 
 
 def verify(settings: Settings, run: RunName, output: Output) -> None:
-    """Compare the copy in Neo4j with the tables of the run; exit code 1 where they differ.
+    """Compare a run's copy in Neo4j with its tables; exit code 1 if they differ.
 
     Examples:
 
@@ -88,7 +88,7 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
 
 
 def rebuild(settings: Settings, run: RunName, filling: Filling) -> None:
-    """Remove the copy in Neo4j, if any, and load it anew from the tables of the run.
+    """Remove a run's copy in Neo4j, if any, and load it again from the run's tables.
 
     Examples:
 

@@ -24,7 +24,7 @@ class Part:
 
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Only these.", autocompletion=complete_columns),
+        typer.Option(metavar="A,B,…", help="Only these columns.", autocompletion=complete_columns),
     ] = None
     peer: Annotated[
         str | None, typer.Option(help="Only this peer.", autocompletion=complete_peers)
@@ -48,7 +48,7 @@ def metrics(
 ) -> None:
     """Print the metrics of a run: per interval, or of its peers, topics or messages.
 
-    `vizpub tables metrics/overlay` explains every column. A dash is unknown, 0 was measured.
+    `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
 
     Examples:
 

@@ -28,9 +28,9 @@ def register(app: typer.Typer) -> None:
 
 
 def start(settings: Settings, output: Output) -> None:
-    """Start the server, fetching Neo4j first where that is needed.
+    """Start the server; download Neo4j first if needed.
 
-    Commands that load start it themselves; it runs until it is stopped.
+    Commands that load a run start it themselves. It runs until you stop it.
 
     Examples:
 
@@ -47,12 +47,12 @@ def _say_which(settings: Settings) -> None:
     if given := os.environ.get("NEO4J_URI"):
         settings.say(
             f"NEO4J_URI is set: other commands use {given.rpartition('@')[2]}; "
-            f"this one is about the local server of {settings.workspace}"
+            f"this one manages the local server of {settings.workspace}"
         )
 
 
 def stop(settings: Settings) -> None:
-    """Stop the server; what is in it stays.
+    """Stop the server; its databases stay.
 
     Examples:
 
@@ -88,12 +88,15 @@ def _show_status(settings: Settings, output: Output) -> None:
 def dump(
     settings: Settings,
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Default: neo4j-<now>.dump, here.")
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="Default: neo4j-<now>.dump in the current directory."
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     container: Container = None,
 ) -> None:
-    """Write the whole database into a file; the server is stopped meanwhile.
+    """Write the whole database to a file; the server is stopped while this runs.
 
     Examples:
 
@@ -109,18 +112,18 @@ def dump(
     with settings.progress() as progress:
         progress(f"Dump into {file}", 0, 0)
         size = dump(place, connection.database, file, overwrite=force)
-    settings.say(f"{file} has all of {connection.uri} ({size / 1e6:.1f} MB)")
+    settings.say(f"{file} holds a dump of {connection.uri} ({size / 1e6:.1f} MB)")
 
 
 def restore(
     settings: Settings,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `dump` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `dump` wrote.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     container: Container = None,
 ) -> None:
-    """Put what a dump has into the place of the database; the server is stopped meanwhile.
+    """Replace the database by a dump; the server is stopped while this runs.
 
-    The runs that were in the database are gone from it then; those of the workspace stay.
+    The runs that are now in the database are removed from it; those in the workspace stay.
 
     Examples:
 
@@ -136,7 +139,7 @@ def restore(
     with settings.progress() as progress:
         progress(f"Restore {file}", 0, 0)
         restore(place, connection.database, file)
-    settings.say(f"{connection.uri} has what {file} has; vizpub query runs shows its runs")
+    settings.say(f"{connection.uri} was restored from {file}; vizpub query runs shows its runs")
 
 
 def remove(
@@ -157,4 +160,4 @@ def remove(
     if not yes:
         confirm(f"Delete the Neo4j in {home}?")
     server.remove()
-    settings.say(f"removed {home}; vizpub load RUN makes it anew")
+    settings.say(f"removed {home}; vizpub load RUN creates it again")

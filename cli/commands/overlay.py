@@ -37,11 +37,11 @@ def path(
     ends: Ends,
     moment: Moment,
     output: Output,
-    every: Annotated[bool, typer.Option("--all", help="Every path of that length.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
 ) -> None:
-    """Find a shortest path between two peers, along the links of the overlay at a time.
+    """Find a shortest path between two peers along the overlay's links at a given time.
 
-    Nothing is printed where there is no path.
+    If there is no path, a message says so.
 
     Examples:
 
@@ -73,7 +73,7 @@ def topic(
     moment: Moment,
     output: Output,
 ) -> None:
-    """Print a topic's part of the overlay at a time: its subscribers and their links.
+    """Print a topic's part of the overlay at a given time: its subscribers and their links.
 
     Examples:
 
@@ -86,10 +86,10 @@ def topic(
 
 
 def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> None:
-    """List the topics at a time, those with the most subscribers first.
+    """List the topics at a given time, those with the most subscribers first.
 
-    `links` are those between two subscribers. `vizpub metrics RUN topics` has more of each
-    interval: diameters, components, hit ratios.
+    `links` counts the links between two subscribers. `vizpub metrics RUN topics` has more
+    for each interval: diameters, components, hit ratios.
 
     Examples:
 
@@ -107,7 +107,7 @@ def dissemination(
     message: Annotated[str, typer.Argument(metavar="MESSAGE")],
     output: Output,
 ) -> None:
-    """Print how a message spread: drawn as a tree, with every reception in the other formats.
+    """Print how a message spread: as a tree, or every reception in the other formats.
 
     Examples:
 

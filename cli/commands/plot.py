@@ -43,34 +43,39 @@ class Drawing:
         str,
         typer.Option(
             metavar="|".join(KINDS),
-            help="Over time; distributions; reach and way of messages; peers on a circle.",
+            help="Time series, distribution, dissemination, or peers on a circle.",
             autocompletion=complete_kinds,
         ),
     ] = "series"
     peer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of this peer's metrics; as often as there shall be lines.",
+            help="Plot metrics of this peer; repeat it for more lines.",
             autocompletion=complete_peers,
         ),
     ] = None
     topic: Annotated[
         str | None,
-        typer.Option(help="Of this topic's metrics, or its part.", autocompletion=complete_topics),
+        typer.Option(
+            help="Plot metrics of this topic, or draw its part of the overlay.",
+            autocompletion=complete_topics,
+        ),
     ] = None
     at: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="When, for overlay (an interval or 12.5s); 5,9,… for distributions.",
+            help="Time of an overlay (interval or 12.5s); intervals 5,9,… of distributions.",
         ),
     ] = None
     layout: Annotated[
         str,
-        typer.Option(metavar="|".join(LAYOUTS), help="Of a tree.", autocompletion=complete_layouts),
+        typer.Option(
+            metavar="|".join(LAYOUTS), help="Layout of a tree.", autocompletion=complete_layouts
+        ),
     ] = "ring"
     hops: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="A tree up to this hop only.")
+        int | None, typer.Option(metavar="N", min=0, help="Draw a tree only up to this hop.")
     ] = None
 
     @property
@@ -88,7 +93,7 @@ def plot(
     settings: Settings,
     run: RunName,
     file: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf file.")
     ],
     drawing: Drawing,
     window: Window,
@@ -96,21 +101,21 @@ def plot(
         list[str] | None,
         typer.Argument(
             metavar="METRIC...",
-            help="Columns of the metrics; messages for coverage and tree.",
+            help="Columns of the metrics; messages, for coverage and tree.",
             autocompletion=complete_plotted,
         ),
     ] = None,
 ) -> None:
-    """Draw metrics of a run; the numbers are written beside the figure as CSV.
+    """Plot metrics of a run; the plotted numbers are written beside the figure as CSV.
 
-    `vizpub tables` names the metrics: series are drawn of metrics/overlay (with --topic of
-    metrics/topics, with --peer of metrics/peers), distributions of metrics/messages,
-    metrics/peers or metrics/topics, whichever has them.
+    `vizpub tables` lists the metrics. Series come from metrics/overlay (with --topic from
+    metrics/topics, with --peer from metrics/peers), distributions from
+    metrics/messages, metrics/peers or metrics/topics, whichever has the column.
 
-    A distribution is the share of values up to x (ecdf) or from x on (ccdf), or the density
-    in bins that grow with x (density). A tree is a message hop by hop: dashed are copies to
-    peers that had it, pink crosses subscribers it never reached; these stand at the end of
-    the numbers, without a hop.
+    A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
+    that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
+    peers that had it already, pink crosses are subscribers it never reached (at the end of
+    the CSV, without a hop).
 
     Examples:
 
@@ -146,7 +151,7 @@ def _drawn(
     if drawing.kind not in KINDS:
         raise UnknownName("kind of figure", drawing.kind, KINDS)
     if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
-        raise UseError("say which metrics to draw; vizpub tables metrics/overlay lists them")
+        raise UseError("name the metrics to plot; vizpub tables metrics/overlay lists them")
     draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
     return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
 
@@ -245,7 +250,7 @@ def _tree(
     from runstore.snapshots import spread
 
     if len(messages) != 1:
-        raise UseError("name the one message whose tree to draw")
+        raise UseError("name exactly one message to draw as a tree")
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
     title = _title(run, f"message {cut(messages[0], 40)}", up_to)

@@ -38,13 +38,13 @@ class Question:
             "--param",
             "-p",
             metavar="KEY=VALUE",
-            help="A value of the question; as often as it takes.",
+            help="A parameter of the query; repeatable.",
             autocompletion=complete_parameters,
         ),
     ] = None
-    timeout: Annotated[str, typer.Option(metavar="DURATION", help="Give up after this time.")] = (
-        "30s"
-    )
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Stop the query after this time.")
+    ] = "30s"
     limit: Limit = 0
 
     @property
@@ -82,10 +82,10 @@ def query(
     ] = None,
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
 ) -> None:
-    """Ask a run one of the shipped questions; without NAME, list them with their parameters.
+    """Run a shipped query on a run; without NAME, list the queries and their parameters.
 
-    Peers, topics and messages are given by their names in the source. A time is an interval
-    number, `first`, `last`, or a time from the run's start as 12.5s.
+    Give peers, topics and messages by their names in the source. A time is an interval
+    number, `first`, `last`, or a time since the run's start such as 12.5s.
 
     Examples:
 
@@ -169,10 +169,10 @@ def cypher(
     question: OwnQuestion,
     output: Output,
 ) -> None:
-    """Ask a question of your own in Cypher. It can read only.
+    """Run a Cypher query of your own. It can only read.
 
-    Runs share one database: compare `run` as the examples do. A value that is JSON is
-    taken as that, everything else as text.
+    All runs share one database: filter by `run`, as the examples do. A parameter that
+    is valid JSON is read as JSON, any other as text.
 
     Examples:
 
@@ -196,4 +196,4 @@ def _standard_input() -> str:
     try:
         return sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise UseError("standard input is no text in UTF-8") from error
+        raise UseError("standard input is not UTF-8 text") from error

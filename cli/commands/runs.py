@@ -40,13 +40,13 @@ def register(app: typer.Typer) -> None:
 
 
 def list_runs(settings: Settings, output: Output) -> None:
-    """List the runs of the workspace, and how their copies in Neo4j stand.
+    """List the runs of the workspace and the state of their copies in Neo4j.
 
-    `state` is complete, ingesting for one that was stopped (the same command goes on), or broken
-    where run.json cannot be read: why, and what to do, is told behind the list.
+    `state` is complete, ingesting (not finished: the same command resumes it), or broken
+    (run.json cannot be read: the reason and what to do follow the list).
 
     `neo4j` is complete, loading, removing, outdated (the copy of an earlier run of that
-    name) or absent; a dash where no Neo4j is running, for none is started.
+    name) or absent; a dash means that no Neo4j is running (none is started).
 
     Examples:
 
@@ -100,15 +100,15 @@ def show_run(
         typer.Argument(
             metavar="TABLE|log",
             autocompletion=complete_tables,
-            help="Print its rows, or what happened when.",
+            help="Print the rows of this table, or the log.",
         ),
     ] = None,
     limit: Limit = 0,
 ) -> None:
     """Show what a run was made from and what was left out, or the rows of one of its tables.
 
-    `log` is what its ingests did: stages with their seconds and rows, what was refused, why one
-    was stopped.
+    `log` shows what its ingests did: stages with seconds and rows, what was refused, and why an
+    ingest stopped.
 
     Examples:
 
@@ -150,9 +150,9 @@ def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
 
 
 def check_run(settings: Settings, run: RunName, output: Output) -> None:
-    """Read all files of a run whole, and compare them with what run.json says of them.
+    """Read all files of a run and compare them with what run.json says about them.
 
-    Damaged files are shown, with the reason. Exit code 1 if there are any.
+    Damaged files are listed with the reason. Exit code 1 if there are any.
 
     Examples:
 
@@ -171,9 +171,9 @@ def check_run(settings: Settings, run: RunName, output: Output) -> None:
     if damaged:
         raise CheckFailed(
             f"{len(damaged)} of {len(found)} files of run '{run}' are damaged",
-            ["make it anew by its ingest with --replace, or let it go: vizpub runs remove " + run],
+            ["ingest it again with --replace, or remove it: vizpub runs remove " + run],
         )
-    settings.say(f"all {len(found)} files of run '{run}' are what was written")
+    settings.say(f"all {len(found)} files of run '{run}' are intact")
 
 
 def remove(

@@ -14,7 +14,7 @@ from cli.terminal.output import Rows, show
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Keep a Spark ready for small ingests.")
+    group = typer.Typer(no_args_is_help=True, help="Keep Spark running for small ingests.")
     for function in (start, stop, status):
         group.command()(command(function))
     app.add_typer(group, name="session", rich_help_panel="Set-up")
@@ -23,13 +23,16 @@ def register(app: typer.Typer) -> None:
 def start(
     settings: Settings,
     idle: Annotated[
-        float, typer.Option(metavar="MINUTES", min=0.1, help="End it after so long without use.")
+        float,
+        typer.Option(
+            metavar="MINUTES", min=0.1, help="End the session after this time without use."
+        ),
     ] = 15.0,
 ) -> None:
-    """Start a Spark that stays, and wait until it takes commands.
+    """Start a Spark session that keeps running, and wait until it is ready.
 
-    An ingest of less than 64 MB into this workspace uses it and need not start its own. It
-    serves one command at a time, and only those of its owner.
+    An ingest of less than 64 MB into this workspace uses it instead of starting Spark. It
+    serves one command at a time, and only commands of the user who started it.
 
     Examples:
 
@@ -49,7 +52,7 @@ def start(
 
 
 def stop(settings: Settings) -> None:
-    """End the session now; a command that uses it fails, and goes on when it is given again.
+    """End the session now; a command that uses it fails, and resumes when given again.
 
     Examples:
 
@@ -68,7 +71,7 @@ def stop(settings: Settings) -> None:
 
 
 def status(settings: Settings, output: Output) -> None:
-    """Show whether a session runs, since when, what it takes, and whether it would be used.
+    """Show whether a session runs, since when, its memory, and whether it would be used.
 
     Examples:
 

@@ -56,8 +56,8 @@ def register(app: typer.Typer) -> None:
 
 _HELP = """Simulate an overlay whose peers report: a command for each system.
 
-A system of your own is MODULE:CLASS or FILE.py:CLASS; simulators/README.md shows how one is
-written.
+A system of your own is MODULE:CLASS or FILE.py:CLASS; simulators/README.md shows how to
+write one.
 
 Examples:
 
@@ -69,9 +69,9 @@ vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
 
 
 def models() -> None:
-    """Show what --workload, --publications, --churn and --latency may be.
+    """Show the values that --workload, --publications, --churn and --latency take.
 
-    Each is written in one line: NAME, NAME:VALUE or NAME:key=value,key=value.
+    A value is NAME, NAME:VALUE or NAME:key=value,key=value.
 
     Examples:
 
@@ -120,34 +120,36 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
 class Runs:
     """How many runs, and what becomes of their reports."""
 
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the (first) run.")] = 1
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
     runs: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="So many runs, of seeds one apart, side by side."),
+        typer.Option(
+            metavar="N", min=1, help="Number of runs, with consecutive seeds, in parallel."
+        ),
     ] = 1
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Where to write; without it WORKSPACE/simulations/SYSTEM-SEED.",
+            help="Output directory (default: WORKSPACE/simulations/SYSTEM-SEED).",
         ),
     ] = None
     replace: Annotated[
-        bool, typer.Option("--replace", help="Simulate anew what is there already.")
+        bool, typer.Option("--replace", help="Replace simulations that already exist.")
     ] = False
     ingest: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Go on: ingest as a run of that name (several: NAME-SEED)."
+            metavar="NAME", help="Also ingest, as a run of this name (several: NAME-SEED)."
         ),
     ] = None
     layers: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help="Layers that the metrics count, for --ingest."),
+        typer.Option(metavar="A,B,…", help="With --ingest: layers whose links the metrics count."),
     ] = None
     no_load: Annotated[
-        bool, typer.Option("--no-load", help="Do not load into Neo4j what was ingested.")
+        bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
     ] = False
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
@@ -188,7 +190,7 @@ def _documented(name: str, summary: str) -> str:
     first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
     return f"""{first}
 
-Every option may also stand in a TOML file (--config); what is given here wins.
+Options can also be set in a TOML file (--config); those on the command line win.
 
 Examples:
 
@@ -209,7 +211,7 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
     if running.ingest is not None:
         _check_ingest(settings, plans, running)
     elif running.layers or running.no_load:
-        raise UseError("--layers and --no-load say how to ingest; give --ingest NAME as well")
+        raise UseError("--layers and --no-load need --ingest NAME")
     if running.runs == 1:
         results = [_alone(settings, plans[0], folders[0], running)]
     else:
@@ -237,7 +239,7 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
             if stored.complete and made_from != (plan.protocol, plan.seed, plan.described()):
                 raise UseError(
                     f"run '{name}' exists and was made from something else; "
-                    "give another --ingest NAME, or --replace to make it anew"
+                    "give another --ingest NAME, or --replace to replace it"
                 )
 
 
@@ -260,7 +262,7 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Res
         with settings.progress() as progress:
             return simulate(plan, folder, progress, replace=running.replace)
     except KeyboardInterrupt:
-        settings.say(f"the intervals that were finished are in {folder.reports}")
+        settings.say(f"the finished intervals are in {folder.reports}")
         raise
 
 
@@ -290,7 +292,7 @@ def _side_by_side(
             )
     except KeyboardInterrupt:
         # Spark ends its tasks at once, with what they have not written to a file yet.
-        kept = f"blocks of {BLOCK} intervals that were finished"
+        kept = f"finished blocks of {BLOCK} intervals"
         settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
         raise
 

@@ -27,13 +27,13 @@ def tables(
         str | None, typer.Argument(metavar="TABLE", autocompletion=complete_tables)
     ] = None,
     columns: Annotated[
-        bool, typer.Option("--columns", help="Every column of every table.")
+        bool, typer.Option("--columns", help="Show every column of every table.")
     ] = False,
 ) -> None:
-    """Explain the tables of a run; with TABLE its columns, units and definitions.
+    """Explain the tables of a run; with TABLE, its columns, units and definitions.
 
-    A metric's line also says which way the links are read and what it is on a graph
-    that is empty or broken.
+    For a metric this includes how it reads the direction of links, and its value on
+    a graph that is empty or disconnected.
 
     Examples:
 

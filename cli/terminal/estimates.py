@@ -11,11 +11,11 @@ from cli.terminal.layout import Grid
 from cli.terminal.output import Rows
 
 _WIDE = 4
-"""Up to so many groups stand beside one another, more below one another."""
+"""Up to this many groups are side by side, more are below one another."""
 _ANY = 10**6
 """A width in which everything fits."""
 _MOST = 7
-"""From so many decimals on a value is told by its first six digits."""
+"""With this many decimals or more, a value is shown by its first six digits."""
 
 Record = dict[str, Any]
 

@@ -52,7 +52,7 @@ class Rows:
         return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
 
     def first(self, count: int) -> Rows:
-        """The first so many rows."""
+        """The first `count` rows."""
         return Rows(self.columns, islice(self.values, count))
 
     def upright(self, output: Output) -> Rows:
@@ -93,8 +93,7 @@ def output_format(output: Output) -> str:
     form = _SUFFIXES.get(output.file.suffix.lower())
     if form is None:
         raise UseError(
-            f"{output.file}: its suffix says no format; give --format, "
-            f"or one of {', '.join(_SUFFIXES)}"
+            f"{output.file}: unknown suffix; give --format, or one of {', '.join(_SUFFIXES)}"
         )
     return form
 

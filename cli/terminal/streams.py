@@ -73,7 +73,7 @@ def confirm(question: str) -> None:
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
-        raise UseError("nobody answers, standard input has ended; --yes does not ask") from None
+        raise UseError("no answer: standard input has ended; --yes skips the question") from None
     raise typer.Abort
 
 

@@ -1,4 +1,4 @@
-// The way of a message: from its publisher, by first receptions, hop by hop.
+// How a message spread: from its publisher, by first receptions, hop by hop.
 //
 // needs: receptions
 //
@@ -8,7 +8,7 @@
 //
 // -> from: the peer a copy came from; the message, where that peer is unknown
 // -> arrival: the first reception, numbered by hops; PUBLISHED and ON in the first rows
-// -> to: the peer it came to
+// -> to: the peer that received it
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (p:Peer)-[r:PUBLISHED]->(m) RETURN p AS from, r AS arrival, m AS to

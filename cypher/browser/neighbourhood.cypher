@@ -1,10 +1,10 @@
-// A peer at a time, those linked to it either way, and the links among them.
+// A peer at a time, its neighbours, and the links among them.
 //
 // needs: presence, links
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 // $peers count=60 peers – how many to draw at most
 //
 // -> peer: the peer, or one of its neighbours

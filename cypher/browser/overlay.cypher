@@ -1,10 +1,10 @@
-// The overlay at a time: the first of its peers, by number, and the links between them.
+// The overlay at a time: its first peers, by number, and the links between them.
 //
 // needs: presence, links
 //
 // $run run – the run
 // $at tick ticks – the time
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 // $peers count=60 peers – how many to draw at most
 //
 // -> peer: a peer that is present

@@ -5,7 +5,7 @@
 // $at tick ticks – the time
 // $from peer($at) – the peer it starts at
 // $to peer($at) – the peer it ends at
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> p: the path; no row where there is none
 MATCH (a:Peer {key: $from})

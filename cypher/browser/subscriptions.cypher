@@ -1,4 +1,4 @@
-// Who subscribes to what at a time: the topics with the most subscribers, and these.
+// Who subscribes to what at a time: the topics with the most subscribers, and their subscribers.
 //
 // needs: subscriptions
 //

@@ -4,7 +4,7 @@
 //
 // $at tick ticks – the time
 // $topic topic – the topic
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 // $peers count=60 peers – how many to draw at most
 //
 // -> peer: a subscriber

@@ -1,20 +1,20 @@
 // The peers whose number of neighbours changed most from one time to another.
-// Those that are not present at both times did not change: they came or went.
+// Peers that are not present at both times are left out.
 //
 // needs: presence, links
 //
 // $run run – the run
-// $before tick ticks – the one time
-// $after tick ticks – the other
+// $before tick ticks – first time to compare
+// $after tick ticks – second time to compare
 // $levels_before levels($before) – where in the index spans alive at $before can begin
 // $levels_after levels($after) – where in the index spans alive at $after can begin
-// $k count=10 peers – how many, at least 1
-// $layers layers? – layers of links to look at, null = all
+// $k count=10 peers – maximum number, at least 1
+// $layers layers? – layers whose links count, null = all
 //
 // -> peer: the peer
 // -> before: distinct peers linked either way at $before
 // -> after: distinct peers linked either way at $after
-// -> change: after - before; the largest of either sign first
+// -> change: after - before; largest absolute value first
 CALL () {
   UNWIND $levels_before AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)

@@ -1,4 +1,4 @@
-// How a message spread: every reception by hop and time, duplicates too.
+// How a message spread: every reception by hop and time, including duplicates.
 //
 // needs: receptions
 //
@@ -8,7 +8,7 @@
 // -> hop: links travelled from the publisher, null = unknown
 // -> time_us: time of the arrival, null = unknown
 // -> from: peer it came from, null = unknown
-// -> to: peer it came to
+// -> to: peer that received it
 // -> first: the first arrival at this peer; the others are duplicates
 // -> subscribed: the peer subscribed to the topic then, null = unknown
 MATCH (m:Message {key: $message})

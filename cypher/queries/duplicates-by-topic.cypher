@@ -1,14 +1,14 @@
-// What the dissemination of each topic cost: receptions and how many of them were duplicates.
+// The cost of dissemination per topic: receptions, and how many of them are duplicates.
 //
 // needs: receptions, duplicates of a message
 //
 // $run run – the run
 //
 // -> topic: the topic
-// -> messages: published to it
-// -> receptions: how often they came to a peer
-// -> duplicates: receptions that were not the first at their peer; at publishers all of them
-// -> redundancy: duplicates for each first reception, null = there was none
+// -> messages: messages published to it
+// -> receptions: arrivals of these messages at peers
+// -> duplicates: receptions that were not the first at their peer; all receptions at publishers
+// -> redundancy: duplicates per first reception, null = no first reception
 MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 CALL (t) {

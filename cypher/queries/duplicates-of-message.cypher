@@ -1,4 +1,4 @@
-// The duplicates of a message: the peers that it came to again.
+// The duplicates of a message: peers that received it more than once.
 //
 // needs: receptions, duplicates of a message
 //
@@ -6,8 +6,8 @@
 // $message message – the message
 //
 // -> peer: a peer with a duplicate
-// -> duplicates: receptions that were not the first; at the publisher all of them
-// -> receptions: how often the message came to it
+// -> duplicates: receptions that were not the first; all receptions at the publisher
+// -> receptions: arrivals of the message at this peer
 MATCH (m:Message {key: $message})
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)

@@ -1,4 +1,4 @@
-// The duplicates of a topic: the peers that messages of it came to again.
+// The duplicates of a topic: peers that received its messages more than once.
 //
 // needs: receptions, duplicates of a message
 //
@@ -6,9 +6,9 @@
 // $topic topic – the topic
 //
 // -> peer: a peer with a duplicate
-// -> duplicates: receptions that were not the first; of what it published itself all of them
-// -> receptions: how often messages of the topic came to it
-// -> messages: how many these were
+// -> duplicates: receptions that were not the first; all receptions of its own messages
+// -> receptions: arrivals of the topic's messages at this peer
+// -> messages: number of these messages
 MATCH (:Topic {key: $topic})<-[:PUBLISHED_ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)

@@ -5,8 +5,8 @@
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $k count=10 peers – how many, at least 1
-// $layers layers? – layers of links to look at, null = all
+// $k count=10 peers – maximum number, at least 1
+// $layers layers? – layers whose links count, null = all
 //
 // -> peer: the peer
 // -> degree: distinct peers linked either way

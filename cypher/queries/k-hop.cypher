@@ -1,13 +1,13 @@
-// The peers within some hops of a peer at a time, and how far each is.
+// The peers within k hops of a peer at a time, and the distance of each.
 //
 // needs: presence, links
 // epoch: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
-// $hops count=2 hops – how far they may be, at least 1
+// $hops count=2 hops – largest distance, at least 1
 // $direction direction=out – out = along the links, in = against them, both = either way
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> peer: another peer
 // -> hops: links on a shortest path between the two

@@ -1,6 +1,6 @@
 // The k shortest paths along the links of the overlay at a time.
-// A path is a sequence of peers, each on it once, however many links join two of them. Where
-// more paths are as long as the last one told, it is not said which of them are told.
+// A path is a sequence of distinct peers, however many links join two of them. If further
+// paths are as long as the last one shown, the choice among them is arbitrary.
 //
 // needs: presence, links
 // epoch: $at
@@ -8,19 +8,19 @@
 // $at tick ticks – the time
 // $from peer($at) – the peer they start at, present at $at
 // $to peer($at) – the peer they end at, present at $at
-// $k count=5 paths – how many, at least 1
-// $layers layers? – layers of links to look at, null = all
+// $k count=5 paths – maximum number, at least 1
+// $layers layers? – layers whose links count, null = all
 //
-// -> hops: links on the path, 0 from a peer to itself; no row where there is no path
-// -> peers: on the path, from the first to the last
+// -> hops: links on the path, 0 from a peer to itself; no row if there is no path
+// -> peers: peers on the path, from first to last
 MATCH (a:Peer {key: $from})
 MATCH (b:Peer {key: $to})
 MATCH p = shortestPath((a)-[:LINK*0..]->(b))
 WHERE all(r IN relationships(p) WHERE r.valid_from <= $at AND r.valid_to > $at
                                   AND ($layers IS NULL OR r.layer IN $layers))
-// What is found: [path, place, taken], a shortest of the paths that are the same up to this place
-// and go on from there to none of the peers taken. All others of these leave it there or further
-// on: they fall into one such set for each place, and each set is searched for its shortest.
+// An entry is [path, place, taken]: a shortest path among those that are the same up to this
+// place and continue from there to none of the peers taken. All others of them branch off there or
+// later: there is one such set per place, and each set is searched for its shortest path.
 // (Yen 1971, with the sets of Lawler 1972, in which no path is found twice.)
 WITH b, reduce(found = [[nodes(p), 0, []]], i IN range(0, $k - 2) |
   CASE WHEN size(found) <= i THEN found ELSE found[..i + 1] + COLLECT {

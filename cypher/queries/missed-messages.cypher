@@ -1,17 +1,17 @@
-// The messages that missed somebody, and whom: subscribers they should have reached.
-// Those whose publication nobody told are left out: who subscribed then is not known.
+// The messages that missed eligible peers, and these peers. Messages whose
+// publication was not reported are left out: their eligible peers are unknown.
 //
-// needs: missed, who was to get a message
+// needs: missed, eligible peers of a message
 //
 // $run run – the run
-// $topic topic? – messages of this topic, null = of any
+// $topic topic? – messages of this topic, null = of all topics
 //
 // -> message: the message
-// -> topic: that it was published to
-// -> interval: of the publication
-// -> eligible: peers present and subscribed when it was published, but the publisher
-// -> missed: how many of them never received it
-// -> peers: who they are
+// -> topic: topic that it was published to
+// -> interval: interval of the publication
+// -> eligible: peers present and subscribed when it was published, without the publisher
+// -> missed: number of them that never received it
+// -> peers: the peers that it missed
 MATCH (m:Message)
 WHERE m.key STARTS WITH $run + '/'
 MATCH (m)-[:PUBLISHED_ON]->(t:Topic)

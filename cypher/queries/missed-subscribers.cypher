@@ -1,11 +1,12 @@
-// The subscribers a message never reached: present and subscribed when it was published.
-// Nobody is named of a message whose publication nobody told: who subscribed then is not known.
+// The eligible peers that never received a message: present and subscribed when it was
+// published. There are no rows for a message whose publication was not reported: its eligible
+// peers are unknown.
 //
-// needs: missed, who was to get a message
+// needs: missed, eligible peers of a message
 //
 // $message message – the message
 //
-// -> peer: a subscriber, not the publisher, without a reception
+// -> peer: an eligible peer that never received the message
 MATCH (:Message {key: $message})-[:MISSED]->(p:Peer)
 RETURN p.name AS peer
 ORDER BY p.id

@@ -1,17 +1,17 @@
-// The peers linked to a peer at a time, either way.
+// The neighbours of a peer at a time, in either direction.
 //
 // needs: presence, links
 // epoch: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> neighbour: the other peer
 // -> links_to: the peer holds a link to it
 // -> linked_from: it holds a link to the peer
-// -> layers: of the links between them
-// -> topics: that they serve
+// -> layers: layers of the links between them
+// -> topics: topics that they serve
 MATCH (p:Peer {key: $peer})-[r:LINK]-(n:Peer)
 WHERE r.valid_from <= $at AND r.valid_to > $at AND ($layers IS NULL OR r.layer IN $layers)
 WITH p, n, r ORDER BY r.topic_name

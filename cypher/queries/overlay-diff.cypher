@@ -1,17 +1,17 @@
-// What changed in the overlay from one time to another: peers and links, whatever lay between.
+// The peers and links that differ between two times, whatever happened in between.
 //
 // needs: presence, links
 //
 // $run run – the run
-// $before tick ticks – the one time
-// $after tick ticks – the other
+// $before tick ticks – first time to compare
+// $after tick ticks – second time to compare
 // $levels_before levels($before) – where in the index spans alive at $before can begin
 // $levels_after levels($after) – where in the index spans alive at $after can begin
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
-// -> change: added (not there at $before) or removed (not there at $after)
-// -> src: peer that came or went, or that holds the link
-// -> dst: peer the link leads to, null = the peer itself came or went
+// -> change: added (absent at $before) or removed (absent at $after)
+// -> src: peer that joined or left, or that holds the link
+// -> dst: peer the link leads to, null = the peer itself joined or left
 CALL () {
   UNWIND $levels_before AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)

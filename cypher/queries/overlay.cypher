@@ -1,16 +1,16 @@
-// The overlay at a time: its links, one row for a pair of peers, and the peers without any.
+// The overlay at a time: its links, one row per pair of peers, and the peers without links.
 //
 // needs: presence, links
 //
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> src: peer that holds the link, or a peer without links
 // -> dst: peer it leads to, null = src has no link in or out
-// -> layers: of the links from src to dst
-// -> topics: that they serve
+// -> layers: layers of the links from src to dst
+// -> topics: topics that they serve
 CALL () {
   UNWIND $levels AS l
   MATCH (a:Peer)-[r:LINK]->(b:Peer)

@@ -1,14 +1,14 @@
-// All that is known of a peer, in the order of time: stays, links, subscriptions, roles, messages.
+// All that is known of a peer, in order of time: stays, links, subscriptions, roles, messages.
 //
 // $peer peer – the peer
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> valid_from: tick at which it begins
 // -> valid_to: tick at which it ends, null = it does not
 // -> what: present, links to, linked from, subscribes, plays or publishes
 // -> other: the other peer, the topic, the role or the message
 // -> layer: of the link
-// -> topic: that the link serves, the role is for, or the message was published to
+// -> topic: topic that the link serves, the role is for, or the message was published to
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[r:PRESENT]->(:Run)

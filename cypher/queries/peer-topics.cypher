@@ -1,16 +1,16 @@
-// What a peer had to do with the messages of each topic: published, received, passed on.
+// A peer's messages per topic: published, received and forwarded.
 //
 // needs: receptions
 //
 // $run run – the run
 // $peer peer – the peer
 //
-// -> topic: the topic, null = of the messages whose topic is unknown
+// -> topic: the topic, null = messages of unknown topic
 // -> published: messages of it that the peer published
-// -> received: messages of it that came to the peer from others, its own left out
-// -> receptions: how often they came, null = the source tells of first arrivals alone
-// -> duplicates: receptions that were not the first; of what it published itself all; null likewise
-// -> sent: copies of its messages that came from it to others, null also without previous hops
+// -> received: messages of it that the peer received, its own left out
+// -> receptions: arrivals of these, null = the source reports first arrivals only
+// -> duplicates: receptions that were not the first; all receptions of own messages; null likewise
+// -> sent: copies of the topic's messages that it sent to others, null also without previous hops
 MATCH (p:Peer {key: $peer})
 CALL (p) {
   MATCH (p)-[:PUBLISHED]->(m:Message)

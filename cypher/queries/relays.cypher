@@ -1,5 +1,5 @@
-// The relays of a topic: peers that received its messages without subscribing to it, or publishing
-// them. Peers of which that is unknown for some message come last, without counts.
+// The relays of a topic: peers that received its messages without subscribing to it or publishing
+// them. Peers for which this is unknown for some message come last, without counts.
 //
 // needs: subscriptions, receptions
 //
@@ -7,8 +7,8 @@
 // $topic topic – the topic
 //
 // -> peer: the relay
-// -> messages: of the topic that came to it unsubscribed, null = unknown
-// -> receptions: how often they came, null also where first arrivals alone are told
+// -> messages: messages of the topic that it received while not subscribed, null = unknown
+// -> receptions: arrivals of these, null also if only first arrivals are reported
 MATCH (:Topic {key: $topic})<-[:PUBLISHED_ON]-(m:Message)
 CALL (m) {
   MATCH (:Peer)-[h:HOP]->(p:Peer)

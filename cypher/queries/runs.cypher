@@ -1,14 +1,14 @@
-// The runs that can be asked: those that are loaded as a whole.
+// The runs that can be queried: those that are completely loaded.
 //
 // -> run: its name
-// -> source: what it was ingested from
-// -> protocol: that the peers spoke, null = not told
+// -> source: format that it was ingested from
+// -> protocol: protocol of the peers, null = not reported
 // -> first: first interval
 // -> last: last interval
 // -> interval_us: length of an interval, null = unknown
-// -> peers: how many
-// -> topics: how many
-// -> messages: how many
+// -> peers: number of peers
+// -> topics: number of topics
+// -> messages: number of messages
 // -> links: lives of links
 // -> receptions: arrivals of messages
 MATCH (r:Run {state: 'complete'})

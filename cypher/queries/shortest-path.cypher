@@ -6,10 +6,10 @@
 // $at tick ticks – the time
 // $from peer($at) – the peer it starts at, present at $at
 // $to peer($at) – the peer it ends at, present at $at
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
-// -> hops: links on the path, 0 from a peer to itself; no row where there is no path
-// -> peers: on the path, from the first to the last
+// -> hops: links on the path, 0 from a peer to itself; no row if there is no path
+// -> peers: peers on the path, from first to last
 MATCH (a:Peer {key: $from})
 MATCH (b:Peer {key: $to})
 MATCH p = shortestPath((a)-[:LINK*0..]->(b))

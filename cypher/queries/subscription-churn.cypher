@@ -1,18 +1,18 @@
-// How the subscribers of each topic changed from one time to another, whatever lay between.
+// How the subscribers of each topic differ between two times, whatever happened in between.
 //
 // needs: subscriptions
 // epoch: $before, $after
 //
 // $run run – the run
-// $before tick ticks – the one time
-// $after tick ticks – the other
+// $before tick ticks – first time to compare
+// $after tick ticks – second time to compare
 //
 // -> topic: the topic
 // -> before: its subscribers at $before
 // -> after: its subscribers at $after
-// -> came: those who subscribe at $after alone
-// -> went: those who subscribe at $before alone, gone from the overlay or not
-// -> stayed: those who subscribe at both
+// -> came: subscribers only at $after
+// -> went: subscribers only at $before, whether still present or not
+// -> stayed: subscribers at both times
 MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 CALL (t) {

@@ -1,22 +1,22 @@
-// The peers that something can come to from a peer in a stretch of time, and when at the earliest.
-// It goes from peer to peer and may wait anywhere, as long as it takes; a hop begins while the
-// link is alive and ends $per_hop later. Who goes and comes back still has it.
+// The peers that information from a peer can reach in a time window, and the earliest arrivals. It
+// is passed along links and can wait at any peer for any time; a hop begins while the link
+// exists and ends $per_hop later. A peer that leaves and returns still has it.
 //
 // needs: presence, links
 // epoch: $from..$to
 //
 // $run run – the run
-// $from tick ticks – when it starts
-// $to tick($from) ticks – the latest time that counts, inclusive
+// $from tick ticks – start of the window
+// $to tick($from) ticks – end of the window, inclusive
 // $peer peer($from) – the peer it starts at, present at $from
-// $per_hop span=0 ticks – what a hop takes; 0 = any number of hops fits into a moment
+// $per_hop span=0 ticks – duration of a hop; 0 = any number of hops fits into a moment
 // $direction direction=out – out = along the links, in = against them, both = either way
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> peer: another peer
-// -> arrival: tick at which it can be there at the earliest
-// -> interval: that this tick falls into
-// -> hops: the fewest that bring it there by then
+// -> arrival: tick of the earliest possible arrival
+// -> interval: interval of this tick
+// -> hops: smallest number of hops that arrives then
 MATCH (run:Run {key: $run})
 MATCH (start:Peer {key: $peer})
 // Round by round from those that it came to earlier in the last round than in any before:

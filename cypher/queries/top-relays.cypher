@@ -1,19 +1,19 @@
-// The peers that bore most for topics that they did not subscribe to: relays, by copies sent.
-// Counted are the messages published in a stretch of time, wherever and whenever they went. Peers
-// of which it is unknown whether they subscribed when one came to them are last, without counts.
+// The relays that sent most copies of messages of topics to which they did not subscribe.
+// Only messages published in a time window count, wherever and whenever they went. Peers whose
+// subscription at an arrival is unknown come last, without counts.
 //
 // needs: subscriptions, receptions, previous hops, duplicates of a message
 //
 // $run run – the run
-// $from tick ticks – begin of the stretch, inclusive
-// $to tick($from) ticks – its end, exclusive
-// $k count=10 peers – how many, at least 1
+// $from tick ticks – start of the window, inclusive
+// $to tick($from) ticks – end of the window, exclusive
+// $k count=10 peers – maximum number, at least 1
 //
 // -> peer: the relay
-// -> copies: that came from it to others, of messages it relayed; null = unknown, as the others
-// -> receptions: how often these messages came to it unsubscribed
-// -> messages: that it relayed: they came to it unsubscribed, and it did not publish them
-// -> topics: that these belong to
+// -> copies: copies that it sent of messages it relayed; null = unknown, like the other counts
+// -> receptions: arrivals of these messages at it while it was not subscribed
+// -> messages: messages it relayed: it received them while not subscribed, and did not publish them
+// -> topics: topics of these messages
 MATCH (m:Message)
 WHERE m.key STARTS WITH $run + '/' AND m.tick >= $from AND m.tick < $to
 CALL (m) {

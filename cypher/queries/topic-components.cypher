@@ -1,18 +1,18 @@
-// The parts that a topic's subscribers fall into at a time, where not all are connected.
-// Two of them are in one part if links between subscribers join them, whichever way these lead.
-// A publisher or rendezvous may be given: its links count too, and its part is the main one.
+// The components of a topic's subscribers at a time. Two subscribers are in one component if
+// links between subscribers connect them, in either direction. A publisher or rendezvous can be
+// given: its links count too, and its component is the main one.
 //
 // needs: presence, subscriptions, links
 // epoch: $at
 //
 // $at tick ticks – the time
 // $topic topic – the topic
-// $from peer($at)? – a peer, subscribed or not, present at $at; null = the largest part is main
-// $layers layers? – layers of links to look at, null = all
+// $from peer($at)? – a peer, subscribed or not, present at $at; null = the largest one is main
+// $layers layers? – layers whose links count, null = all
 //
-// -> part: its number, the main one first, then by size
-// -> subscribers: how many are in it
-// -> cut_off: whether it is another than the main one
+// -> part: number of the component: the main one first, then by size
+// -> subscribers: number of subscribers in it
+// -> cut_off: whether it is not the main one
 // -> peers: the subscribers in it
 MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
 WHERE s.valid_from <= $at AND s.valid_to > $at
@@ -23,8 +23,8 @@ WITH start, subscribers, CASE
   WHEN start IS NULL OR start IN subscribers THEN subscribers
   ELSE subscribers + start
 END AS peers
-// A part is named after its peer of the least number, which goes from peer to peer, round by
-// round: [number of a peer, least number it heard, in which round, the peer], one for each.
+// A component is named after its peer of the smallest number, which spreads from peer to
+// peer, round by round: [number of a peer, least number it heard, in which round, the peer].
 WITH start, subscribers, reduce(
   found = [p IN peers | [p.id, p.id, 0, p]], i IN range(1, size(peers)) |
   CASE WHEN found[-1][2] < i - 1 THEN found ELSE COLLECT {

@@ -5,12 +5,12 @@
 //
 // $at tick ticks – the time
 // $topic topic – the topic
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> src: subscriber that holds the link, or a subscriber without links to others
-// -> dst: subscriber it leads to, null = src has no link from or to another
-// -> layers: of the links from src to dst
-// -> topics: that they serve
+// -> dst: subscriber it leads to, null = src has no link from or to another subscriber
+// -> layers: layers of the links from src to dst
+// -> topics: topics that they serve
 MATCH (:Topic {key: $topic})<-[s:SUBSCRIBES]-(p:Peer)
 WHERE s.valid_from <= $at AND s.valid_to > $at
 WITH collect(DISTINCT p) AS subscribers

@@ -6,14 +6,14 @@
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> topic: the topic
 // -> subscribers: peers that subscribe to it
-// -> rendezvous: peers in that role for it then, null = nobody tells of roles
-// -> links: from one of them to another, whatever they serve
-// -> messages: published to it up to then, null = nobody tells of publications
-// -> publishers: how many peers published these, as far as they are known; null likewise
+// -> rendezvous: peers in that role for it then, null = roles are not reported
+// -> links: links between subscribers, whatever topic they serve
+// -> messages: messages published to it up to then, null = publications are not reported
+// -> publishers: number of peers known to have published these; null likewise
 CALL () {
   MATCH (t:Topic)
   WHERE t.key STARTS WITH $run + '/'

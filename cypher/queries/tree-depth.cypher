@@ -1,20 +1,20 @@
-// The tree of a topic in each interval: its root, who is in it, and how deep it is. All of it is
-// null where there is no link and nobody tells of roles.
+// The tree of a topic in each interval: its roots, number of peers and depth. All are null if
+// there is no link and roles are not reported.
 //
 // needs: links
 //
 // $run run – the run
 // $topic topic – the topic
-// $from tick ticks – the first time looked at
-// $to tick($from) ticks – the last, inclusive
+// $from tick ticks – first time, inclusive
+// $to tick($from) ticks – last time, inclusive
 // $levels levels($from) – where in the index spans alive at $from can begin
 // $layers layers=tree – layers whose links lead from a child to its parent
 //
 // -> interval: the interval, at its end
-// -> roots: its rendezvous; where none is ever told, parents that have no parent
-// -> peers: in the tree, roots and all
+// -> roots: its rendezvous; if none is ever reported, parents that have no parent
+// -> peers: peers in the tree, including the roots
 // -> depth: links from the root to the peer farthest from it, null = there is no root
-// -> detached: peers whose links lead to no root
+// -> detached: peers whose links do not lead to a root
 MATCH (t:Topic {key: $topic})
 CALL (t) {
   UNWIND $levels AS l

@@ -4,7 +4,7 @@
 // $message int – dense index of the message
 //
 // -> previous_hop: dense index of the peer it came from, null = unknown
-// -> peer: dense index of the peer it came to
+// -> peer: dense index of the peer that received it
 // -> hop: links travelled from the publisher, null = unknown
 // -> time_us: time of the arrival
 // -> first: the first arrival at this peer

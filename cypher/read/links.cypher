@@ -5,7 +5,7 @@
 // $high int – last dense index of a source
 // $first_tick int ticks – begin of the window, inclusive
 // $last_tick int ticks – end of the window, inclusive
-// $layers list<string>? – layers of links to look at, null = all
+// $layers list<string>? – layers whose links count, null = all
 // $topic int? – topic of the links to look at, null = any or none
 //
 // -> chunk: [src, dst, layer, topic, valid_from, valid_to] of each, by src, dst and valid_from

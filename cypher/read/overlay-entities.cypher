@@ -5,7 +5,7 @@
 // $run run – the run
 // $at tick ticks – the time
 // $levels levels($at) – where in the index spans alive at $at can begin
-// $layers layers? – layers of links to look at, null = all
+// $layers layers? – layers whose links count, null = all
 //
 // -> peer: node of a peer that is present, null in the rows of links
 // -> link: relationship from peer to peer, null in the rows of peers

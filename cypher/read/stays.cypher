@@ -3,7 +3,7 @@
 // $peer string – key of the peer
 //
 // -> valid_from: begin of a stay, inclusive
-// -> valid_to: its end, exclusive
+// -> valid_to: end of the stay, exclusive
 MATCH (:Peer {key: $peer})-[s:PRESENT]->(:Run)
 RETURN s.valid_from AS valid_from, s.valid_to AS valid_to
 ORDER BY valid_from

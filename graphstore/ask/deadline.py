@@ -1,4 +1,4 @@
-"""Questions that end in time, whatever the server does with them.
+"""Queries that end in time, whatever the server does.
 
 Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed by
 nobody but who waits for it, so it is another thread that speaks to the server: who asked waits
@@ -28,8 +28,8 @@ GRACE_S = 2.0
 the other to be obeyed."""
 
 _GOES_ON = (
-    "it did not end in time, and the server has not stopped it yet: it works on a single row, or "
-    "on the plan; others are answered meanwhile, and a restart of the server ends it"
+    "it did not end in time, and the server has not stopped it yet: it is busy with a single "
+    "row, or with the plan; other queries still run, and a restart of the server ends it"
 )
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Questions in the user's own Cypher: they read the graph, and nothing else is done for them.
+"""Queries in the user's own Cypher, which can only read the graph.
 
 A READ session keeps the server from writing. It does not keep it from fetching a page for
 LOAD CSV, from ending other people's transactions or from calling what an administrator calls,
@@ -124,9 +124,9 @@ def _in_words() -> Iterator[None]:
         if "AccessMode" in error.code:
             raise UseError(ALLOWED) from error
         if "execution mode" in error.message:
-            raise UseError("a plan cannot be asked for here; leave out PROFILE") from error
+            raise UseError("PROFILE is not supported here; leave it out") from error
         if error.code.startswith(("Neo.ClientError.Statement.", "Neo.ClientError.Procedure.")):
-            raise UseError(f"Neo4j does not understand: {_placed(error.message)}") from error
+            raise UseError(f"Neo4j cannot parse this: {_placed(error.message)}") from error
         raise
 
 

@@ -1,4 +1,4 @@
-"""What a user's own Cypher may do: read the graph. It is judged twice before it is run.
+"""Checks that a user's own Cypher only reads the graph, twice before it runs.
 
 By its words (`check_words`), as Neo4j shows what stands in an expression, down to whole
 subqueries, by its text alone; then by the plan that Neo4j makes of it (`check_plan`), which
@@ -37,9 +37,9 @@ ALLOWED = "only statements that read the graph are allowed here"
 
 _LOAD_CSV = "LOAD CSV makes the server fetch files and pages"
 _IN_TRANSACTIONS = "IN TRANSACTIONS has no limits"
-_SHOW_SETTINGS = "SHOW SETTINGS tells how the server is set up"
-_SHOW_TRANSACTIONS = "SHOW TRANSACTIONS tells what others ask"
-_TERMINATE = "TERMINATE TRANSACTIONS ends what others do"
+_SHOW_SETTINGS = "SHOW SETTINGS shows how the server is configured"
+_SHOW_TRANSACTIONS = "SHOW TRANSACTIONS shows the queries of others"
+_TERMINATE = "TERMINATE TRANSACTIONS ends the queries of others"
 
 _PAIRS = {
     ("LOAD", "CSV"): _LOAD_CSV,
@@ -104,8 +104,8 @@ def _dotted(words: Sequence[Token], start: int) -> str:
 def _check_call(name: str) -> None:
     if name and name not in PROCEDURES:
         raise UseError(
-            f"{ALLOWED}: {name} is none of the procedures that may be called "
-            "(a variable of the name call is written `call`)"
+            f"{ALLOWED}: {name} is not a procedure that may be called (write "
+            "a variable named call as `call`)"
         )
 
 

@@ -1,4 +1,4 @@
-"""What was given for a query's parameters, as the values Neo4j gets.
+"""The given parameters of a query, as the values that Neo4j gets.
 
 The header of the query says each one's type:
 
@@ -92,8 +92,8 @@ def default_value(parameter: Parameter, run: LoadedRun) -> Any:
 def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
     for p in query.parameters:
         if p.type == "tick" and p.at and ticks[p.name] < ticks[p.at]:
-            times = f"{clock.describe(ticks[p.name])} lies before {clock.describe(ticks[p.at])}"
-            raise UseError(f"parameters {p.at} and {p.name}: {times}; exchange them")
+            times = f"{clock.describe(ticks[p.name])} is before {clock.describe(ticks[p.at])}"
+            raise UseError(f"parameters {p.at} and {p.name}: {times}; swap them")
 
 
 def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[str, int]) -> Any:
@@ -149,10 +149,12 @@ def _span(given: str, clock: Clock) -> int:
     if given.isdecimal():
         return int(given)
     if clock.tick_us is None:
-        raise UseError(f"'{given}' is not a number of ticks, and how long one is nobody told")
+        raise UseError(f"'{given}' is not a number of ticks, and the length of a tick is unknown")
     ticks, rest = divmod(parse_duration_us(given), clock.tick_us)
     if rest:
-        raise UseError(f"'{given}' is no whole number of ticks; one is {clock.tick_us / 1e6:g} s")
+        raise UseError(
+            f"'{given}' is not a whole number of ticks; one tick is {clock.tick_us / 1e6:g} s"
+        )
     return ticks
 
 
@@ -208,7 +210,7 @@ def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
     clock = run.facts.clock
     there = ", ".join(_stay(clock, valid_from, valid_to) for valid_from, valid_to in stays)
     raise UseError(
-        f"peer '{name}' is not present at {clock.describe(at)}; it is there {there or 'never'}"
+        f"peer '{name}' is not present at {clock.describe(at)}; it is present {there or 'never'}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Ask a run one of the shipped queries."""
+"""Run a shipped query on a run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ask(
     if not query.parameters:
         return _answer(driver, database, query.text, {}, limits)
     if run is None:
-        raise UseError(f"query {name} asks a run: say which")
+        raise UseError(f"query {name} needs a run: name one")
     text, values = prepared(query, given, open_run(driver, database, run))
     return _answer(driver, database, text, values, limits)
 

@@ -1,4 +1,4 @@
-"""How large a user's own Cypher may be: a parser that runs out of stack never answers.
+"""Size limits of a user's own Cypher: a parser that runs out of stack never answers.
 
 What costs stack is not length but nesting: brackets, CASE, and each operator of a chain, as the
 sum of a hundred terms is a tree of a hundred levels. The limits are a fraction of what a Neo4j
@@ -88,7 +88,7 @@ def check_size(words: Sequence[Token]) -> None:
             clauses += word in _CLAUSES
             level.end_part()
         if level.height > OPERATORS or levels[-1].height > OPERATORS:
-            raise _too_large("too many operators hang together", OPERATORS)
+            raise _too_large("too many operators are chained", OPERATORS)
         before = word
     if clauses > CLAUSES:
         raise _too_large(f"it has {clauses:,} clauses", CLAUSES)
@@ -107,6 +107,6 @@ def _check_depth(levels: Sequence[_Level]) -> None:
 
 def _too_large(what: str, most: int) -> UseError:
     return UseError(
-        f"it is too large to be asked: {what}, and {most:,} are allowed; give values as "
-        "parameters, or ask in parts"
+        f"the query is too large: {what}, and {most:,} are allowed; pass values as "
+        "parameters, or split the query"
     )

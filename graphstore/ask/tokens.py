@@ -56,7 +56,7 @@ def plain(text: str) -> str:
     """
     found = _ESCAPE.sub(_resolved, text)
     if found != text and _ESCAPE.sub(_resolved, found) != found:
-        raise UseError(r"an escape may not make another one; write \ in place of \u005c")
+        raise UseError(r"an escape may not produce another one; write \ in place of \u005c")
     return found
 
 
@@ -65,7 +65,7 @@ def _resolved(escape: re.Match[str]) -> str:
     if code is None:
         return escape[0]
     if not _CODE.fullmatch(code):
-        raise UseError(f"'{escape[0]}' is no character; write \\u and four hexadecimal digits")
+        raise UseError(f"'{escape[0]}' is not a character; write \\u and four hexadecimal digits")
     return chr(int(code, 16))
 
 
@@ -75,7 +75,7 @@ def tokens(text: str) -> Iterator[Token]:
         kind = str(found.lastgroup)
         if kind == "open":
             line = text.count("\n", 0, found.start()) + 1
-            raise UseError(f"what {found[0]} opens in line {line} is not closed")
+            raise UseError(f"{found[0]} in line {line} is not closed")
         if kind == "name":
             yield Token(kind, found[0][1:-1].replace("``", "`"))
         elif kind not in _LEFT_OUT:

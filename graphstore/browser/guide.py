@@ -1,4 +1,4 @@
-"""The page that leads people through Neo4j Browser: one HTML file that loads nothing."""
+"""The page that guides users through Neo4j Browser: one HTML file that loads nothing."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class BrowserAddress:
         only after it has decoded the address.
         """
         if text is not None and re.search("[&#]", text):
-            raise ValueError(f"Browser takes no & or # in a link: {text}")
+            raise ValueError(f"Neo4j Browser accepts no & or # in a link: {text}")
         scheme, _, host = self.uri.partition("://")
         # Which certificates are good is the web browser's to say, not an address's.
         scheme = scheme.replace("+ssc", "+s")
@@ -86,7 +86,7 @@ def browser_page(uri: str, page: str | None = None) -> str:
     parts = urlsplit(page)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise UseError(
-            f"'{page}' is no address of a page; write it like http://localhost:7474/browser/"
+            f"'{page}' is not the address of a page; write it like http://localhost:7474/browser/"
         )
     path = parts.path if parts.path.strip("/") else "/browser/"
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))

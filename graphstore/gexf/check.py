@@ -1,4 +1,4 @@
-"""What no schema of GEXF says and Gephi's importer punishes: checks of a file's meaning.
+"""Checks of a GEXF file for what no schema covers and Gephi's importer rejects.
 
 A file can be valid and still lose elements on import: overlapping lives, edges of weight
 0, two edges with the same ends and kind, values of undeclared attributes. The file is
@@ -52,7 +52,7 @@ def check_gexf(path: Path) -> Iterator[Finding]:
                 checker.see(event, element)
                 yield from checker.take()
     except ParseError as error:
-        raise InputError(f"{path} is no XML: {error}") from error
+        raise InputError(f"{path} is not XML: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -244,11 +244,11 @@ def _description(run: LoadedRun, title: str, clock: Clock) -> str:
     ]
     if facts.protocol:
         lines.append(f"protocol: {facts.protocol}")
-    lines += [f"the source cannot tell: {what}" for what in facts.unknown]
+    lines += [f"unknown to the source: {what}" for what in facts.unknown]
     topics = list(bulk_reads.topics(run))
     lines += [f"topic {index}: {name}" for index, name in topics[:_TOPICS_DESCRIBED]]
     if len(topics) > _TOPICS_DESCRIBED:
-        lines.append(f"and {len(topics) - _TOPICS_DESCRIBED} topics more")
+        lines.append(f"and {len(topics) - _TOPICS_DESCRIBED} more topics")
     return "\n".join(lines)
 
 

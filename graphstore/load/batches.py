@@ -1,4 +1,4 @@
-"""The rows of the run store as what they become in the graph.
+"""The rows of the run store as nodes and relationships of the graph.
 
 Pure, Arrow in and Arrow out. A batch of nodes has a column for each property, a null where a
 node has none. A batch of relationships has the nodes at their ends (`start`, `end`) before

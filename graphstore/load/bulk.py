@@ -1,6 +1,6 @@
 """The first load of a run into an empty database: files, and one import of all of them.
 
-`database import full` fills a database some times faster than transactions can, but only one
+`database import full` fills a database several times faster than transactions can, but only one
 whose server is stopped, and it puts an end to what the database had. So a database is taken
 only if it was seen to be empty, and nothing was committed in it since. What the import makes
 are the nodes and relationships of the run; the rest (metrics, labels, indexes, verification)
@@ -42,8 +42,8 @@ from model.progress import Progress, silent
 from model.run import RunFacts
 
 PAYING_ROWS = 500_000
-"""Of so many rows at least an import is faster: stopping, starting and the tool take as long
-as transactions with so many (measured: docs/loading.md)."""
+"""From this many rows on an import is faster: stopping, starting and the tool take as long
+as transactions with this many rows (measured: docs/loading.md)."""
 
 _TYPES = {pa.int32(): ":long", pa.int64(): ":long", pa.bool_(): ":boolean", pa.string(): ""}
 _PRIVATE = {"start": ":START_ID", "end": ":END_ID", "type": ":TYPE"}
@@ -64,7 +64,7 @@ class Emptiness:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run shall be loaded, and how. Raises: UseError for what cannot be done."""
+    """Where and how to load a run. Raises: UseError for what cannot be done."""
 
     connection: Connection
     place: Place | None = None
@@ -141,16 +141,18 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
 def not_empty(driver: Driver, database: str) -> UseError:
     """Why a run cannot be imported into a database, and what to do."""
     runs = run_names(driver, database)
-    there = f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that are no run's"
-    return UseError(f"--bulk fills an empty Neo4j, and this one has {there}; load without it")
+    there = (
+        f"run{'s' * (len(runs) > 1)} {', '.join(runs)}" if runs else "nodes that belong to no run"
+    )
+    return UseError(f"--bulk needs an empty Neo4j, and this one has {there}; load without --bulk")
 
 
 def require_alone(driver: Driver, database: str, run: str) -> None:
     """Raises: UseError where a database will not be empty when the run is removed."""
     if others := [name for name in run_names(driver, database) if name != run]:
         raise UseError(
-            f"--bulk fills an empty Neo4j, and this one has other runs ({', '.join(others)}); "
-            "rebuild without it"
+            f"--bulk needs an empty Neo4j, and this one has other runs ({', '.join(others)}); "
+            "rebuild without --bulk"
         )
 
 

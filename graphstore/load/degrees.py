@@ -1,4 +1,4 @@
-"""The degrees of peers over a run, and the labels that they are given by them; by numpy."""
+"""The degrees of peers over a run, and the labels for them; with numpy."""
 
 from __future__ import annotations
 

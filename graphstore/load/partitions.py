@@ -1,4 +1,4 @@
-"""Epochs: what keeps questions at one time fast in a long history.
+"""Epochs: copies that keep queries at one time fast in a long history.
 
 A question that starts at a peer reads all relationships of a type that the peer ever had,
 and their number grows with the history. So the intervals of a long run are cut into epochs
@@ -29,7 +29,7 @@ Ticks = TypeVar("Ticks", int, "np.ndarray")
 EPOCH_INTERVALS = 128
 """Intervals of an epoch."""
 MOST_EPOCHS = 512
-"""So many epochs at most; in a longer run they are longer. Neo4j holds 65,535 types."""
+"""Most epochs of a run; in a longer run they are longer. Neo4j holds 65,535 types."""
 MOST_READ = 32
 """A question that looks at more epochs than these reads the whole history: each is one more
 type for Neo4j to plan, and what lives through several of them is read as often."""

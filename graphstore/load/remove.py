@@ -17,7 +17,7 @@ ROWS_PER_BATCH = 10_000
 """Relationships or nodes of one transaction at most."""
 
 NODES_PER_CHUNK = 1_000
-"""So many nodes at a time are looked at for relationships that begin there."""
+"""Number of nodes per batch whose outgoing relationships are looked for."""
 
 _NODES = ("peer", "topic", "message", "interval", "ledger")
 """Their relationships are gone before them, so that a batch of nodes is a small transaction.

@@ -146,8 +146,8 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
     except ConstraintError as error:
         if "label `LoadBatch`" not in str(error):
             raise CheckFailed(
-                f"run '{run}' was begun from other tables",
-                [error.message or "", f"make it anew with: vizpub rebuild {run}"],
+                f"run '{run}' was loaded from other tables",
+                [error.message or "", f"recreate it with: vizpub rebuild {run}"],
             ) from error
 
 
@@ -166,7 +166,7 @@ def _write_batch(
     if record["rows"] != ledger["rows"]:
         missing = ledger["rows"] - record["rows"]
         raise CheckFailed(
-            f"{step.table}: {missing} of {ledger['rows']} rows name something that is not there",
+            f"{step.table}: {missing} of {ledger['rows']} rows refer to what does not exist",
             [f"in batch {ledger['key']}"],
         )
 
@@ -187,7 +187,7 @@ def _label(session: Session, rows: RunRows, census: Census) -> None:
 
 def _check(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> None:
     if differences := verify_run(driver, database, facts, tables):
-        what = f"Neo4j's copy of run '{facts.name}' is not what its tables are"
+        what = f"the copy of run '{facts.name}' in Neo4j differs from its tables"
         raise CheckFailed(what, [*map(str, differences), remedy(facts.name, differences)])
 
 

@@ -1,4 +1,4 @@
-"""Is what Neo4j has of a run what its tables have? All of it, and nothing more.
+"""Checks that Neo4j's copy of a run equals its tables: all of it, and nothing more.
 
 Nodes are read back and compared property by property; relationships, of which there may be
 millions, by their number and checksums that both sides compute over what they say. What no table
@@ -50,8 +50,8 @@ class Difference:
 def remedy(run: str, differences: Sequence[Difference]) -> str:
     """What to do about them."""
     if all(difference.table == _SCHEMA for difference in differences):
-        return f"make what is missing with: vizpub load {run}"
-    return f"make it anew with: vizpub rebuild {run}"
+        return f"load what is missing with: vizpub load {run}"
+    return f"recreate it with: vizpub rebuild {run}"
 
 
 def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -> list[Difference]:

@@ -1,4 +1,4 @@
-"""Where a Neo4j is and who asks it, as the environment names them."""
+"""Address and login of a Neo4j, from the environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def from_environment() -> Connection | None:
     With NEO4J_USERNAME (or NEO4J_USER; default neo4j), NEO4J_PASSWORD or a file that
     NEO4J_PASSWORD_FILE names, NEO4J_DATABASE (default neo4j).
 
-    Raises: UseError where NEO4J_URI is no address for queries, or is set without a password.
+    Raises: UseError where NEO4J_URI is not an address for queries, or is set without a password.
     """
     get = os.environ.get
     if not (uri := get("NEO4J_URI")):
@@ -58,7 +58,7 @@ def check_uri(uri: str) -> None:
         return
     browser = " (http is for Neo4j Browser)" if scheme in ("http", "https") else ""
     raise UseError(
-        f"NEO4J_URI: '{uri}' is no address for queries{browser}; write it like "
+        f"NEO4J_URI: '{uri}' is not an address for queries{browser}; write it like "
         f"bolt://localhost:7687, or with one of {', '.join(_SCHEMES[1:])}"
     )
 

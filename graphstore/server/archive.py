@@ -23,7 +23,7 @@ def dump(place: Place, database: str, file: Path, *, overwrite: bool = False) ->
     Raises: UseError where the file is there already or cannot be written, Neo4jUnavailable.
     """
     if os.path.lexists(file) and not overwrite:
-        raise UseError(f"{file} is there already; name another file, or give --force")
+        raise UseError(f"{file} already exists; name another file, or give --force")
     new = file.with_name(f".{file.name}.new")
     try:
         with os.fdopen(new_file(new), "wb") as stdout:
@@ -61,6 +61,6 @@ def _opened(file: Path) -> FileIO:
     begin = opened.read(len(_MAGICS[0]))
     if begin not in _MAGICS:
         opened.close()
-        raise InputError(f"{file} is no dump of a Neo4j database", "make one: vizpub neo4j dump")
+        raise InputError(f"{file} is not a dump of a Neo4j database", "make one: vizpub neo4j dump")
     opened.seek(0)
     return opened

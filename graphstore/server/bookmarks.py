@@ -1,4 +1,4 @@
-"""The number of a database's last transaction, which Community tells in bookmarks alone."""
+"""The number of a database's last transaction, which Community shows only in bookmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a database while its server is stopped, by Neo4j's administration tool.
+"""Work on a database while its server is stopped, with Neo4j's administration tool.
 
 There are two places where a server can be stopped and started again: the home of a local
 server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`,
@@ -30,7 +30,7 @@ OnLine = Callable[[str], None]
 """Takes each line that the tool prints, while it works."""
 
 FULL = "No space left on device"
-ROOM = "make room, and run the same command again"
+ROOM = "free some space, and run the same command again"
 
 SCRATCH = "vizpub-remade"
 """The name of a database in the making."""

@@ -99,7 +99,9 @@ def check_server(home: ServerHome, uri: str) -> None:
         raise Neo4jUnavailable(uri, "it does not answer")
     if not _listens(process, port):
         if _is_taken(port):
-            raise Neo4jUnavailable(uri, "another process answers there, and is told no password")
+            raise Neo4jUnavailable(
+                uri, "another process answers there, and is not sent the password"
+            )
         raise Neo4jUnavailable(uri, "it does not answer")
 
 

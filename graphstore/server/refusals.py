@@ -1,4 +1,4 @@
-"""Why there is no connection to a Neo4j, in words a user can act on."""
+"""Why there is no connection to a Neo4j, and what the user can do."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _NOT_STARTED = ("its database '{database}' is not available", "see the server's 
 
 _BY_CODE = {
     "Neo.ClientError.Security.AuthenticationRateLimit": (
-        "it refuses after too many wrong passwords", "wait a minute, then check NEO4J_PASSWORD",
+        "it refuses logins after many wrong passwords", "wait a minute, then check NEO4J_PASSWORD",
     ),
     "Neo.ClientError.Security.CredentialsExpired": (
-        "the password has to be changed first", "log in with Neo4j Browser and change it",
+        "the password must be changed first", "log in with Neo4j Browser and change it",
     ),
     "Neo.ClientError.Database.DatabaseNotFound": (
         "it has no database '{database}'", "check NEO4J_DATABASE",
@@ -51,7 +51,7 @@ _BY_CERTIFICATE = (
     ("not yet valid", "check the clocks of both machines"),
     ("mismatch", "NEO4J_URI has to name the server as its certificate does"),
     ("", "set SSL_CERT_FILE to the certificate of its authority, or write the address with "
-         "+ssc in place of +s, which encrypts and does not look at whom it talks to"),
+         "+ssc in place of +s, which encrypts but does not check the server's identity"),
 )  # fmt: skip
 """Part of what OpenSSL says, and what to do then."""
 
@@ -88,8 +88,8 @@ def has_stopped(uri: str, code: str) -> Neo4jUnavailable | None:
         return None
     return Neo4jUnavailable(
         uri,
-        "its database could not write and has stopped; mostly its disk is full",
-        "make room there and restart it (the local one with: vizpub neo4j stop), "
+        "its database could not write and has stopped; usually its disk is full",
+        "free some space there and restart it (the local one with: vizpub neo4j stop), "
         "then run the same command again",
     )
 
@@ -101,18 +101,18 @@ def _unreached(connection: Connection, error: Exception) -> Neo4jUnavailable:
         hint = next(hint for part, hint in _BY_CERTIFICATE if part in said)
         return Neo4jUnavailable(uri, f"its certificate is refused: {said.rstrip('.')}", hint)
     if isinstance(cause, socket.gaierror):
-        return Neo4jUnavailable(uri, "there is no machine of that name", "check NEO4J_URI")
+        return Neo4jUnavailable(uri, "there is no host of that name", "check NEO4J_URI")
     if isinstance(cause, (ConnectionRefusedError, TimeoutError)):
         return Neo4jUnavailable(uri, "it does not answer")
     if "looks like HTTP" in str(cause):
         why = "a web server answers there"
-        return Neo4jUnavailable(uri, why, "give the port for queries, which mostly is 7687")
+        return Neo4jUnavailable(uri, why, "give the port for queries, usually 7687")
     if "+s" in uri:
         why = "it does not answer in TLS"
-        hint = "have it encrypt, or write bolt:// in place of bolt+s://, which sends all in clear"
+        hint = "enable TLS there, or write bolt:// in place of bolt+s://, which does not encrypt"
         return Neo4jUnavailable(uri, why, hint)
-    why = "it ends the connection at the first word"
-    return Neo4jUnavailable(uri, why, "does it want TLS? write bolt+s:// in place of bolt://")
+    why = "it closes the connection at once"
+    return Neo4jUnavailable(uri, why, "if it needs TLS, write bolt+s:// in place of bolt://")
 
 
 def _first_cause(error: BaseException) -> BaseException:
@@ -130,9 +130,9 @@ def check_agent(uri: str, agent: str) -> None:
     """
     found = _AGENT.match(agent)
     if not found or (int(found[1]), int(found[2])) < OLDEST:
-        called = agent.replace("/", " ") or "something without a name"
+        called = agent.replace("/", " ") or "an unnamed server"
         raise Neo4jUnavailable(uri, f"it is {called}, and vizpub needs Neo4j {_NEEDED}", _upgrade())
 
 
 def _upgrade() -> str:
-    return "upgrade it, or unset NEO4J_URI and have a local one: vizpub neo4j start"
+    return "upgrade it, or unset NEO4J_URI and use a local one: vizpub neo4j start"

@@ -267,7 +267,7 @@ class LocalServer:
             connection.uri,
             f"{what}: {gist(log.read_text('utf-8', 'replace'))}",
             f"its whole log: {log}\n"
-            "  where its store is broken: vizpub neo4j remove, then load the runs again",
+            "  if its store is broken: vizpub neo4j remove, then load the runs again",
         )
 
     def _locked_out(self, connection: Connection) -> Neo4jUnavailable:

@@ -1,4 +1,4 @@
-"""Sessions, and Neo4j's errors in our words.
+"""Sessions, and Neo4j's errors as vizpub's.
 
 Reads go through READ sessions, in which the server refuses to write.
 """
@@ -28,7 +28,7 @@ _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 
 _AGAIN = {
-    WRITE_ACCESS: "run the same command again: what is done stays done",
+    WRITE_ACCESS: "run the same command again: finished work is kept",
     READ_ACCESS: "see that it runs, then run the same command again",
 }
 """What to do where a connection was lost."""
@@ -99,9 +99,9 @@ def _errors(uri: str, again: str) -> Iterator[None]:
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
-        raise UseError("its plan is too deep to be read; ask in parts") from error
+        raise UseError("its plan is too deep to be read; split the query") from error
     except (UnicodeEncodeError, OverflowError) as error:
-        raise UseError(f"Neo4j can hold no such value: {error}") from error
+        raise UseError(f"Neo4j cannot store such a value: {error}") from error
 
 
 def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:

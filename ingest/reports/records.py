@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 OVERLAY = "overlay"
-"""The layer of a link where the source does not say."""
+"""The layer of a link if the source gives none."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A link the peer holds. In JSON a plain string where only the peer is said."""
+    """A link the peer holds. In JSON a plain string if only the peer is given."""
 
     peer: str
     layer: str = OVERLAY
@@ -26,7 +26,7 @@ class Neighbor:
     """The topic it serves; null = none."""
 
     def to_json(self) -> str | Json:
-        """The shorter of the two spellings that says it all."""
+        """The shorter of the two forms that loses nothing."""
         if self.layer == OVERLAY and self.topic is None:
             return self.peer
         return _fields(self)

@@ -1,4 +1,4 @@
-"""The sources there are, in the order in which they are asked whether a file is theirs."""
+"""The sources, in the order in which they are asked whether they recognise a file."""
 
 from ingest.sources.base import Source
 from ingest.sources.deliveries import Deliveries

@@ -65,7 +65,7 @@ class SourceOptions:
     only: str | None = None
     """The run to take where the input holds several."""
     reporters_only: bool = False
-    """Leave out peers that only others name."""
+    """Leave out peers that do not report themselves."""
     max_line: int | None = None
     """Bytes of a line that is taken; null = ingest.reports.compressed.MAX_LINE."""
 

@@ -85,8 +85,8 @@ class Deliveries(TableSource):
         last = counted["latest"] // interval_us
         if last >= _MOST_INTERVALS:
             raise InputError(
-                f"the deliveries reach over {last + 1:,} intervals",
-                "a time is surely a mistake; if not, give longer intervals, as --interval 1m",
+                f"the deliveries span {last + 1:,} intervals",
+                "one of the times is probably wrong; if not, give longer intervals: --interval 1m",
             )
         repeated = counted["repeated"]
         notes = {"repeated_records": repeated} if repeated else {}

@@ -130,7 +130,7 @@ class Edges(TableSource):
         if last - first >= _MOST_INTERVALS:
             raise InputError(
                 f"the links reach from interval {first} to {last}",
-                f"more than {_MOST_INTERVALS:,} intervals are surely a mistake in one of them",
+                f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong",
             )
         return Description(
             clock=Clock(1, options.interval_us, first, last),

@@ -70,7 +70,7 @@ def check_shared(context: SparkContext, directory: Path, tasks: int) -> None:
     if faults:
         raise UseError(
             f"{directory} is not shared with the executors of {context.master}: {min(faults)}\n"
-            "  put the workspace where all machines mount the same storage under the same path"
+            "  put the workspace on storage that all machines mount under the same path"
         )
 
 
@@ -90,4 +90,4 @@ def _faults(probe: Path, answers: list[tuple[str, str]]) -> Iterator[str]:
         if fault:
             yield f"{host}: {fault}"
         elif not Path(f"{probe}-{task}").exists():
-            yield f"{host}: what it writes is not seen here"
+            yield f"{host}: the files it writes are not visible here"

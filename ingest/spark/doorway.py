@@ -1,4 +1,4 @@
-"""The way to a process that stays: a Unix socket in a folder that only its owner can enter.
+"""The connection to a running session: a Unix socket in a folder only its owner can enter.
 
 Whoever can reach the socket may give orders, so the folder is looked at as ssh looks at its
 keys, and the kernel is asked who is at the other end. It also knows whether anybody is: a

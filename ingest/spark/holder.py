@@ -1,4 +1,4 @@
-"""The process that holds a Spark session that stays: `python -m ingest.spark.holder`.
+"""The process that keeps a Spark session running: `python -m ingest.spark.holder`.
 
 It starts Spark's JVM and lends it to one command at a time. What a command leaves behind,
 also one that was killed in the middle of a job, is ended and dropped before the next one gets

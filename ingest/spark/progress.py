@@ -1,4 +1,4 @@
-"""How far Spark is with what it was told to do."""
+"""Progress of Spark's work."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
 @contextmanager
 def repetitions_told(spark: SparkSession, tell: Callable[[str], None]) -> Iterator[None]:
     """For the length of the block, tell in the end which tasks failed, and why; where the block
-    comes to its end they were begun again.
+    comes to its end they were restarted.
     """
     context = spark.sparkContext._jsc.sc()
     first = context.dagScheduler().numTotalJobs()
     again = ""
     try:
         yield
-        again = " and {} begun again"
+        again = " and {} restarted"
     finally:
         with suppress(Py4JError, ConnectionError):  # as in _watch
             for why, count in _failures(context.statusStore(), first).items():
-                noun, verb = ("task", "was") if count == 1 else ("tasks", "were")
-                tell(f"{count} {noun} of Spark failed{again.format(verb)}: {why}")
+                noun, verb = ("Spark task", "was") if count == 1 else ("Spark tasks", "were")
+                tell(f"{count} {noun} failed{again.format(verb)}: {why}")
 
 
 def _failures(store: Any, first: int) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""How large an input is, and what Spark is told of it.
+"""The size of an input, and Spark's settings for it.
 
 A small one is done by one task at a time with plans as plain as can be: what makes a large one
 quick (compiled plans, plans mended as they run, tables sent to every executor, shuffles) costs

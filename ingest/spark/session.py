@@ -39,10 +39,7 @@ _STOPPED = "methods on a stopped SparkContext"
 _WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """All that py4j says where an answer of Java's breaks off; what Java answers goes on from there."""
-_GONE = (
-    "its Java process has ended, as where it is killed for want of memory; "
-    "run the same command again"
-)
+_GONE = "its Java process has ended, for example because memory ran out; run the same command again"
 _NO_SIGNALS = "-Xrs"
 """A signal to all of a terminal's processes is for ours; Java would print all its threads."""
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -158,7 +155,7 @@ def failures_told(workspace: Path) -> Iterator[None]:
         if _OTHER_PAGE in str(error):
             file = re.search(r"reading file (?:file:/*)?(/?\S+\.parquet)", str(error))
             path = f"/{file[1].lstrip('/')}" if file else str(workspace)
-            raise StoreBroken(path, "other bytes than those that were written") from error
+            raise StoreBroken(path, "its bytes are not those that were written") from error
         gone = isinstance(error, unreachable) or _CUT_OFF.fullmatch(str(error))
         raise SparkFailed(_GONE if gone else why_failed(str(error))) from error
     except OSError as error:
@@ -176,9 +173,9 @@ def _ended(error: BaseException) -> BaseException | None:
 def why_failed(text: str) -> str:
     """The line of a failure that says why."""
     if _WORKER_GONE in text:
-        return "a Python worker has ended, as where it is killed for want of memory"
+        return "a Python worker has ended, for example because memory ran out"
     if _STOPPED in text:
-        return "its master does not answer, or has given the application up"
+        return "its master does not answer, or has stopped the application"
     causes = re.findall(r"^(?:Caused by)?: (.+)", text, re.MULTILINE)
     return str((causes or text.splitlines() or ["no message"])[-1])
 

@@ -1,4 +1,4 @@
-"""Spark sessions that stay: start, stop and see the one of a workspace, and take it for a while.
+"""Spark sessions that keep running: start, stop, show and use the one of a workspace.
 
 What stays is Spark's JVM with one SparkContext, in the hands of a small process, the holder
 (ingest.spark.holder). No code of a command stays: each runs in a process of its own and borrows
@@ -156,7 +156,7 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
     from model.jvm.java import find_java
 
     if name := elsewhere():
-        raise UseError(f"{name} is set: a session that stays is for the Spark of this machine")
+        raise UseError(f"{name} is set: a session is only for Spark on this machine")
     folder = folder_of(scratch)
     with _locked(folder):
         found = status(scratch)

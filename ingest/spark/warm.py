@@ -1,4 +1,4 @@
-"""A Spark session for an ingest: the one that stays where there is one, else its own."""
+"""A Spark session for an ingest: the running one if there is one, else its own."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
     """The workspace's session, for this command; null if there is none for it."""
     try:
         if other := "--master is given" if master else elsewhere() and f"{elsewhere()} is set":
-            _LOG.info("a session that stays would not be used: %s", other)
+            _LOG.info("a session would not be used: %s", other)
         elif not quick:
-            _LOG.info("a session that stays would not be used: it is for small inputs")
+            _LOG.info("a session would not be used: it is only for small inputs")
         else:
             return lease(scratch)
     except (NotUsed, UseError) as error:
-        _LOG.warning("the session that stays is not used: %s", error)
+        _LOG.warning("the running session is not used: %s", error)
     return None
 
 
@@ -82,7 +82,7 @@ def _attached(taken: Lease) -> SparkSession | None:
         context = SparkContext(conf=conf, gateway=gateway, jsc=jsc)
         return SparkSession(context, session.cloneSession())  # with what it was fitted to
     except (Py4JError, OSError) as error:
-        _LOG.warning("the session that stays has died (%s): starting another Spark", error)
+        _LOG.warning("the session has died (%s): starting another Spark", error)
         _detach()
         return None
 

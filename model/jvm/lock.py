@@ -23,7 +23,7 @@ _HEADER = """\
 class Artifact:
     """One jar: `group:artifact:version[:classifier]`, its bytes and their sha256.
 
-    Of one that could not be had where the lock was made, size is 0 and sha256 empty.
+    If one was not available when the lock was made, size is 0 and sha256 empty.
     """
 
     at: str
@@ -49,7 +49,7 @@ class JarSet:
     transitive: bool
     """Whether the roots' dependencies belong to the set."""
     artifacts: tuple[Artifact, ...]
-    """What was resolved; nothing where the roots could not be had."""
+    """What was resolved; nothing if the roots were not available."""
 
     @property
     def files(self) -> tuple[Artifact, ...]:

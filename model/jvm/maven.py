@@ -106,7 +106,7 @@ def _measured(at: str, folder: Path) -> Artifact:
 
 
 def make_lock(names: Collection[str] = (), path: Path = LOCK) -> None:
-    """Resolve the named sets of the lock anew, or all of them."""
+    """Resolve the named sets of the lock again, or all of them."""
     with TemporaryDirectory() as folder:
         write_lock(
             [

@@ -28,7 +28,7 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{name}: cannot be read: {error}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name}: is not a text") from error
+        raise InputError(f"{name}: is not text") from error
 
 
 def found(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Where a simulation is kept: `reports/` for ingest, and `simulation.json` about it."""
+"""The folder of a simulation: `reports/` for ingest, and `simulation.json` about it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Folder:
         if about["plan"] != _identity(plan):
             raise UseError(
                 f"{self.path} holds another simulation ({', '.join(_changed(about, plan))}); "
-                "give another --out, or --replace to simulate anew"
+                "give another --out, or --replace to replace it"
             )
         result = about["result"]
         return result and Result(
@@ -91,7 +91,7 @@ class Folder:
         except ValueError:
             about = None
         if not isinstance(about, dict) or about.keys() != {"plan", "result"}:
-            raise UseError(f"{self._about} is not about a simulation; give another --out")
+            raise UseError(f"{self._about} does not describe a simulation; give another --out")
         return about
 
     def begin(self, plan: Plan) -> None:

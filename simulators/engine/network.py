@@ -1,9 +1,9 @@
 """What a protocol sees of the world, and what the world sees of a protocol.
 
 A protocol is a plain class for *all* peers of an overlay: peers are the integers 0 … size − 1,
-its state is indexed by them, and its handlers are told at which peer something happens. It
-speaks to a `Network` and nothing else: it never learns who is up, what time a message will
-take or who is looking.
+its state is indexed by them, and its handlers get the peer at which something happens. It
+uses only a `Network`: it never learns who is up, how long a message will take or what is
+observed.
 
     class Ping:
         def __init__(self, net: Network) -> None:
@@ -30,7 +30,7 @@ TRANSPORT_BYTES = 28
 """Of IP and UDP, in every message of any system."""
 COPY_BYTES = TRANSPORT_BYTES + 20
 """Of a copy of a publication beside its content: the transport's, the message's number (8), its
-topic (4) and its publisher (8). Hops are told for the sake of reports, and weigh nothing."""
+topic (4) and its publisher (8). Hops are only for reports, and cost no bytes."""
 
 Handler = Callable[[int, int, Any], None]
 """(peer, sender, payload): a message arrived at `peer`."""
@@ -39,7 +39,7 @@ Failed = Callable[[int, int, Any], None]
 
 
 class Publication(NamedTuple):
-    """A message that somebody published."""
+    """A published message."""
 
     message: int
     """Its number in the run, from 0."""
@@ -58,7 +58,7 @@ class Copy(NamedTuple):
 
 
 class Kind:
-    """A kind of message: who handles it, and how many of it there were."""
+    """A kind of message: its handlers and counters."""
 
     __slots__ = ("bytes", "failed", "handler", "is_publication", "lost", "name", "received", "sent")
 
@@ -75,7 +75,7 @@ class Kind:
         """Of those sent."""
         self.received = 0
         self.lost = 0
-        """On the way, or sent to somebody who was down on arrival."""
+        """In transit, or sent to a peer that was down on arrival."""
 
 
 class Links(NamedTuple):
@@ -85,17 +85,17 @@ class Links(NamedTuple):
     topic: int | None
     """The topic they serve; null = none in particular."""
     peers: Sequence[int]
-    """Whom they lead to, each once."""
+    """The peers they lead to, each once."""
 
 
 class Network(Protocol):
     """What a protocol may use. Times are µs of the run's virtual clock, sizes bytes."""
 
     size: int
-    """There are the peers 0 … size − 1, up or not."""
+    """Number of peers: 0 … size − 1, up or down."""
     now: int
     random: Random
-    """Seeded by the run; nothing else may be drawn from."""
+    """Seeded by the run; the only permitted source of randomness."""
 
     def kind(
         self,
@@ -105,40 +105,40 @@ class Network(Protocol):
         failed: Failed | None = None,
         publication: bool = False,
     ) -> Kind:
-        """A new kind of message. Where `failed` is given, messages of it are acknowledged: if
-        one does not arrive (its addressee is down, or it was lost), the sender's `failed` is
-        called once the time-out has passed. Without it, nobody ever knows.
+        """A new kind of message. If `failed` is given, messages of it are acknowledged: if
+        one does not arrive (its receiver is down, or it was lost), the sender's `failed` is
+        called after the timeout. Without it, nothing happens.
         """
 
     def every(self, period_us: int, handler: Callable[[int], None]) -> None:
-        """Call `handler(peer)` once in each period for every peer that is up, each at a phase
-        of its own that was drawn at random.
+        """Call `handler(peer)` once per period for every peer that is up, each at a random
+        phase of its own.
         """
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
-        """Call `handler(peer, *args)` in a while, unless the peer goes down before."""
+        """Call `handler(peer, *args)` after `delay_us`, unless the peer goes down before."""
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
         """Send a message of `size` bytes; it arrives after the latency between the two."""
 
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """Send a copy of a publication to each of the targets, and report that; `copy` is the
-        one that `peer` holds, so a publisher gives one with hops 0 (once, though its targets
-        be none). Its arrivals are reported too, and handled with a Copy of one hop more.
+        one that `peer` holds, so a publisher gives one with hops 0 (once, even without
+        targets). Its arrivals are reported too, and handled with a Copy of one hop more.
         """
 
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """Report an arrival of a publication that came by `send`, not by `forward`."""
 
     def contact(self, peer: int) -> int | None:
-        """Somebody who is up and not `peer`, from the bootstrap service; null if there is none."""
+        """A peer that is up and not `peer`, from the bootstrap service; null if there is none."""
 
 
 class System(ABC):
     """An overlay that can be simulated on its own.
 
-    Built from a network and the system's own parameters. What has to do with a peer that went
-    down is forgotten by the time it joins again: it comes back with its id alone.
+    Built from a network and the system's own parameters. The state of a peer that went down
+    must be reset by the time it joins again: it returns with only its id.
     """
 
     layers: ClassVar[Sequence[str]] = ("overlay",)
@@ -169,5 +169,5 @@ class System(ABC):
         """The links the peer holds now; layer and topic of each are different."""
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
-        """(role, topic) of what the peer plays now, such as ('rendezvous', 3)."""
+        """The peer's current roles as (role, topic), such as ('rendezvous', 3)."""
         return ()

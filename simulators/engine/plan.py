@@ -1,4 +1,4 @@
-"""What is to be simulated: a system and its parameters, the world it lives in, and a seed."""
+"""What to simulate: a system and its parameters, its world, and a seed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from simulators.world.subscriptions import WORKLOADS, Workload
 class World:
     """What a system is put into."""
 
-    peers: Annotated[Positive, Meta(description="Peers there are, up or not.")] = 100
+    peers: Annotated[Positive, Meta(description="Number of peers, up or down.")] = 100
     intervals: Annotated[Positive, Meta(description="Reporting intervals to simulate.")] = 100
     interval: Annotated[Duration, Meta(description="Length of a reporting interval.")] = "1s"
     workload: Annotated[str, Meta(description="Who subscribes to what.")] = "zipf"
     publications: Annotated[str, Meta(description="Who publishes when.")] = "none"
     churn: Annotated[str, Meta(description="Who is up when.")] = "none"
     latency: Annotated[str, Meta(description="How long messages take.")] = "constant:10ms"
-    loss: Annotated[Share, Meta(description="Share of messages lost on their way.")] = 0.0
+    loss: Annotated[Share, Meta(description="Share of messages that are lost.")] = 0.0
     upload: Annotated[Count, Meta(description="Bytes/s that each peer can send; 0 = no limit.")] = 0
     timeout: Annotated[
-        Duration, Meta(description="After it what is not acknowledged has failed.")
+        Duration, Meta(description="Time after which an unacknowledged message has failed.")
     ] = "500ms"
     reports: Annotated[
         Content, Meta(description="What peers report: complete, structure or dissemination.")

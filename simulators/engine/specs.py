@@ -96,7 +96,7 @@ def _pair(
             raise UseError(f"{what} has no '{key}'; {_nearest(key, fields)}")
         return key, value.strip()
     if place > 0:
-        raise UseError(f"{what}: '{item}' is no key=value; write for example {example(kind)}")
+        raise UseError(f"{what}: '{item}' is not key=value; write for example {example(kind)}")
     if not fields:
         raise UseError(f"{what} takes no value, so not '{item}'")
     return next(iter(fields)), item
@@ -171,8 +171,8 @@ def _words(described: inspect.Type) -> str:
             step = f", a multiple of {described.multiple_of}" if described.multiple_of else ""
             return _NUMBERS[type(described)] + _bounds(described) + step
         case inspect.StrType(pattern=pattern) if pattern == _IS_DURATION.pattern:
-            return "a duration as 50ms or 1.5s"
-    return _OTHERS.get(type(described), "a text")
+            return "a duration such as 50ms or 1.5s"
+    return _OTHERS.get(type(described), "text")
 
 
 _NUMBERS = {inspect.IntType: "a whole number", inspect.FloatType: "a number"}

@@ -48,7 +48,7 @@ class Entry:
         if not is_dataclass(kind):
             raise InputError(
                 f"{self.system}'s constructor has no 'parameters' that are a dataclass",
-                "see simulators/README.md for how a system is written",
+                "simulators/README.md shows how to write a system",
             )
         assert isinstance(kind, type)
         return kind

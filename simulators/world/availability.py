@@ -28,7 +28,7 @@ def read_availability(name: str) -> list[Stays]:
     """
     nodes = [_stays(name, number, text.split()) for number, text in lines(name)]
     if not any(nodes):
-        raise InputError(f"{name}: nobody is ever up in it")
+        raise InputError(f"{name}: no node in it is ever up")
     return nodes
 
 

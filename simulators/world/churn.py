@@ -100,7 +100,7 @@ class Trace:
         end = end_of_trace if self.to is None else round(self.to * 1e6)
         if not start < end <= end_of_trace:
             raise UseError(
-                f"churn 'trace': from={start / 1e6:g},to={end / 1e6:g} is no window of "
+                f"churn 'trace': from={start / 1e6:g},to={end / 1e6:g} is not a window of "
                 f"{self.file}, which ends at {end_of_trace / 1e6:g} s"
             )
         return start, end
@@ -126,7 +126,7 @@ def _scaled(
 
 @dataclass(frozen=True)
 class Exponential:
-    """Sessions and times between them are exponential; it has been so for ever at time 0."""
+    """Sessions and times between them are exponential; stationary from time 0."""
 
     session: Uptime
     down: Down
@@ -140,7 +140,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Weibull:
-    """Sessions are Weibull, times between them exponential; it has been so for ever at time 0.
+    """Sessions are Weibull, times between them exponential; stationary from time 0.
 
     The distribution that measured sessions follow best (Stutzbach and Rejaie, IMC 2006).
     """
@@ -187,7 +187,7 @@ def _residual(scale: float, shape: float, random: Random) -> float:
 
 @dataclass(frozen=True)
 class Script:
-    """What is written down happens, at given intervals; who joins later is down until then."""
+    """Events as written, at given intervals; peers that join later are down until then."""
 
     events: Annotated[str, Meta(description=f"{GRAMMAR} or a .toml file of them.")]
     example: ClassVar[str] = "script:join 50 over 20 intervals; kill 30 % at interval 40"

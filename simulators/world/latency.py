@@ -1,4 +1,4 @@
-"""How long a message is on its way.
+"""How long messages take.
 
 A model draws once per run what it needs and gives a function of sender and receiver, which
 is called for every message: plain Python, a tenth of a microsecond.
@@ -33,7 +33,7 @@ class Latency(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """Every message takes as long."""
+    """Every message takes the same time."""
 
     delay: Annotated[Duration, Meta(description="One way.")] = "50ms"
     example: ClassVar[str] = "constant:50ms"
@@ -46,7 +46,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Each message takes a time of its own, evenly drawn; later ones may overtake earlier ones."""
+    """Each message takes a uniform random time; later ones may overtake earlier ones."""
 
     low: Annotated[Duration, Meta(description="Shortest, one way.")]
     high: Annotated[Duration, Meta(description="Longest, one way.")]
@@ -67,18 +67,20 @@ class Matrix:
     """As measured between sites: each peer is at a site, all at different ones while they last."""
 
     file: Annotated[str, Meta(description="A matrix of times or a King file, plain or gzip.")]
-    unit: Annotated[Literal["us", "ms", "s"], Meta(description="Of the file's times.")]
+    unit: Annotated[Literal["us", "ms", "s"], Meta(description="Unit of the times in the file.")]
     times: Annotated[
-        Literal["round-trip", "one-way"], Meta(description="What they are; one way is half a trip.")
+        Literal["round-trip", "one-way"],
+        Meta(description="Kind of times; one way is half a round trip."),
     ] = "round-trip"
     asymmetric: Annotated[
-        Literal["refuse", "mean"], Meta(description="What to do with times unlike those back.")
+        Literal["refuse", "mean"], Meta(description="If the times there and back differ.")
     ] = "refuse"
     missing: Annotated[
-        Duration | None, Meta(description="One way, where the file has no time; none: refuse it.")
+        Duration | None,
+        Meta(description="One-way time where the file has none; none: refuse the file."),
     ] = None
     inside: Annotated[
-        Duration, Meta(description="One way between peers at one site, and what a time of 0 means.")
+        Duration, Meta(description="One-way time between peers at one site, and for times of 0.")
     ] = "500us"
     example: ClassVar[str] = "matrix:planetlab490_rtt_ms_slice1.txt.gz,unit=ms"
 

@@ -23,7 +23,9 @@ from simulators.world.subscriptions import Subscriptions
 
 Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
 First = Annotated[Count, Meta(description="The first interval to publish in.")]
-Last = Annotated[Count | None, Meta(description="The last one; none: that of the run.")]
+Last = Annotated[
+    Count | None, Meta(description="The last interval to publish in; none: the run's last.")
+]
 
 
 class Planned(NamedTuple):
@@ -60,7 +62,7 @@ class NoPublications:
 
 @dataclass(frozen=True)
 class Poisson:
-    """On every topic at random times, as often on average."""
+    """On every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
     size: Size = 512
@@ -82,9 +84,11 @@ class Poisson:
 
 @dataclass(frozen=True)
 class Every:
-    """Once on every topic in so many intervals, each topic at a moment of its own."""
+    """Once per topic in every N intervals, each topic at a time of its own."""
 
-    intervals: Annotated[Positive, Meta(description="From one to the next on a topic.")] = 1
+    intervals: Annotated[
+        Positive, Meta(description="Intervals between two publications on a topic.")
+    ] = 1
     size: Size = 512
     first: First = 0
     last: Last = None
@@ -107,7 +111,7 @@ class Every:
 class Popular:
     """At random times, more often on popular topics: on the r-th with a weight r^-exponent."""
 
-    rate: Annotated[PositiveReal, Meta(description="Publications per interval, in all.")] = 1.0
+    rate: Annotated[PositiveReal, Meta(description="Publications per interval, in total.")] = 1.0
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 1.0
     size: Size = 512
     first: First = 0
@@ -131,7 +135,7 @@ class Popular:
 
 @dataclass(frozen=True)
 class Script:
-    """What is written down, here or in a file."""
+    """As written, here or in a file."""
 
     file: Annotated[
         str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")
@@ -145,7 +149,7 @@ class Script:
     publisher: Annotated[
         Count | None, Meta(description="A peer; none: any subscriber who is up.")
     ] = None
-    count: Annotated[Positive, Meta(description="How often, once an interval.")] = 1
+    count: Annotated[Positive, Meta(description="Number of publications, one per interval.")] = 1
     size: Size = 512
     example: ClassVar[str] = "script:at=50,topic=largest,count=10"
 
@@ -185,7 +189,9 @@ class Script:
 def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
     at, topic, publisher, *more = [*(cell.strip() for cell in text.split(",")), "", ""]
     if not at or not topic or any(more) or (publisher and not publisher.isdecimal()):
-        raise not_understood(name, line, f"'{text[:40]}' is not at,topic,publisher as 50,largest,7")
+        raise not_understood(
+            name, line, f"'{text[:40]}' is not at,topic,publisher such as 50,largest,7"
+        )
     return at, topic, int(publisher) if publisher else None
 
 
@@ -216,7 +222,7 @@ def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
         return names.index(topic)
     sizes = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
     if not sizes:
-        raise UseError("publications: nobody subscribes to anything")
+        raise UseError("publications: no peer subscribes to a topic")
     if topic == "random":
         return random.choice(sizes)
     return sizes[0 if topic == "largest" else -1]

@@ -32,7 +32,7 @@ def read_matrix(name: str) -> Times:
     numbered = lines(name)
     first = next(numbered, None)
     if first is None:
-        raise InputError(f"{name}: there is nothing in it")
+        raise InputError(f"{name}: it is empty")
     read = _king if first[1][0].isalpha() else _square
     times = read(name, chain([first], numbered))
     times[~(np.isfinite(times) & (times >= 0))] = np.nan
@@ -51,7 +51,7 @@ def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
     one, other = between[0]
     raise InputError(
         f"{name}: {times[one, other]:g} from site {one + 1} to {other + 1}, but "
-        f"{times[other, one]:g} back, and {len(between)} such pairs in all",
+        f"{times[other, one]:g} back, and {len(between)} such pairs in total",
         "asymmetric=mean takes the mean of both",
     )
 
@@ -61,7 +61,7 @@ def incomplete(times: Times, name: str) -> InputError:
     holes = np.argwhere(np.isnan(times) & ~np.eye(len(times), dtype=bool))
     one, other = holes[0]
     return InputError(
-        f"{name}: no time from site {one + 1} to {other + 1}, and {len(holes)} such holes in all",
+        f"{name}: no time from site {one + 1} to {other + 1}, and {len(holes)} such gaps in total",
         "missing=100ms takes as long there",
     )
 
@@ -74,7 +74,7 @@ def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
             raise not_understood(name, line, f"{len(row)} times, but {len(rows[0])} before")
         rows.append(row)
     if len(rows) != len(rows[0]):
-        raise InputError(f"{name}: {len(rows)} lines of {len(rows[0])} times are no square")
+        raise InputError(f"{name}: {len(rows)} lines of {len(rows[0])} times are not square")
     return np.array(rows)
 
 
@@ -90,7 +90,7 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
         others.append(other - 1)
         found.append(time)
     if not found:
-        raise InputError(f"{name}: is neither a matrix of numbers nor has it pairs of nodes")
+        raise InputError(f"{name}: is neither a matrix of numbers nor a list of pairs")
     times = np.full((sites, sites), np.nan)
     times[ones, others] = found
     is_way_back = np.isnan(times)
@@ -101,7 +101,7 @@ def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
 def _pair(name: str, line: int, text: str, sites: int) -> tuple[int, int, float]:
     words = text.replace(",", " ").split()
     if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
-        raise not_understood(name, line, f"'{text[:40]}' is no pair and its time, as 1,2 34")
+        raise not_understood(name, line, f"'{text[:40]}' is not a pair and its time such as 1,2 34")
     one, other = int(words[0]), int(words[1])
     if not (1 <= one <= sites and 1 <= other <= sites):
         raise not_understood(name, line, f"there are only the nodes 1 to {sites}")

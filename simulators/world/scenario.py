@@ -1,4 +1,4 @@
-"""What happens to the crowd of peers, written down: 'kill 30 % at interval 400'."""
+"""Scripted events for many peers: 'kill 30 % at interval 400'."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _of_file(name: str) -> list[str]:
     try:
         events = tomllib.loads(found(name).read_text("utf-8")).get("events")
     except (OSError, ValueError) as error:
-        raise InputError(f"{name}: is no TOML: {error}") from error
+        raise InputError(f"{name}: is not TOML: {error}") from error
     if not isinstance(events, list) or not all(isinstance(one, str) for one in events):
         raise InputError(f'{name}: has no events = ["kill 30 % at interval 400", …]')
     return events
@@ -71,7 +71,7 @@ def _of_file(name: str) -> list[str]:
 def _event(text: str) -> Event:
     match = _EVENT.fullmatch(text)
     if match is None:
-        raise UseError(f"churn '{text}' is no event, as 'kill 30 % at interval 400'")
+        raise UseError(f"churn '{text}' is not an event such as 'kill 30 % at interval 400'")
     many = match["many"]
     share = 1.0 if many == "all" else float(many[:-1]) / 100 if many.endswith("%") else 0.0
     number = int(many) if many.isdecimal() else 0
@@ -138,5 +138,5 @@ def changes(
                 continue
         for _ in range(count):
             if not people.candidates(event.action):
-                raise UseError(f"churn '{event.text}': nobody is left to {event.action}")
+                raise UseError(f"churn '{event.text}': no peer is left to {event.action}")
             yield Change(time_us, people.move(event.action), event.action)

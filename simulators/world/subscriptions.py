@@ -20,10 +20,10 @@ from simulators.world.social import connected_users, neighbours, random_users, r
 
 Sample = Annotated[
     Literal["random", "connected"],
-    Meta(description="Any users, or such as are connected by a random walk."),
+    Meta(description="Any users, or users that a random walk connects."),
 ]
-Topics = Annotated[Positive, Meta(description="How many topics there are.")]
-PerPeer = Annotated[Positive, Meta(description="How many each peer has.")]
+Topics = Annotated[Positive, Meta(description="Number of topics.")]
+PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
 
 
 class Subscriptions:
@@ -75,9 +75,9 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class Friends:
-    """Users of a social network, who are topics as well: each subscribes to his friends."""
+    """Users of a social network, who are topics as well: each subscribes to their friends."""
 
-    file: Annotated[str, Meta(description="Friendships, two users a line, plain or gzip.")]
+    file: Annotated[str, Meta(description="Friendships, two users per line, plain or gzip.")]
     sample: Sample = "random"
     example: ClassVar[str] = "friends:facebook_combined_relabelled.txt.gz,sample=connected"
 
@@ -96,9 +96,9 @@ class Friends:
 
 @dataclass(frozen=True)
 class Follows:
-    """Users who follow others, and are topics as well: each subscribes to whom he follows."""
+    """Users who follow others, and are topics as well: each subscribes to those they follow."""
 
-    file: Annotated[str, Meta(description="Who follows whom, two users a line, plain or gzip.")]
+    file: Annotated[str, Meta(description="Who follows whom, two users per line, plain or gzip.")]
     sample: Sample = "random"
     follower: Annotated[
         Literal["first", "second"], Meta(description="Which of the two follows the other.")
@@ -159,7 +159,7 @@ class Zipf:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Each peer subscribes to as many topics, all equally likely."""
+    """Each peer subscribes to the same number of topics, all equally likely."""
 
     topics: Topics = 200
     subscriptions_: PerPeer = 20
@@ -183,7 +183,7 @@ class Uniform:
 class Scribe:
     """Groups of the sizes in Scribe's evaluation: group r = 1, 2, … has N·r^-exponent members."""
 
-    groups: Annotated[Positive, Meta(description="How many topics there are.")] = 1500
+    groups: Annotated[Positive, Meta(description="Number of topics.")] = 1500
     exponent: Annotated[PositiveReal, Meta(description="How fast sizes fall.")] = 1.25
     example: ClassVar[str] = "scribe:groups=1500"
 
@@ -225,7 +225,9 @@ class File:
             if row == ["peer", "topic"]:
                 continue
             if len(row) != 2 or not row[0].isdecimal() or not row[1]:
-                raise not_understood(self.file, line, f"'{text[:40]}' is not peer,topic as 0,news")
+                raise not_understood(
+                    self.file, line, f"'{text[:40]}' is not peer,topic such as 0,news"
+                )
             if int(row[0]) >= peers:
                 raise not_understood(self.file, line, f"there are only the peers 0 to {peers - 1}")
             if wrong := list(Key().problems(row[1], "topic")):

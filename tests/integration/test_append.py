@@ -282,7 +282,7 @@ def everything(run: StoredRun) -> dict[str, int]:
     ("records", "said"),
     [
         (small([2, 3]), "reports of interval 2, and the run holds all up to interval 2"),
-        (small([3], topics=["news"]), "tells of topics"),
+        (small([3], topics=["news"]), "reports topics"),
         ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "hides loss"),
     ],
 )
@@ -300,8 +300,8 @@ def test_append_of_input_that_does_not_follow_is_refused(
     ("run", "said"),
     [
         ("ended", "its source marks its end"),
-        ("edges", "in source 'edges' later input changes what was said"),
-        ("early", "an earlier version made it, which did not number its formats"),
+        ("edges", "in source 'edges' later input changes earlier intervals"),
+        ("early", "it was made by an earlier version, which did not number its formats"),
     ],
 )
 def test_append_to_a_run_that_cannot_grow_is_refused(
@@ -327,7 +327,7 @@ def test_append_with_other_options_is_refused_by_name(lab_with_runs: Lab) -> Non
 
 
 def test_append_together_with_replace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UseError, match="give one of them"):
+    with pytest.raises(UseError, match="give only one of them"):
         IngestRequest((), "lab", tmp_path, append=True, replace=True)
 
 

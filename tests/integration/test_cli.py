@@ -206,8 +206,8 @@ ENDLESS = (
     ("words", "why"),
     [
         (("cypher", "CREATE (:Peer)"), "only statements that read"),
-        (("cypher", "MATCH"), "does not understand"),
-        (("cypher", "RETURN $x"), "does not understand"),
+        (("cypher", "MATCH"), "cannot parse"),
+        (("cypher", "RETURN $x"), "cannot parse"),
         (("cypher", ENDLESS, "--timeout", "100ms"), "did not end in time"),
         (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
         (("topic", RUN, "alert", "--at", "50"), "did you mean alerts"),

@@ -300,4 +300,4 @@ def test_workspace_that_is_not_shared_is_refused(cluster: Cluster, tmp_path: Pat
     assert refused.returncode == 2, refused.stderr
     assert "/proc/self/cwd/ws/.spark is not shared with the executors of spark://" in refused.stderr
     assert "No such file or directory" in refused.stderr
-    assert "put the workspace where all machines mount the same storage" in refused.stderr
+    assert "put the workspace on storage that all machines mount" in refused.stderr

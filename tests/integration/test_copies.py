@@ -98,4 +98,4 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     ):
         refused = vizpub(*words)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert f"run '{RUN}' does not know {unknown}: its source does not tell" in refused.stderr
+        assert f"run '{RUN}' has no data on {unknown}: its source does not report" in refused.stderr

@@ -169,9 +169,9 @@ class TestKilledWorker:
         self, trapped: tuple[End, Path]
     ) -> None:
         end, _ = trapped
-        line = "1 task of Spark failed and was begun again: a Python worker has ended, as where "
+        line = "1 Spark task failed and was restarted: a Python worker has ended, "
         (told,) = (text for text in end.told.splitlines() if "worker" in text)
-        assert told == f"{line}it is killed for want of memory"
+        assert told == f"{line}for example because memory ran out"
         assert "Traceback" not in end.told
         (note,) = (event for event in end.events if event["event"] == "note")
         assert (note["stage"], note["note"]) == ("read", told)

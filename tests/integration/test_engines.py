@@ -100,7 +100,7 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
     monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
     choice = engine_for("auto", versions, CLOCK)
-    assert (choice.engine, choice.told) == ("kernels", "kernels, for want of GraphFrames")
+    assert (choice.engine, choice.told) == ("kernels", "kernels, as GraphFrames is not available")
 
 
 def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:

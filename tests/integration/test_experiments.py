@@ -195,7 +195,7 @@ def test_experiment_part_leaves_other_claims_unknown(
     part = run("--only", "F = 2")
     assert part.returncode == 0
     outcomes = [row["outcome"] for row in rows(folder / "out/published.csv")]
-    assert outcomes == ["not known", "not met", "not known"]
+    assert outcomes == ["unknown", "not met", "unknown"]
     assert run("--only", "F = 4").returncode == 2
 
 

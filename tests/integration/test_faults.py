@@ -137,13 +137,13 @@ def test_full_disk_error_names_the_disk_and_load_resumes(place: Place) -> None:
     filler = place.home / "filler"
     with connect(place.start()) as driver:
         _fill(filler, 1_000_000)
-        with pytest.raises(Neo4jUnavailable, match="mostly its disk is full") as error:
+        with pytest.raises(Neo4jUnavailable, match="usually its disk is full") as error:
             load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables)
-        assert "make room there and restart it" in error.value.hint
+        assert "free some space there and restart it" in error.value.hint
     assert "its database could not write and has stopped" in place("query", "runs")
     place.server.stop()
     _fill(place.home / "filler.2", 1_000_000)
-    assert "MB left, and a start needs 20\n  make room" in place("query", "runs")
+    assert "MB left, and a start needs 20\n  free some space" in place("query", "runs")
     filler.unlink()
     with connect(place.start()) as driver:
         assert not load_run(driver, "neo4j", HISTORY.facts, HISTORY.tables).already_complete

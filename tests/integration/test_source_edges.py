@@ -200,7 +200,7 @@ def test_bad_rows_are_quarantined(tmp_path: Path) -> None:
     other.write_bytes(packed + packer.flush(zlib.Z_SYNC_FLUSH))
     found = stage(found_file(path), found_file(other, damaged=True))
     expected = [(2 * n + 2, why, bad[:1024]) for n, (bad, why) in enumerate(BAD)]
-    cut = (3, "cut off by the damage of the file", "c,d,1,11")
+    cut = (3, "cut off where the file is damaged", "c,d,1,11")
     last = (2 * len(BAD) + 2, "not UTF-8", "\ufffd,b,0,1")
     assert refused(found) == sorted([*expected, cut, last])
     assert found.damaged == {str(other): "truncated gzip"}

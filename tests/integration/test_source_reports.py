@@ -460,7 +460,7 @@ def test_truncated_gzip_gives_its_readable_part(book: Book) -> None:
     assert last == OPEN
     assert 50 < found.told.clock.last < 499
     ((_, line, reason, text),) = found.staged.quarantine
-    assert (line, reason) == (found.told.clock.last + 2, "cut off by the damage of the file")
+    assert (line, reason) == (found.told.clock.last + 2, "cut off where the file is damaged")
     assert PACKED_LINES.split(b"\n")[line - 1].startswith(text.encode())
     assert [*found.staged.damaged.values()] == ["truncated gzip"]
 
@@ -573,7 +573,7 @@ def test_records_without_a_run_among_several_are_left_out(desk: Desk) -> None:
     chosen = desk.take(*files, only="b")
     assert chosen.rows("presence") == {("1", 5, 6)}
     assert chosen.told.clock == Clock(1, None, 5, 7)
-    assert chosen.told.notes["reports left out as they name no run"] == 2
+    assert chosen.told.notes["reports left out because they name no run"] == 2
     with pytest.raises(UseError, match=r"a \(1 .* b \(1 .* empty \(0 .* --input-run a"):
         describe(chosen.staged.counted, SourceOptions())
     with pytest.raises(InputError, match="a header of run 'empty', but no report"):

@@ -635,7 +635,7 @@ class TestBadInput:
         write_packed(desk)
         found = stage(desk.path)
         assert {record["peer"] for record in found.records} == {"0", "1", "2"}
-        assert quarantine(found) == [("00000003", 1, "cut off by the damage of the file")]
+        assert quarantine(found) == [("00000003", 1, "cut off where the file is damaged")]
 
     def test_peer_reported_twice_counts_once_or_conflicts(self, desk: Desk) -> None:
         """The same said in another order counts once, else the first is taken."""
@@ -681,7 +681,7 @@ class TestBadInput:
         written = desk.write(0, node("1"))
         merged = written.with_name("00000001protocol.p.json")
         shutil.copy(written, merged)
-        with pytest.raises(InputError, match="json and merged json, which may be one trace twice"):
+        with pytest.raises(InputError, match="json and merged json, perhaps the same trace twice"):
             inventory(None, find([str(desk.path)]), SOURCES)
         with pytest.raises(InputError, match="ingest what the hosts wrote"):
             stage(merged)

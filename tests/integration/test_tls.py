@@ -129,7 +129,7 @@ def test_certificate_for_another_name_is_refused(encrypted: Connection) -> None:
 def test_unencrypted_connection_to_a_tls_server_is_refused(
     encrypted: Connection, scheme: str
 ) -> None:
-    with pytest.raises(Neo4jUnavailable, match="ends the connection at the first word") as error:
+    with pytest.raises(Neo4jUnavailable, match="closes the connection at once") as error:
         connect(address(encrypted, scheme))
     assert "bolt+s://" in error.value.hint
 

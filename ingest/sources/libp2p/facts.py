@@ -112,7 +112,7 @@ def describe(tally: Tally, interval_us: int) -> Description:
     if tally.copies is not None:
         one, other = tally.copies
         raise InputError(
-            f"{one} and {other} tell of the same peer at the same time",
+            f"{one} and {other} both have events of the same peer at the same time",
             "give one encoding of the trace, for example: vizpub ingest TRACE/json",
         )
     protocols = sorted(tally.protocols)
@@ -134,7 +134,7 @@ def _clock(first: int, last: int, interval_us: int) -> Clock:
         raise InputError(
             f"the events lie {(last - first) / 1e9:.0f} s apart: "
             f"{number + 1} intervals of {interval_us / 1e6:g} s",
-            "give a longer --interval, or take out records with a wrong timestamp",
+            "give a longer --interval, or remove records with a wrong timestamp",
         )
     return Clock(ticks_per_interval=interval_us, tick_us=1, last=number)
 

@@ -133,7 +133,7 @@ def _no(constant: str) -> NoReturn:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
 
 
 def _told(event: Mapping[str, Any]) -> dict[str, Any]:

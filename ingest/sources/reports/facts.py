@@ -28,7 +28,7 @@ _MOST_INTERVALS = 10_000_000
 _MOST_VALUES = 5
 _OF_HEADERS = (RUN.fields.keys() | END.fields.keys()) - {"format", "run"}
 _DIFFERS = "reports whose publication counters differ from their events"
-_NAMELESS = "reports left out as they name no run"
+_NAMELESS = "reports left out because they name no run"
 
 
 def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
@@ -228,7 +228,7 @@ def _together(before: Tally, now: Tally) -> Tally:
     if now.first is not None and before.last is not None and now.first <= before.last:
         raise UseError(
             f"the new files have reports of interval {now.first}, and the run holds all up to "
-            f"interval {before.last}; ingest all files of the run anew with --replace"
+            f"interval {before.last}; ingest all files of the run again with --replace"
         )
     both = Tally()
     both.add(before)
@@ -304,7 +304,7 @@ def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clo
     if last - tally.first >= _MOST_INTERVALS:
         raise InputError(
             f"the reports reach from interval {tally.first} to {last}",
-            f"more than {_MOST_INTERVALS:,} intervals are surely a mistake in one of them",
+            f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong",
         )
     return Clock(1, told_us or asked_us, tally.first, last)
 

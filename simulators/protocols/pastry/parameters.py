@@ -34,19 +34,19 @@ class PastryParameters:
     ] = 16
     neighbourhood: Annotated[Count, Meta(description="Peers in a neighbourhood set.")] = 32
     leaf_period: Annotated[
-        Duration, Meta(description="A peer probes its left neighbour on the ring once a period.")
+        Duration, Meta(description="A peer probes its left neighbour on the ring once per period.")
     ] = "1s"
     table_period: Annotated[
-        Duration, Meta(description="A peer looks after its routing table once a period.")
+        Duration, Meta(description="A peer maintains its routing table once per period.")
     ] = "30s"
     retries: Annotated[
-        Count, Meta(description="Probes without an answer after the first, until a peer is dead.")
+        Count, Meta(description="Unanswered probes after the first until a peer counts as dead.")
     ] = 2
     join_timeout: Annotated[
-        Duration, Meta(description="After it, a join that got no answer is made anew.")
+        Duration, Meta(description="Time after which an unanswered join is repeated.")
     ] = "3s"
     join_attempts: Annotated[
-        Positive, Meta(description="Joins without an answer until a peer begins a ring of its own.")
+        Positive, Meta(description="Unanswered joins until a peer starts a ring of its own.")
     ] = 5
 
 

@@ -52,7 +52,7 @@ class CyclonParameters:
 
     view: Annotated[Positive, Meta(description="Neighbours of a peer.")] = 20
     gossip: Annotated[Positive, Meta(description="Entries in a shuffle.")] = 8
-    period: Annotated[Duration, Meta(description="One shuffle of each peer a period.")] = "1s"
+    period: Annotated[Duration, Meta(description="Each peer starts one shuffle per period.")] = "1s"
 
 
 class Cyclon(System):

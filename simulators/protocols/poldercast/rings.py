@@ -32,7 +32,9 @@ from simulators.protocols.poldercast.views_rings import answer_rings, learn, ope
 class RingsParameters:
     """What RINGS leaves to choose; how many neighbours a ring has is the overlay's."""
 
-    period: Annotated[Duration, Meta(description="One exchange of each peer a period.")] = "1s"
+    period: Annotated[Duration, Meta(description="Each peer starts one exchange per period.")] = (
+        "1s"
+    )
 
 
 class Rings:

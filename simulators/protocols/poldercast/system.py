@@ -41,7 +41,7 @@ from simulators.protocols.poldercast.views_vicinity import merge_nearest
 class PolderCastParameters:
     """What PolderCast leaves to choose."""
 
-    fanout: Annotated[Positive, Meta(description="F: copies that a peer passes on.")] = 2
+    fanout: Annotated[Positive, Meta(description="F: copies that a peer forwards.")] = 2
     cyclon_view: Annotated[Positive, Meta(description="CYCLON: neighbours of a peer.")] = 20
     cyclon_gossip: Annotated[Positive, Meta(description="CYCLON: entries in a shuffle.")] = 8
     vicinity_view: Annotated[Positive, Meta(description="VICINITY: neighbours of a peer.")] = 20
@@ -51,17 +51,20 @@ class PolderCastParameters:
     ] = 2
     ring_order: Annotated[
         Literal["random", "number"],
-        Meta(description="RINGS: peers in random order, or by number as pictures show them."),
+        Meta(description="RINGS: peers in random order, or by number as in the papers' figures."),
     ] = "random"
-    period: Annotated[Duration, Meta(description="One gossip of each layer a period.")] = "1s"
+    period: Annotated[
+        Duration, Meta(description="Each layer of a peer gossips once per period.")
+    ] = "1s"
     min_random: Annotated[
         Count,
-        Meta(description="Pass on to so many random subscribers at least (1 in a public code)."),
+        Meta(description="Forward to at least N random subscribers (a public implementation: 1)."),
     ] = 0
     publisher_extra: Annotated[
-        Count, Meta(description="More random subscribers for a publisher (1 in a public code).")
+        Count,
+        Meta(description="More random subscribers for a publisher (a public implementation: 1)."),
     ] = 0
-    memory: Annotated[Duration, Meta(description="How long a message is known again.")] = "1m"
+    memory: Annotated[Duration, Meta(description="How long a peer remembers a message.")] = "1m"
 
 
 class PolderCast(System):

@@ -32,7 +32,9 @@ class VicinityParameters:
     """What VICINITY leaves to choose; its view's capacity is the overlay's."""
 
     gossip: Annotated[Positive, Meta(description="Entries in a message.")] = 10
-    period: Annotated[Duration, Meta(description="One exchange of each peer a period.")] = "1s"
+    period: Annotated[Duration, Meta(description="Each peer starts one exchange per period.")] = (
+        "1s"
+    )
 
 
 class Vicinity:

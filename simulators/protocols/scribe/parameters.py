@@ -21,16 +21,18 @@ class ScribeParameters(PastryParameters):
     """
 
     heartbeat: Annotated[
-        Duration, Meta(description="A parent tells its children that it is there once a period.")
+        Duration, Meta(description="A parent sends its children a heartbeat once per period.")
     ] = "3s"
     missed: Annotated[
-        Positive, Meta(description="Heartbeats that fail to come until a child joins anew.")
+        Positive, Meta(description="Missed heartbeats until a child joins again.")
     ] = 1
     deliver_on_route: Annotated[
         bool,
-        Meta(description="Peers of the tree take a publication when it passes them to the root."),
+        Meta(
+            description="Peers of the tree deliver publications that pass on their way to the root."
+        ),
     ] = False
     cache_root: Annotated[
         bool,
-        Meta(description="Publishers in the tree send to the root itself, as far as they know it."),
+        Meta(description="Publishers in the tree send directly to the root if they know it."),
     ] = False

@@ -287,7 +287,7 @@ def message(history: History) -> Drawing:
     [
         ("The overlay at a time", overlay, "overlay"),
         ("Who subscribes to what", subscriptions, "subscriptions"),
-        ("The way of a message", message, "message"),
+        ("How a message spread", message, "message"),
     ],
 )
 def test_guide_link_draws_the_graph_of_the_run(

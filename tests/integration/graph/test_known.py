@@ -294,7 +294,7 @@ def test_part_that_is_left_out_changes_no_answer_into_another(
 def _wrong(name: str, whole: Answer, part: Answer) -> list[Cells]:
     """Rows that the whole run does not answer, and those of it that have no counterpart."""
     if part.refused:
-        return [] if "does not know" in part.refused else [("refused", part.refused)]
+        return [] if "has no data on" in part.refused else [("refused", part.refused)]
     rows, known = _by_columns(whole, part.columns), part.rows
     pairs = nx.Graph()
     pairs.add_nodes_from(("is", i) for i in range(len(known)))

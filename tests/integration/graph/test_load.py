@@ -223,7 +223,7 @@ def test_interrupted_load_resumes_to_a_complete_run(
     graph.remove("stopped")
     with pytest.raises(Interrupted):
         load_run(graph.driver, graph.database, history.facts, history.tables, interrupt)
-    with pytest.raises(RunNotComplete, match="loading, not complete; go on with: vizpub load"):
+    with pytest.raises(RunNotComplete, match="loading, not complete; resume it with: vizpub load"):
         ask(graph.driver, graph.database, "overlay", {"at": 1}, run="stopped")
     found = relationships(graph, "stopped")
     entered = ledger(graph, "stopped")
@@ -285,7 +285,9 @@ def test_batch_larger_than_a_transaction_is_cut(
 def test_row_naming_an_unknown_peer_stops_the_load(graph: Graph, loaded: Load) -> None:
     history = random_history(10, name="broken")
     history.rows["subscriptions"][-1] = {"peer": 99, "topic": 0, "valid_from": 0, "valid_to": 1}
-    with pytest.raises(CheckFailed, match=r"subscriptions: 1 of .* rows name something"):
+    with pytest.raises(
+        CheckFailed, match=r"subscriptions: 1 of .* rows refer to what does not exist"
+    ):
         loaded(history)
     found = relationships(graph, "broken")
     assert found["subscriptions"] == ledger(graph, "broken").get("subscriptions", 0)
@@ -298,7 +300,7 @@ def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> 
     loaded(history)
     graph.ask("MATCH (r:Run {key: 'begun'}) SET r.state = 'loading'")
     history.rows["peers"][0]["key"] = "somebody else"
-    with pytest.raises(CheckFailed, match="begun from other tables"):
+    with pytest.raises(CheckFailed, match="loaded from other tables"):
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
 

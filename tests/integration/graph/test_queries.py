@@ -496,7 +496,7 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
             if p.name in GIVEN
         }
         if unknown in query.needs:
-            with pytest.raises(UseError, match=f"run 'untold' does not know {unknown}"):
+            with pytest.raises(UseError, match=f"run 'untold' has no data on {unknown}"):
                 ask(graph.driver, graph.database, name, values, run="untold")
         elif not any(p.type == "peer" and p.at for p in query.parameters):
             found = ask(graph.driver, graph.database, name, values, run="untold")
@@ -511,11 +511,11 @@ def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
     history = random_history(19, name="untold")
     loaded(replace(history, facts=replace(history.facts, known=("links", "publications"))))
     run, out = open_run(graph.driver, graph.database, "untold"), StringIO()
-    with pytest.raises(UseError, match="does not know presence"):
+    with pytest.raises(UseError, match="has no data on presence"):
         export_overlay(run, OverlayExport(), None, out)
-    with pytest.raises(UseError, match="does not know subscriptions"):
+    with pytest.raises(UseError, match="has no data on subscriptions"):
         export_topic(run, "topic 1", OverlayExport(), None, out)
-    with pytest.raises(UseError, match="does not know receptions"):
+    with pytest.raises(UseError, match="has no data on receptions"):
         export_message(run, "m1", out)
     assert out.getvalue() == ""
 
@@ -533,7 +533,7 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
         with pytest.raises(UseError) as error:
             ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
         told = str(error.value)
-        assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is there ")
+        assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is present ")
         stays = sorted(
             (r["valid_from"], r["valid_to"])
             for r in history.rows["presence"]

@@ -243,7 +243,12 @@ def test_hop_duration_is_given_as_time_or_ticks(graph: Graph, loaded: Any) -> No
     assert rows("timed", peer, "3ms") == rows("timed", peer, "3")
     assert rows("untimed", other, str(2**63 - 1)) == []
     for run, of, per_hop, words in (
-        ("timed", peer, "1.5ms", "per_hop: '1.5ms' is no whole number of ticks; one is 0.001 s"),
+        (
+            "timed",
+            peer,
+            "1.5ms",
+            "per_hop: '1.5ms' is not a whole number of ticks; one tick is 0.001 s",
+        ),
         ("timed", peer, "-1", "per_hop: '-1' is not a duration"),
         ("untimed", other, "3ms", "per_hop: '3ms' is not a number of ticks"),
     ):

@@ -180,5 +180,5 @@ def test_kind_unknown_to_the_run_is_refused_when_requested(graph: Graph, loaded:
         return ask(graph.driver, graph.database, "lives-all", given, run="untold").rows
 
     assert {row[0] for row in asked()} == {"links", "presence"}
-    with pytest.raises(UseError, match="run 'untold' does not know subscriptions"):
+    with pytest.raises(UseError, match="run 'untold' has no data on subscriptions"):
         asked(kinds="links,subscriptions")

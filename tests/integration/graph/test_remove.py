@@ -132,7 +132,9 @@ def test_interrupted_removal_resumes_and_the_run_loads_again(
 
     with pytest.raises(Interrupted):
         remove_run(graph.driver, graph.database, "half", interrupt)
-    with pytest.raises(RunNotComplete, match="removing, not complete; go on with: vizpub runs rem"):
+    with pytest.raises(
+        RunNotComplete, match="removing, not complete; resume it with: vizpub runs rem"
+    ):
         ask(graph.driver, graph.database, "overlay", {"at": 1}, run="half")
     if stop_at % 2:
         remove_run(graph.driver, graph.database, "half")

@@ -303,11 +303,11 @@ def test_snapshot_figure_without_peers_has_no_legend() -> None:
 
 def test_empty_table_or_metric_list_is_refused() -> None:
     for draw in (lambda t: series(t, ["diameter"]), lambda t: distribution(t, ["diameter"])):
-        with pytest.raises(UseError, match="nothing to draw"):
+        with pytest.raises(UseError, match="nothing to plot"):
             draw(overlay(0))
-    with pytest.raises(UseError, match="nothing to draw"):
+    with pytest.raises(UseError, match="nothing to plot"):
         series(overlay(), [])
-    with pytest.raises(UseError, match="nothing to draw"):
+    with pytest.raises(UseError, match="nothing to plot"):
         coverage(arrivals(1).slice(0, 0))
 
 
@@ -326,7 +326,7 @@ def test_figure_formats_have_their_signature_and_others_are_refused(form: str) -
     save(series(overlay(), ["diameter"]), out := io.BytesIO(), form)
     start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[form]
     assert out.getvalue().startswith(start)
-    with pytest.raises(UseError, match="no format for a figure"):
+    with pytest.raises(UseError, match="not a format for figures"):
         save(series(overlay(), ["diameter"]), io.BytesIO(), "gif")
 
 

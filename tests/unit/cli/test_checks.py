@@ -62,7 +62,7 @@ def test_cache_is_named_with_what_it_keeps(tmp_path: Path, monkeypatch: pytest.M
         (cache / program / "kind").mkdir(parents=True)
     (cache / "neo4j" / "kind" / "classes-3.jsa").write_bytes(b"xyz")
     (cache / "spark" / "kind" / "classes-4.jsa").write_bytes(b"cut")
-    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB; classes kept of neo4j"
+    assert found(tmp_path)["cache"].found == f"{cache}, 0.0 GB; cached classes of neo4j"
     monkeypatch.setenv("VIZPUB_CACHE", str(cache / "neo4j" / "kind" / "classes-3.jsa" / "below"))
     unusable = found(tmp_path)["cache"]
     assert (unusable.state, unusable.fails) == ("missing", False)

@@ -175,7 +175,7 @@ def test_exit_code_is_the_same_where_stderr_takes_nothing(
 def test_confirmation_that_nobody_can_give_is_refused(tmp_path: Path, streams: str) -> None:
     done = closing(streams, "--workspace", str(tmp_path), "runs", "remove", "monday")
     assert done.returncode == 2
-    told = b"error: nobody answers, standard input has ended; --yes does not ask\n"
+    told = b"error: no answer: standard input has ended; --yes skips the question\n"
     assert done.stderr.endswith(told)
 
 
@@ -201,7 +201,7 @@ def test_full_disk_behind_stdout_is_reported_as_an_error(words: str) -> None:
 def test_global_option_after_the_command_is_refused_with_hint(words: str, hint: str) -> None:
     result = CliRunner().invoke(app, words.split())
     assert result.exit_code == 2
-    assert f"Global options stand before the command: {hint} …" in result.stderr
+    assert f"Global options come before the command: {hint} …" in result.stderr
 
 
 def test_unknown_option_gets_no_hint_on_global_options() -> None:

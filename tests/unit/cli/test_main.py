@@ -60,7 +60,7 @@ def test_broken_run_is_listed_with_what_to_do_beside_the_others(
     assert (half["run"], half["state"], half["links"]) == ("half", "broken", None)
     assert (monday["run"], monday["state"], monday["links"]) == ("monday", "complete", 5)
     assert "run 'half' is broken" in listed.stderr
-    assert "an ingest with --replace makes the run anew" in listed.stderr
+    assert "an ingest with --replace recreates the run" in listed.stderr
     shown = vizpub("runs", "show", "half")
     assert (shown.exit_code, shown.stdout) == (1, "")
     assert vizpub("runs", "show", "monday").exit_code == 0
@@ -73,7 +73,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
 ) -> None:
     whole = vizpub("runs", "check", "monday", "--format", "json")
     assert data(whole) == []
-    assert "all 14 files of run 'monday' are what was written" in whole.stderr
+    assert "all 14 files of run 'monday' are intact" in whole.stderr
     (links,) = (workspace / "runs/monday/links").rglob("*.parquet")
     content = links.read_bytes()
     links.write_bytes(content[:99] + bytes([content[99] ^ 4]) + content[100:])
@@ -83,7 +83,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
     assert checked.exit_code == 1
     run = workspace / "runs/monday"
     assert {row["file"]: row["why"] for row in json.loads(checked.stdout)} == {
-        str(links.relative_to(run)): "other bytes than those that were written",
+        str(links.relative_to(run)): "its bytes are not those that were written",
         str(peers.relative_to(run)): "a file of table peers is gone",
     }
     assert "2 of 14 files of run 'monday' are damaged" in checked.stderr
@@ -105,7 +105,7 @@ def test_runs_list_works_without_neo4j_and_says_why(
             monkeypatch.setenv("NEO4J_PASSWORD", password)
         listed = vizpub("runs", "list", "--format", "json")
         assert [run["neo4j"] for run in data(listed)] == [None, None]
-        assert "which runs are in Neo4j is not known" in listed.stderr
+        assert "the states in Neo4j are unknown" in listed.stderr
         assert why in listed.stderr
 
 
@@ -190,9 +190,9 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("runs show nosuch", "no run 'nosuch'"),
         ("runs remove nosuch --yes", "no run 'nosuch'"),
         ("plot monday diameter -o x.gif", ".png, .svg, .pdf"),
-        ("plot monday -o x.png", "which metrics"),
+        ("plot monday -o x.png", "name the metrics"),
         ("plot monday diameter --kind pie -o x.png", "no kind of figure 'pie'"),
-        ("plot monday --kind tree -o x.png", "name the one message"),
+        ("plot monday --kind tree -o x.png", "name exactly one message"),
         ("plot monday m9 --kind tree -o x.png", "no message 'm9'"),
         ("plot monday m0 --kind tree --layout star -o x.png", "no layout 'star'"),
         ("plot monday degree --kind ccdf --at 1,99 -o x.png", "99"),

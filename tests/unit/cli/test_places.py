@@ -44,7 +44,7 @@ def test_server_that_cannot_be_stopped_is_refused_without_container(
 def test_container_option_without_neo4j_uri_is_refused(vizpub: Call, words: str) -> None:
     refused = vizpub(*words.split(), "--container", "box")
     assert refused.exit_code == 2
-    assert "container box is that of the Neo4j which NEO4J_URI names" in refused.stderr
+    assert "container box is given, but NEO4J_URI is not set" in refused.stderr
 
 
 def test_container_without_a_docker_command_is_refused(

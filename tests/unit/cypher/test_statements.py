@@ -134,7 +134,7 @@ def test_header_of_hubs_is_parsed() -> None:
     assert hubs.parameters[1] == cypher.Parameter("at", "tick", "the time", unit="ticks")
     assert hubs.parameters[2].at == "at"
     k = cypher.Parameter(
-        "k", "count", "how many, at least 1", unit="peers", optional=True, default="10"
+        "k", "count", "maximum number, at least 1", unit="peers", optional=True, default="10"
     )
     assert hubs.parameters[3] == k
     assert hubs.columns[0] == cypher.Column("peer", "the peer")

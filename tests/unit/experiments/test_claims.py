@@ -77,8 +77,8 @@ class TestValues:
         assert outcome(values, kind="value", of="a / b", value=10, relative=0) == "met"
 
     def test_group_without_runs_makes_the_outcome_not_known(self) -> None:
-        assert outcome({}, kind="value", of="a", above=1) == "not known"
-        assert outcome({"a": [1.0]}, kind="order", order=["a", "b"]) == "not known"
+        assert outcome({}, kind="value", of="a", above=1) == "unknown"
+        assert outcome({"a": [1.0]}, kind="order", order=["a", "b"]) == "unknown"
 
     def test_deviation_is_told_in_percent_or_times(self) -> None:
         found = claim(kind="value", of="a", value=10, relative=0.01)

@@ -77,5 +77,5 @@ def test_overlay_is_drawn_at_its_moment(measures: Measures) -> None:
 
 
 def test_metric_of_a_whole_run_is_refused_as_series() -> None:
-    with pytest.raises(UseError, match="figure of a whole run"):
+    with pytest.raises(UseError, match="measure of a whole run"):
         drawing(kind="series", metrics=["distinct_peers"])

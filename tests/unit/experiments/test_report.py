@@ -66,4 +66,4 @@ def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
     measures = Measures([replica for replica in found.measures.replicas if replica.group == "b"])
     claims: tuple[Claim, ...] = found.experiment.content.published
     outcomes = [claim.verdict(measures).outcome for claim in claims]
-    assert outcomes == ["not known"] * 4
+    assert outcomes == ["unknown"] * 4

@@ -52,8 +52,8 @@ def test_file_of_many_names_is_found_once() -> None:
     assert skipped("in") == {
         "in/a.txt": f"the same file as {real}",
         "in/deep/c.txt": f"the same file as {real}",
-        "in/deep/up": "a link to a folder: name it to have it read",
-        "in/self": "a link to a folder: name it to have it read",
+        "in/deep/up": "a link to a folder: name the folder to read it",
+        "in/self": "a link to a folder: name the folder to read it",
     }
     assert files("in/self") == {os.path.abspath("in/self/deep/b.txt"): 3}
     assert files("in/a.txt") == {os.path.abspath("in/a.txt"): 3}
@@ -74,7 +74,7 @@ def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
         == skipped("in/*")
         == {
             "in/pipe": "a pipe",
-            "in/dangling": "a link to nowhere, which is not there",
+            "in/dangling": "a link to nowhere, which does not exist",
             "in/loop": "a link to itself",
             "in/null": "a device",
             "in/socket": "a socket",
@@ -90,7 +90,7 @@ def test_pipe_and_broken_link_are_skipped_with_their_kind() -> None:
             r"x: a pipe\n  input is read more than once: write it into a file",
         ),
         (lambda: os.symlink("/dev/zero", "x"), "x: a device\n  input is read more than once"),
-        (lambda: os.symlink("nowhere", "x"), "x: a link to nowhere, which is not there"),
+        (lambda: os.symlink("nowhere", "x"), "x: a link to nowhere, which does not exist"),
         (lambda: os.symlink("x", "x"), "x: a link to itself"),
         (lambda: os.mkdir("x"), "x is a folder without files\n  give one"),
     ],
@@ -155,8 +155,11 @@ def test_folder_that_may_not_be_read_is_skipped_or_refused() -> None:
     [
         (lambda file: file.write_text("reds"), "it had 3 bytes, and has 4"),
         (lambda file: os.utime(file, ns=(0, 1)), "it was written again"),
-        (lambda file: file.unlink(), "it is gone"),
-        (lambda file: shutil.copy(file, "b") and os.replace("b", file), "another file has taken"),
+        (lambda file: file.unlink(), "it was removed"),
+        (
+            lambda file: shutil.copy(file, "b") and os.replace("b", file),
+            "another file has replaced",
+        ),
         (lambda file: file.read_text(), None),
     ],
     ids=["grown", "written", "gone", "replaced", "read"],

@@ -161,7 +161,7 @@ def test_option_without_meaning_for_the_source_is_refused(
 
 
 def test_refused_option_is_named_as_on_the_command_line() -> None:
-    with pytest.raises(UseError, match="--gap-tolerance means nothing for source 'edges'"):
+    with pytest.raises(UseError, match="--gap-tolerance does not apply to source 'edges'"):
         check_options(Edges(), SourceOptions(gap_tolerance=2))
 
 

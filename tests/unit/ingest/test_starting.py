@@ -66,7 +66,7 @@ class TestGoingOn:
         assert ingest(tmp_path, wanted(FIRST)).made
         lost, *_ = open_run(tmp_path, "monday").files("links")
         lost.unlink()
-        with pytest.raises(StoreBroken, match=f"{lost.name}.*is gone"):
+        with pytest.raises(StoreBroken, match=f"{lost.name}.*is missing"):
             ingest(tmp_path, wanted(FIRST))
 
     def test_broken_run_is_told_of(self, tmp_path: Path) -> None:
@@ -146,5 +146,5 @@ class TestAppending:
 
     def test_other_files_are_refused_with_what_can_be_done(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
-        with pytest.raises(InputsDiffer, match="--replace to make it anew"):
+        with pytest.raises(InputsDiffer, match="--replace to replace it"):
             ingest(tmp_path, wanted(SECOND))

@@ -103,7 +103,7 @@ def test_time_without_a_known_interval_length_is_refused() -> None:
 @pytest.mark.parametrize("text", ["", "now", "-1", "1.5", "0x10", "9" * 5000, "9" * 400 + "s"])
 def test_invalid_time_is_refused_with_the_accepted_forms(clock: Clock, text: str) -> None:
     words = rf"not a time; give an interval number \({clock.first} to {clock.last}\), first, last, "
-    with pytest.raises(UseError, match=words + r"or a time from the start as 12\.5s"):
+    with pytest.raises(UseError, match=words + r"or a time since the start such as 12\.5s"):
         clock.parse_at(text)
 
 

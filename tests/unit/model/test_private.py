@@ -42,7 +42,7 @@ def test_entry_that_another_user_left_is_refused(folder: Path, is_link: bool) ->
     left.symlink_to("elsewhere") if is_link else left.mkdir()
     check_private(folder)
     os.chown(left, NOBODY, NOBODY, follow_symlinks=False)
-    with pytest.raises(UseError, match="conf belongs to another user; look at it"):
+    with pytest.raises(UseError, match="conf belongs to another user; check it"):
         check_private(folder)
 
 
@@ -91,7 +91,7 @@ def test_link_and_pipe_are_not_read(tmp_path: Path) -> None:
     with pytest.raises(UseError, match="link cannot be read"):
         read_private(tmp_path / "link")
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(UseError, match="no file of yours"):
+    with pytest.raises(UseError, match="not a file of yours"):
         read_private(tmp_path / "pipe")
     with pytest.raises(FileNotFoundError):
         read_private(tmp_path / "absent")
@@ -102,5 +102,5 @@ def test_file_of_another_user_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "password"
     replace_text(path, "chosen by another")
     os.chown(path, NOBODY, NOBODY)
-    with pytest.raises(UseError, match="no file of yours"):
+    with pytest.raises(UseError, match="not a file of yours"):
         read_private(path)

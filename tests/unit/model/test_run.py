@@ -27,5 +27,5 @@ def test_tables_unknown_to_the_run_are_refused_by_name() -> None:
     RunFacts("r", "edges", Clock()).check_known("links")
     facts = RunFacts("r", "edges", Clock(), known=("links",))
     facts.check_known("links")
-    with pytest.raises(UseError, match="run 'r' does not know presence and topics: its source"):
+    with pytest.raises(UseError, match="run 'r' has no data on presence and topics: its source"):
         facts.check_known("presence", "links", "topics")

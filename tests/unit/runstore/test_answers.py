@@ -158,7 +158,7 @@ def test_table_unknown_to_the_source_is_refused(
 ) -> None:
     manifest = run.stored.manifest
     told = {name: entry for name, entry in manifest.tables.items() if name != untold}
-    with pytest.raises(UseError, match=f"does not know {untold}"):
+    with pytest.raises(UseError, match=f"has no data on {untold}"):
         ask(Run(replace(run.stored, manifest=replace(manifest, tables=told))))
 
 

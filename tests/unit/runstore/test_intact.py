@@ -28,7 +28,7 @@ FLIPS = 60
 WHY = {
     "empty": "it has 0 bytes, and run.json says",
     "torn": "it has 1,000 bytes, and run.json says",
-    "zeros": "other bytes than those that were written",
+    "zeros": "its bytes are not those that were written",
     "gone": "a file of table links is gone",
     "link": "a file of table links is a link",
     "other": "bytes, and run.json says",
@@ -119,7 +119,7 @@ def test_flip_behind_the_pages_is_found_at_open(
     part = replace(part, files=(told,))
     for byte in (told.pages_end, told.size - 1):
         path.write_bytes(whole[:byte] + bytes([whole[byte] ^ 1]) + whole[byte + 1 :])
-        with pytest.raises(StoreBroken, match="other bytes"):
+        with pytest.raises(StoreBroken, match="its bytes are not"):
             files_of(run.directory, part, "links")
     path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     assert files_of(run.directory, part, "links") == [path]
@@ -185,5 +185,5 @@ def test_files_that_no_manifest_lists_are_checked_as_far_as_they_tell(run: Store
     shutil.rmtree(other.parent)
     (gone,) = damages(run.directory, older)
     assert gone is not None
-    assert "are gone" in gone.why
+    assert "are missing" in gone.why
     assert not stands(run.directory, Part(entry.directory, 1))

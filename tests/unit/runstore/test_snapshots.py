@@ -183,5 +183,5 @@ def test_spread_of_a_run_without_receptions_is_refused(run: Run) -> None:
     manifest = run.stored.manifest
     known = {name: entry for name, entry in manifest.tables.items() if name != "receptions"}
     without = replace(run.stored, manifest=replace(manifest, tables=known))
-    with pytest.raises(UseError, match="does not know receptions"):
+    with pytest.raises(UseError, match="has no data on receptions"):
         spread(Run(without), "m0")

@@ -100,7 +100,7 @@ class TestReading:
         with pytest.raises(StoreBroken, match=f"{second.name}.*run.json says"):
             run.read("links")
         second.unlink()
-        with pytest.raises(StoreBroken, match=f"{second.name}.*is gone"):
+        with pytest.raises(StoreBroken, match=f"{second.name}.*is missing"):
             run.read("links", ["src"])
         assert first.exists()
 
@@ -157,7 +157,7 @@ class TestOpening:
         assert isinstance(first, BrokenRun)
         assert first.name == "monday"
         assert str(broken) in str(first.error)
-        assert "--replace makes the run anew" in str(first.error)
+        assert "--replace recreates the run" in str(first.error)
         assert isinstance(second, StoredRun)
         assert open_run(tmp_path, "tuesday", complete=False) == second
 

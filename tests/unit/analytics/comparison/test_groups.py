@@ -20,7 +20,7 @@ def test_runs_that_differ_only_in_seed_form_one_group() -> None:
     runs = [run("a", seed=1, fanout=2), run("b", seed=2, fanout=2), run("c", "tree", 1, degree=9)]
     found = grouped(runs)
     assert found.groups == ("gossip", "gossip", "tree")
-    assert found.notes == ("one run has no confidence interval: tree",)
+    assert found.notes == ("no confidence interval for a single run: tree",)
 
 
 def test_parameters_split_runs_of_one_protocol_into_groups() -> None:
@@ -110,7 +110,7 @@ def test_run_without_protocol_is_grouped_by_its_source() -> None:
         (
             [run("a", fanout=2), run("b", seed=2, fanout=3)],
             ["protocol"],
-            "gossip: puts together runs that differ in fanout",
+            "gossip: combines runs that differ in fanout",
         ),
         (
             [run("a", peers=100), run("b", "tree", peers=200)],
@@ -142,7 +142,7 @@ def test_axis_of_settings_splits_no_groups() -> None:
     assert found.settings == ("none", "none", "5s", "5s") * 2
     assert found.notes == ()
     alone = grouped(runs[:3], over="churn")
-    assert alone.notes == ("one run has no confidence interval: gossip churn=5s",)
+    assert alone.notes == ("no confidence interval for a single run: gossip churn=5s",)
 
 
 def test_axis_missing_in_a_run_is_refused() -> None:

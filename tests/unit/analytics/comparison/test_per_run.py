@@ -284,7 +284,7 @@ def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Pa
     short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
     answer = measured([Made("a", 1).store(tmp_path), short.store(tmp_path)])
     assert (answer.first, answer.last) == (2, 4)
-    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); compared are those that all"
+    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); compared are the intervals"
     assert answer.notes[0].startswith(said)
     assert isinstance(answer.runs[0], Measured)
     alone = measured([Run.open(tmp_path, "a")], Question(window=(2, 4)))
@@ -305,7 +305,7 @@ def test_common_clock_of_different_interval_lengths_refuses_times(tmp_path: Path
     with pytest.raises(UseError, match="give an interval number"):
         clock.parse_at("2s")
     note = measured(runs).notes[0]
-    assert note.startswith("an interval is not equally long in all runs (a: 1 s; b: 10 s)")
+    assert note.startswith("the length of an interval differs between runs (a: 1 s; b: 10 s)")
 
 
 def test_common_clock_of_different_ticks_parses_times(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_notes_name_different_layers_and_rejections(tmp_path: Path) -> None:
         for name, seed in (("a", 1), ("b", 2))
     }
     told = ", ".join(f"{name}: {count}" for name, count in refused.items() if count)
-    assert any(told and f"({told} in all)" in note for note in notes)
+    assert any(told and f"({told} in total)" in note for note in notes)
     assert not any("refused" in note for note in measured(runs, Question(("diameter",))).notes)
 
 

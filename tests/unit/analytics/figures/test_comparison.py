@@ -155,5 +155,5 @@ def test_named_settings_lie_side_by_side_under_their_names() -> None:
 
 def test_empty_table_is_refused_as_nothing_to_draw() -> None:
     for draw, of in ((comparison, table()), (comparison_series, compare_series(runs(), [HITS]))):
-        with pytest.raises(UseError, match="nothing to draw"):
+        with pytest.raises(UseError, match="nothing to plot"):
             draw(of.slice(0, 0))

@@ -87,7 +87,7 @@ def test_json_and_csv_have_every_estimate_in_full(vizpub: Call) -> None:
 def test_single_group_or_run_makes_a_table_without_interval(vizpub: Call) -> None:
     result = vizpub("gossip-1", "--metrics", "diameter")
     assert result.stdout.splitlines()[2].split()[:2] == ["diameter", "4.5"]
-    assert "one run has no confidence interval: gossip" in result.stderr
+    assert "no confidence interval for a single run: gossip" in result.stderr
     assert "gossip (3 runs)" in vizpub("gossip-*", "--metrics", "diameter").stdout
 
 

@@ -59,7 +59,7 @@ def test_config_file_gives_options_that_the_command_line_lacks(vizpub: Call) -> 
         ("flood.py:Flood --config typo.toml", "did you mean fanout"),
         ("flood.py:Flood --peers none", "--peers"),
         ("flood.py:Flood --degree 0", "--degree"),
-        ("flood.py:Flood --no-load", "give --ingest NAME"),
+        ("flood.py:Flood --no-load", "need --ingest NAME"),
         ("flood.py:Flood --churn weibul:1s", "did you mean weibull"),
         ("flood.py:Flood --workload friends:nowhere.txt", "nowhere.txt"),
         ("flood.py:Flod", "no class 'Flod'"),
@@ -151,6 +151,6 @@ def test_interrupted_simulation_leaves_complete_intervals(vizpub: Call, tmp_path
     running.send_signal(2)
     _, told = running.communicate(timeout=60)
     assert running.returncode == 130, told
-    assert "the intervals that were finished are in here/reports" in told
+    assert "the finished intervals are in here/reports" in told
     assert interval_of(reports) >= 49
     assert not [*reports.glob(".*")]

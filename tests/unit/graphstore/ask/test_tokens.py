@@ -59,7 +59,7 @@ def test_escape_of_another_form_is_refused(text: str) -> None:
 
 
 def test_escape_that_makes_another_is_refused() -> None:
-    with pytest.raises(UseError, match="may not make another"):
+    with pytest.raises(UseError, match="may not produce another"):
         plain(r"RETURN '\u005cu0027'")
 
 

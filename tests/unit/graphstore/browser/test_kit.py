@@ -60,7 +60,7 @@ def test_browser_page_follows_from_uri_or_given_page(
 
 @pytest.mark.parametrize("page", ["", "localhost:7474", "//h/browser", "javascript:alert(1)"])
 def test_address_that_is_no_page_is_refused(page: str) -> None:
-    with pytest.raises(UseError, match="no address of a page"):
+    with pytest.raises(UseError, match="not the address of a page"):
         browser_page("bolt://localhost", page)
 
 

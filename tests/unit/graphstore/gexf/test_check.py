@@ -103,7 +103,7 @@ def test_finding_names_the_element_and_its_bounds(path):
 
 def test_malformed_xml_is_refused(path):
     path.write_text("<gexf><graph>", "utf-8")
-    with pytest.raises(InputError, match="no XML"):
+    with pytest.raises(InputError, match="not XML"):
         list(check_gexf(path))
 
 

@@ -130,7 +130,7 @@ def test_uri_of_another_scheme_or_form_is_refused(
         connect(Connection(uri, "neo4j", "x"))
     _set(monkeypatch, URI=uri or " ", PASSWORD="x")
     with pytest.raises(
-        UseError, match=f"'{re.escape(uri or ' ')}' is no address for queries"
+        UseError, match=f"'{re.escape(uri or ' ')}' is not an address for queries"
     ) as error:
         from_environment()
     assert ("http is for Neo4j Browser" in str(error.value)) == uri.startswith("http")
@@ -145,7 +145,7 @@ def test_password_in_the_uri_is_refused_and_not_repeated(monkeypatch: pytest.Mon
 
 
 def test_unknown_host_is_an_error_that_names_the_cause() -> None:
-    with pytest.raises(Neo4jUnavailable, match="no machine of that name"):
+    with pytest.raises(Neo4jUnavailable, match="no host of that name"):
         connect(Connection("neo4j://no.such.machine.invalid", "neo4j", "x"))
 
 

@@ -221,9 +221,9 @@ def test_home_that_is_not_ours_alone_is_refused(home: ServerHome, how: str) -> N
     before = sorted(path.name for path in home.path.iterdir())
     server = LocalServer(home.path)
     for use in (server.start, server.stop, server.status, server.remove):
-        with pytest.raises(UseError, match=r"open to other users|belongs to another user"):
+        with pytest.raises(UseError, match=r"accessible to other users|belongs to another user"):
             use()
-    with pytest.raises(UseError, match=r"open to other users|belongs to another user"):
+    with pytest.raises(UseError, match=r"accessible to other users|belongs to another user"):
         from_home(home.path)
     assert sorted(path.name for path in home.path.iterdir()) == before
 

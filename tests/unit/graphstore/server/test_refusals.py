@@ -87,5 +87,5 @@ def test_web_server_at_the_bolt_address_is_refused(listen: Listen) -> None:
 def test_stopped_database_error_names_a_full_disk_as_cause(code: str) -> None:
     told = has_stopped("bolt://db", f"Neo.DatabaseError.Transaction.{code}")
     assert told
-    assert "mostly its disk is full" in told.why
+    assert "usually its disk is full" in told.why
     assert has_stopped("bolt://db", "Neo.ClientError.Transaction.TransactionTimedOut") is None

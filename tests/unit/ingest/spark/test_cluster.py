@@ -43,7 +43,7 @@ def test_folder_of_equal_name_on_another_disk_is_faulty(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "probe").touch()
     answer = _answer(str(there / "probe"), 0)
-    assert faults(here / "probe", [answer]) == ["what it writes is not seen here"]
+    assert faults(here / "probe", [answer]) == ["the files it writes are not visible here"]
 
 
 @SEEN_BY_ROOT

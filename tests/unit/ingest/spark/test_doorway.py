@@ -140,7 +140,9 @@ class TestOnlyItsOwners:
     def test_open_folder_is_refused(self, folder: Path, mode: int) -> None:
         folder.chmod(mode)
         for use in (make_private, doorway.connect):
-            with pytest.raises(UseError, match=r"open to other users; close it: chmod 700"):
+            with pytest.raises(
+                UseError, match=r"accessible to other users; restrict it: chmod 700"
+            ):
                 use(folder)
 
     def test_symbolic_link_is_refused(self, folder: Path) -> None:

@@ -144,5 +144,5 @@ def test_start_is_refused_when_spark_is_configured_elsewhere(
 def test_session_folder_open_to_other_users_is_refused(scratch: Path) -> None:
     folder_of(scratch).chmod(0o777)
     for act in (start, stop, status, lease):
-        with pytest.raises(UseError, match="open to other users"):
+        with pytest.raises(UseError, match="accessible to other users"):
             act(scratch)

@@ -38,7 +38,7 @@ def test_file_is_looked_for_in_the_data_folder(
     [
         (gzip.compress(TEXT.encode() * 100)[:-20], "cannot be read"),
         (gzip.compress(TEXT.encode())[:8] + b"garbage", "cannot be read"),
-        (b"\xff\xfe0 1", "is not a text"),
+        (b"\xff\xfe0 1", "is not text"),
     ],
     ids=["cut off", "damaged", "not UTF-8"],
 )

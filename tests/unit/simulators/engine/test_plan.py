@@ -71,7 +71,7 @@ def test_invalid_parameter_is_refused_with_a_hint(
 @pytest.mark.parametrize(
     ("name", "given", "told"),
     [
-        ("interval", "5", "interval is a duration as 50ms or 1.5s, not '5'"),
+        ("interval", "5", "interval is a duration such as 50ms or 1.5s, not '5'"),
         ("interval", "0s", "'0s' is shorter than a microsecond"),
         ("loss", "1.5", "loss is a number from 0 to 1, not '1.5'"),
         ("peers", True, "peers is a whole number of at least 1, not 'True'"),

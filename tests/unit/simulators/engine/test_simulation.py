@@ -190,7 +190,7 @@ class TestFolder:
         self, flooding: Plans, tmp_path: Path, text: str
     ) -> None:
         (tmp_path / "simulation.json").write_text(text, "utf-8")
-        with pytest.raises(UseError, match="is not about a simulation"):
+        with pytest.raises(UseError, match="does not describe a simulation"):
             simulate(flooding(), Folder(tmp_path), replace=True)
         assert (tmp_path / "simulation.json").read_text("utf-8") == text
 

@@ -77,12 +77,12 @@ def test_spec_is_parsed_to_the_meant_value(text: str, meant: object) -> None:
         ("tea:assam,milk=1.5", "milk is a number from 0 to 1, not '1.5'"),
         ("tea:assam,milk=nan", "milk is a number from 0 to 1, not 'nan'"),
         ("tea:assam,how=warm", "how is cold or hot, not 'warm'"),
-        ("tea:assam,rest=5", "rest is a duration as 50ms or 1.5s, not '5'"),
+        ("tea:assam,rest=5", "rest is a duration such as 50ms or 1.5s, not '5'"),
         ("tea:assam,rest=0s", "'0s' is shorter than a microsecond"),
         ("tea:assam,from=x", "from is a whole number of at least 1 or none, not 'x'"),
         ("tea:assam,sweet=very", "sweet is true or false, not 'very'"),
         ("tea:assam,leaf=ceylon", "'leaf' is given twice"),
-        ("tea:assam,hot", "'hot' is no key=value; write for example tea:assam,minutes=4"),
+        ("tea:assam,hot", "'hot' is not key=value; write for example tea:assam,minutes=4"),
         ("water:cold", "drink 'water' takes no value, so not 'cold'"),
         ("water:how=cold", "drink 'water' has no 'how'; it takes no value"),
     ],
@@ -97,7 +97,7 @@ def test_help_describes_fields_with_type_and_default() -> None:
     assert describe(KINDS)[:5] == [
         "tea: A drink of leaves.",
         "  such as tea:assam,minutes=4",
-        "  leaf: What it is made of. (a text; required)",
+        "  leaf: What it is made of. (text; required)",
         "  minutes: How long. (a whole number of at least 1; default: 3)",
         "  milk: How much of it is milk. (a number from 0 to 1; default: 0.1)",
     ]

@@ -146,8 +146,8 @@ class TestTrace:
         ("extra", "error", "said"),
         [
             ("", InputError, "has 1 nodes, too few for 2000"),
-            (",to=7", UseError, "from=0,to=7 is no window of .*which ends at 6 s"),
-            (",from=3,to=3", UseError, "is no window"),
+            (",to=7", UseError, "from=0,to=7 is not a window of .*which ends at 6 s"),
+            (",from=3,to=3", UseError, "is not a window"),
             (",from=-3", UseError, "from is a number of at least 0"),
         ],
     )

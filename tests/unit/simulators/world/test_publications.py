@@ -97,7 +97,7 @@ def test_plan_without_subscribers_is_empty_or_refused() -> None:
     nobody = Subscriptions(10, 5)
     for of in (nobody, Subscriptions(10, 0)):
         assert [planned(text, of=of) for text in ALL[:3]] == [[], [], []]
-    with pytest.raises(UseError, match="nobody subscribes to anything"):
+    with pytest.raises(UseError, match="no peer subscribes to a topic"):
         planned("script:at=3", of=nobody)
 
 

@@ -38,16 +38,16 @@ def test_king_file_is_read_as_nodes_and_pairs(tmp_path: Path, head: str, pair: s
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there is nothing in it"),
+        ("", "it is empty"),
         ("0 1\n1 x\n", "rtt:2: 'x' is not a number"),
         ("0 1\n\n1 0 3\n", "rtt:3: 3 times, but 2 before"),
-        ("0 1\n1 0\n1 2\n", "3 lines of 2 times are no square"),
+        ("0 1\n1 0\n1 2\n", "3 lines of 2 times are not square"),
         ("node 1\nnode 2\n1,3 5\n", "rtt:3: there are only the nodes 1 to 2"),
         ("node 1\nnode 2\n0,1 5\n", "rtt:3: there are only the nodes 1 to 2"),
-        ("node 1\nnode 2\n1,2\n", "rtt:3: '1,2' is no pair and its time"),
+        ("node 1\nnode 2\n1,2\n", "rtt:3: '1,2' is not a pair and its time"),
         ("node 1\nnode 2\n1,2 far\n", "rtt:3: 'far' is not a number"),
-        ("node 1\nnode 2\n", "neither a matrix of numbers nor has it pairs"),
-        ("site,rtt\na,3\n", "neither a matrix of numbers nor has it pairs"),
+        ("node 1\nnode 2\n", "neither a matrix of numbers nor a list of pairs"),
+        ("site,rtt\na,3\n", "neither a matrix of numbers nor a list of pairs"),
     ],
 )
 def test_invalid_matrix_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:

@@ -49,7 +49,7 @@ def test_events_are_parsed_from_sentences(
     ],
 )
 def test_invalid_event_sentence_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match=r"is no event|more than all"):
+    with pytest.raises(UseError, match=r"is not an event|more than all"):
         read_events(text)
 
 
@@ -120,7 +120,7 @@ def test_peers_do_only_what_their_state_allows(seed: int) -> None:
         ("return 1", "there are only 0 peers to return"),
         ("kill all; kill 1 at interval 1", "there are only 0 peers to kill"),
         ("join 60; join 60", "120 peers join, but there are only 100"),
-        ("kill 100 over 10 intervals; kill 5 at interval 2", "nobody is left to kill"),
+        ("kill 100 over 10 intervals; kill 5 at interval 2", "no peer is left to kill"),
     ],
 )
 def test_event_for_more_peers_than_available_is_refused(text: str, said: str) -> None:

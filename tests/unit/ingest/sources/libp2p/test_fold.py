@@ -377,7 +377,7 @@ def test_files_that_tell_of_one_time_are_copies(tmp_path: Path, seed: int) -> No
         for n, span in enumerate(FILES[seed])
     ]
     counted = staged(Libp2p(), files, SourceOptions()).counted
-    told = pytest.raises(InputError, match="tell of the same peer at the same time")
+    told = pytest.raises(InputError, match="both have events of the same peer at the same time")
     with told if naive_copies(FILES[seed]) else nullcontext():
         Libp2p().describe(counted, None, SourceOptions())
 
