@@ -513,16 +513,10 @@ def test_capability_is_told_where_an_arrival_has_it(
 
 
 def test_capabilities_are_those_of_all_messages_together() -> None:
-    first, second = (
-        one_message({"peer": 1, "message": message, **row}, message=message, **UNTOLD)
-        for message, row in enumerate([{"hop": 3}, {"time_us": 5}])
-    )
-    assert first.receptions is not None and second.receptions is not None
-    both = replace(
-        first,
-        publications=first.publications + second.publications,
-        receptions=first.receptions + second.receptions,
-    )
+    arrivals = [{"peer": 1, "hop": 3}, {"peer": 1, "message": 1, "time_us": 5}]
+    both = one_message(*arrivals, **UNTOLD)
+    published = [{**both.publications[0], "message": message} for message in (0, 1)]
+    both = replace(both, publications=published)
     for at_once in (1, 50):
         assert told(both, at_once) == ["hops", "times of receptions"]
 
