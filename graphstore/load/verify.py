@@ -102,12 +102,13 @@ class _Verification:
             yield from missing
             return
         yield from self._run(there)
-        # Who published is known when the messages were read.
-        for step in sorted(self._steps, key=lambda step: step.label == "Peer"):
-            if step.label == "Peer":
-                peers = {**self._census.labels, "Publisher": self._of_messages.publishers}
-                self._labels = {label: frozenset(ids) for label, ids in peers.items()}
+        peers, *others = self._steps
+        for step in others:
             yield from self._nodes(step)
+        # Now that the messages were read it is known who published.
+        labels = {**self._census.labels, "Publisher": self._of_messages.publishers}
+        self._labels = {label: frozenset(ids) for label, ids in labels.items()}
+        yield from self._nodes(peers)
         for statement, table in CHECKED.items():
             yield from self._relationships(statement, table)
         yield from self._named()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,12 +18,16 @@ from analytics.structure import STRUCTURE_SCHEMA
 from ingest.job import Job
 from ingest.plan import Growth, Plan
 from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.edges import Edges
+from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from ingest.stages import Versions
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.metrics import METRICS
+from model.tables import table as table_of
 from runstore.manifest import Boundary, Manifest, Part, TableEntry
+from runstore.writer import RunWriter
 from tests.support.observed import observed_of
 
 pytestmark = pytest.mark.spark
@@ -49,11 +55,13 @@ class Appending:
     """Tables of the run before, and what it carries, by name."""
     rows: dict[str, int] = field(default_factory=dict)
     """Of tables of the run before."""
-    boundary: Boundary = SETTLED
+    boundary: Boundary | None = SETTLED
     clock: Clock = CLOCK
     options: SourceOptions = field(default_factory=SourceOptions)
     source: Any = None
     described: Any = None
+    fresh: dict[str, DataFrame] = field(default_factory=dict)
+    """What is folded now, and was not before."""
 
     @property
     def manifest(self) -> Manifest:
@@ -75,7 +83,7 @@ class Appending:
         return self.older.get(name)
 
     def folded(self) -> dict[str, DataFrame]:
-        return self.older
+        return self.older | self.fresh
 
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionByName, parts)
@@ -112,7 +120,7 @@ class TestTelling:
 def spans(spark: SparkSession) -> DataFrame:
     rows = [
         {"peer": str(valid_to), "valid_from": 0, "valid_to": valid_to}
-        for valid_to in (1, 7, 8, 9, 79, 81, OPEN)
+        for valid_to in (1, 7, 8, 9, 79, 80, 81, OPEN)
     ]
     return frame(spark, rows, "peer", "valid_from", "valid_to")
 
@@ -123,12 +131,26 @@ class TestSpans:
         assert Appending(options=SourceOptions(gap_tolerance=3)).plan.since == SINCE - 3
         assert ANEW.since == CLOCK.first
 
+    def test_boundary_is_where_settling_ends_until_messages_are_numbered(self) -> None:
+        gaps = SourceOptions(gap_tolerance=3)
+        unnumbered = Appending(boundary=None, options=gaps)
+        assert unnumbered.plan.boundary == Boundary(SINCE - 3, SINCE - 3, 0)
+        assert replace(unnumbered, boundary=Boundary(5, 4, 2)).plan.boundary == Boundary(5, 4, 2)
+        assert ANEW.boundary == Boundary(CLOCK.first, CLOCK.first, 0)
+
+    def test_spans_are_settled_where_the_source_has_them_so_and_nothing_was_before(self) -> None:
+        joined = Appending(source=Edges())
+        assert (Edges().settled, Libp2p().settled) == (True, False)
+        assert Plan(cast(Job, joined)).settled
+        assert not Plan(cast(Job, Appending(source=Libp2p()))).settled
+        assert not joined.plan.settled
+
     def test_spans_that_were_over_before_are_settled(
         self, spark: SparkSession, spans: DataFrame
     ) -> None:
         seen = observed_of(frame(spark, [{"key": "a"}], "key"), presence=spans)
         found = Appending().plan.unsettled(seen)
-        assert told(found.presence, "valid_to") == [(8,), (9,), (79,), (81,), (OPEN,)]
+        assert told(found.presence, "valid_to") == [(8,), (9,), (79,), (80,), (81,), (OPEN,)]
         assert (found.peers, found.links) == (seen.peers, None)
         assert ANEW.unsettled(seen) is seen
 
@@ -143,14 +165,14 @@ class TestSpans:
     def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
         found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
-        assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,)]
+        assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,), (80,)]
         assert ANEW.going_on(spans, "links") is spans
 
     def test_versions_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
         def alive(interval: int) -> list[tuple[Any, ...]]:
             return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "valid_to")
 
-        assert alive(7) == [(79,), (81,), (OPEN,)]
+        assert alive(7) == [(79,), (80,), (81,), (OPEN,)]
         assert alive(8) == [(81,), (OPEN,)]
         assert (ANEW.alive(spans), Appending().plan.alive(None)) == (spans, None)
 
@@ -169,6 +191,38 @@ class Uncut:
 
     def cut(self, parts: Sequence[Part], cut: object) -> Sequence[Part]:
         return parts
+
+
+class TestOlderRows:
+    """Of each table the rows that stay as they were written."""
+
+    @pytest.mark.parametrize(
+        ("name", "rows"),
+        [
+            *(("links", 6), ("dangling_links", 6), ("roles", 6)),
+            *(("publications", 4), ("receptions", 4), ("missed", 4), ("metrics/messages", 4)),
+            *(("metrics/peers", 5), ("metrics/overlay", 5), ("traffic", INTERVALS)),
+        ],
+    )
+    def test_rows_before_the_boundary_stay(self, tmp_path: Path, name: str, rows: int) -> None:
+        (tmp_path / name).mkdir(parents=True)
+        told = pa.table(dict.fromkeys(table_of(name).names, range(INTERVALS)))
+        pq.write_table(told, tmp_path / name / "part.parquet")
+        assert self.older(tmp_path, name) == [rows]
+
+    @pytest.mark.parametrize("name", ["peers", "topics"])
+    def test_table_that_is_made_whole_keeps_no_rows(self, tmp_path: Path, name: str) -> None:
+        assert self.older(tmp_path, name) == []
+
+    def test_table_that_was_not_there_has_no_older_rows(self, tmp_path: Path) -> None:
+        appending = Appending(boundary=Boundary(6, 5, 4))
+        assert (appending.plan.older("links"), ANEW.older("links")) == ((), ())
+
+    def older(self, directory: Path, name: str) -> list[int]:
+        there = {name: cast(DataFrame, None)}
+        job = Appending(there, {name: INTERVALS}, Boundary(6, 5, 4))
+        object.__setattr__(job, "writer", RunWriter(directory, None))
+        return [part.rows for part in job.plan.older(name)]
 
 
 class TestKnownNames:
@@ -302,6 +356,15 @@ class TestFromBoundary:
         assert told(found.receptions, "message") == [("new5",)]
         assert told(found.untold) == [("a", 7)]
         assert ANEW.of_messages(seen, index) is seen
+
+    def test_table_that_was_not_carried_is_empty(self, spark: SparkSession) -> None:
+        """What is folded of it now is observed now, and would else be there twice."""
+        older = {"publications": self.at(spark, "old", 6)}
+        fresh = {"rejections": self.at(spark, "new", 6, 7)}
+        appending = Appending(older, fresh=fresh, boundary=self.BOUNDARY, source=AsFolded())
+        found = appending.plan.of_messages(observed_of(frame(spark, [], "key"), **fresh), None)
+        assert told(found.rejections, "message") == [("new6",), ("new7",)]
+        assert told(found.publications, "message") == [("old6",)]
 
     def test_recent_rows_are_those_from_the_boundary_on(self, spark: SparkSession) -> None:
         rows = self.at(spark, "m", 4, 5, 6)

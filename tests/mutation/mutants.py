@@ -68,7 +68,8 @@ def living(mutant: Mutant, module: ModuleType) -> Iterator[None]:
     exec(mutant.code, space)
     ours, other = _find(vars(module), mutant.function), _find(space, mutant.function)
     kept = ours.__code__
-    ours.__code__ = other.__code__
+    # One that names no `super()` any more needs its place for it all the same.
+    ours.__code__ = other.__code__.replace(co_freevars=kept.co_freevars)
     try:
         yield
     finally:

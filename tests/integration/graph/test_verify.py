@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from neo4j import Query, Result, Transaction
 
 from graphstore.load.checksums import PRIMES, checksums_of
-from graphstore.load.verify import verify_run
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import Difference, verify_run
 from tests.integration.graph.conftest import Graph, History, random_history
 
 pytestmark = pytest.mark.neo4j
@@ -109,6 +110,7 @@ BREAK = {
 @pytest.fixture(scope="module")
 def history(graph: Graph) -> Iterator[History]:
     history = random_history(40, name="tampered")
+    del history.rows["metrics/messages"][-1]
     graph.remove("tampered")
     yield graph.load(history)
     graph.remove("tampered")
@@ -129,9 +131,8 @@ class Undone:
         return self.transaction.run(text, *given, **named)
 
 
-@pytest.mark.parametrize("what", BREAK)
-def test_difference_is_found_in_its_table(graph: Graph, history: History, what: str) -> None:
-    table, text = BREAK[what]
+def seen(graph: Graph, history: History, text: str) -> list[Difference]:
+    """What a verification tells after a statement, which is undone then."""
     with (
         graph.driver.session(database=graph.database) as session,
         session.begin_transaction() as transaction,
@@ -141,8 +142,82 @@ def test_difference_is_found_in_its_table(graph: Graph, history: History, what: 
         assert transaction.run(text, run="tampered").consume().counters.contains_updates
         found = verify_run(driver, graph.database, history.facts, history.tables)
         transaction.rollback()
+    return found
+
+
+@pytest.mark.parametrize("what", BREAK)
+def test_difference_is_found_in_its_table(graph: Graph, history: History, what: str) -> None:
+    table, text = BREAK[what]
+    found = seen(graph, history, text)
     assert {d.table for d in found} >= {table}
     assert all("should be" in str(d) for d in found)
+
+
+def test_node_of_no_label_is_told_once(graph: Graph, history: History) -> None:
+    found = seen(graph, history, "CREATE ({run: $run})")
+    assert found == [Difference("run", "nodes of no label", 0, 1)]
+
+
+def test_node_that_differs_is_not_told_again_by_numbers(graph: Graph, history: History) -> None:
+    found = seen(graph, history, BREAK["a missing value"][1])
+    assert found == [Difference("peers", "tampered/3 reports", True, None)]
+
+
+def test_label_that_is_gone_is_told_of_the_peers(graph: Graph, history: History) -> None:
+    publishers = {row["publisher"] for row in history.rows["publications"]} - {None}
+    gone = min(publishers)
+    text = f"MATCH (n:Publisher {{run: $run, id: {gone}}}) REMOVE n:Publisher"
+    node, count = seen(graph, history, text)
+    assert (node.table, node.what) == ("peers", f"tampered/{gone} labels")
+    there = len(publishers)
+    assert count == Difference("peers", "nodes Publisher", there, there - 1)
+
+
+def test_metric_of_a_message_without_measures_is_told_by_numbers(
+    graph: Graph, history: History
+) -> None:
+    """There is no row that it could be compared with."""
+    text = "MATCH (n:Message {run: 'tampered'}) RETURN sum(size(keys(n)))"
+    ((there,),) = graph.ask(text)
+    last = history.rows["publications"][-1]["message"]
+    change = f"MATCH (n:Message {{run: $run, id: {last}}}) SET n.hit_ratio = 0.5"
+    assert seen(graph, history, change) == [
+        Difference("publications", "properties of nodes Message", there, there + 1)
+    ]
+
+
+def test_missing_link_is_told_by_the_number_of_rows(graph: Graph, history: History) -> None:
+    found = seen(graph, history, BREAK["a link gone"][1])
+    rows = len(history.rows["links"])
+    assert found == [Difference("links", "relationships links", rows, rows - 1)]
+
+
+def test_link_of_another_life_is_told_by_a_checksum_of_each_prime(
+    graph: Graph, history: History
+) -> None:
+    (found,) = seen(graph, history, BREAK["a link's end"][1])
+    assert (found.table, found.what) == ("links", "checksums of relationships links")
+    for sums in (found.expected, found.found):
+        assert isinstance(sums, list)
+        assert len(sums) == len(PRIMES)
+
+
+def test_run_that_was_imported_is_equal_until_its_load_is_over(
+    graph: Graph, history: History
+) -> None:
+    run = "MATCH (n:Run {key: $run}) SET n.imported = true"
+    assert seen(graph, history, run + ", n.state = 'loading'") == []
+    left = Difference("run", "tampered imported", None, True)
+    assert seen(graph, history, run) == [left]
+
+
+def test_run_with_epochs_of_one_interval_is_equal(graph: Graph) -> None:
+    short = random_history(44, name="short", peers=4, intervals=3)
+    graph.remove("short")
+    load_run(graph.driver, graph.database, short.facts, short.tables, epoch_intervals=1)
+    found = verify_run(graph.driver, graph.database, short.facts, short.tables)
+    graph.remove("short")
+    assert found == []
 
 
 def test_committed_difference_is_found(graph: Graph, history: History) -> None:

@@ -291,7 +291,7 @@ def test_value_that_cannot_be_computed_with_is_seen(
     graph.ask(SET_RELATIONSHIP, id=id, name=name, value=value)
     found = verify_run(graph.driver, graph.database, history.facts, history.tables)
     graph.ask(SET_RELATIONSHIP, id=id, name=name, value=before)
-    assert difference in [(d.table, d.what) for d in found]
+    assert [(d.table, d.what) for d in found] == [difference]
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
 
 

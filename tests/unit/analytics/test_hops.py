@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analytics.hops import Arrivals, chain_hops, earliest, parents_of
+from analytics.hops import Arrivals, chain_hops, earliest, first_and_second, pairs, parents_of
 from tests.support.arrivals import Row, naive_hops, random_messages
 
 
@@ -82,6 +82,20 @@ def test_hops_of_one_message_do_not_use_another() -> None:
     one = {"peer": 1, "previous_hop": 0, "first": True, "publisher": 0, "hop": None}
     rows = [{**one, "message": 1}, {**one, "message": 2, "peer": 2, "previous_hop": 1}]
     assert hops_of(rows).tolist() == [1, -1]
+
+
+def test_hop_after_the_largest_of_32_bits_is_unknown() -> None:
+    largest = 2**31 - 1
+    assert chain((1, 9), (2, 1), (3, 2), peer_1=largest - 1) == [largest - 1, largest, -1]
+
+
+def test_numbers_of_a_pair_are_those_it_was_made_of() -> None:
+    known = [(one, other) for one in (0, 5, 2**31 - 1) for other in (0, 1, 6, 2**31 - 1)]
+    one, other = np.array(known, np.int64).T
+    both = pairs(one, other)
+    assert both.tolist() == [first * 2**32 + second for first, second in known]
+    first, second = first_and_second(both)
+    assert list(zip(first.tolist(), second.tolist(), strict=True)) == known
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -51,6 +51,24 @@ def test_interest_equals_lists_that_are_looked_through(seed: int) -> None:
     assert len(set(counts)) > 3
 
 
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_subscribers_of_topics_equal_lists_that_are_looked_through(at_once: int) -> None:
+    """At ticks at which subscriptions begin and end, and all between."""
+    spans = random_spans(np.random.default_rng(4))
+    asked = [(topic, tick) for tick in range(-1, 32) for topic in (3, -1, 0, 2, LARGEST)]
+    topic, tick = np.array(asked, np.int64).T
+    parts = list(interest(spans).alive(topic, tick, at_once))
+    found = [pair for at, peer in parts for pair in zip(at.tolist(), peer.tolist(), strict=True)]
+    expected = [
+        (at, peer)
+        for at, (wanted, when) in enumerate(asked)
+        for of, peer, valid_from, valid_to in sorted(spans)
+        if of == wanted and valid_from <= when < valid_to
+    ]
+    assert found == expected
+    assert {peer for _, peer in expected} == {0, 2, 3, 7, LARGEST}
+
+
 def test_interest_without_subscriptions_is_none() -> None:
     nobody, some = interest([]), np.array([-1, 0, 5])
     assert nobody.of(some, some, some).tolist() == [False] * 3

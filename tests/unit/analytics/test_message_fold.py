@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isclose
@@ -20,6 +21,7 @@ from analytics.message_fold import (
     SILENCE,
     SUBSCRIPTION,
     MessageFold,
+    together,
 )
 from analytics.message_measures import exact_sums
 from model.clock import OPEN
@@ -298,14 +300,18 @@ def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(told[begin : begin + size], ROWS)
 
 
-def folded(world: World, at_once: int = 50, size: int = 30) -> dict[str, list[Row]]:
-    fold = MessageFold(
+def fold_of(world: World, at_once: int = 50) -> MessageFold:
+    return MessageFold(
         world.receptions is not None,
         world.subscriptions is not None,
         world.duplicates_known,
         at_once,
         world.sampled_since,
     )
+
+
+def folded(world: World, at_once: int = 50, size: int = 30) -> dict[str, list[Row]]:
+    fold = fold_of(world, at_once)
     found: dict[str, list[Row]] = {table.name: [] for table in fold.tables}
     schemas = {table.name: table.arrow for table in fold.tables}
     for name, rows in fold(batches(rows_of(world), size)):
@@ -473,6 +479,56 @@ def one_message(*arrivals: Row, **published: Any) -> World:
     more = {"first": None, "hop": None, "publisher": 0}
     rows = [{**row, **more, "arrival": i, **one} for i, one in enumerate(arrivals)]
     return World([{**told, "publication_known": True, **published}], rows, [], [], [])
+
+
+def told(world: World, at_once: int = 50) -> list[str] | None:
+    """What the fold says that some arrival has."""
+    fold = fold_of(world, at_once)
+    assert list(fold(batches(rows_of(world), 30)))
+    said: list[str] | None = json.loads(fold.told())
+    return said
+
+
+UNTOLD: Row = {"topic": None, "time_us": None}
+"""Of a publication: neither who was to get it nor when it was made is known."""
+
+
+@pytest.mark.parametrize(
+    ("arrival", "published", "expected"),
+    [
+        ({}, {}, []),
+        ({"previous_hop": 9}, {}, ["previous hops"]),
+        ({"hop": 3}, {}, ["hops"]),
+        ({"previous_hop": 0}, {}, ["hops", "previous hops"]),
+        ({"time_us": 0}, {}, ["times of receptions"]),
+        ({}, {"time_us": 0}, ["times of publications"]),
+        ({}, {"topic": 0}, ["who was to get a message"]),
+    ],
+)
+def test_capability_is_told_where_an_arrival_has_it(
+    arrival: Row, published: Row, expected: list[str]
+) -> None:
+    both = one_message({"peer": 1}, {"peer": 2, **arrival}, **UNTOLD | published)
+    assert told(both) == expected
+
+
+def test_capabilities_are_those_of_all_messages_together() -> None:
+    arrivals = [{"peer": 1, "hop": 3}, {"peer": 1, "message": 1, "time_us": 5}]
+    both = one_message(*arrivals, **UNTOLD)
+    published = [{**both.publications[0], "message": message} for message in (0, 1)]
+    both = replace(both, publications=published)
+    for at_once in (1, 50):
+        assert told(both, at_once) == ["hops", "times of receptions"]
+
+
+def test_capabilities_without_an_arrival_are_unknown() -> None:
+    assert told(one_message()) is None
+
+
+def test_capabilities_of_several_folds_are_told_once_each() -> None:
+    assert together([["hops", "a"], None, ("times", "hops")]) == ("a", "hops", "times")
+    assert together([None, []]) == ()
+    assert together([None, None]) is None
 
 
 def test_delays_that_come_to_more_than_64_bits_have_no_mean() -> None:
