@@ -84,9 +84,10 @@ class Account:
         finally:
             # A signal may have stopped Spark: what ended the block is to be told, not this.
             with suppress(Py4JError, ConnectionError):
-                found = context.statusStore().jobsList(None)
-                jobs = (found.apply(place) for place in range(found.size()))
-                self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
+                if store := context.statusStore():  # null where Spark has ended
+                    found = store.jobsList(None)
+                    jobs = (found.apply(place) for place in range(found.size()))
+                    self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
 
     def _told(self, job: Any) -> SparkJob:
         def seconds(moment: Any) -> float:

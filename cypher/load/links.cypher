@@ -1,7 +1,7 @@
 // Create a batch of links.
 //
 // $run run – the run
-// $rows list<list> – [src's key, dst's key, layer, topic, its name, valid_from, valid_to, length_class]
+// $rows list<list> – [src's key, dst's key, layer, topic, its name, bounds, length_class]
 //
 // -> rows: how many there are now
 UNWIND $rows AS row

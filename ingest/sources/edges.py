@@ -64,7 +64,7 @@ def _end(row: Fields, name: str) -> str | None:
         return whole(row, name)
     if end > INT32 and text != str(OPEN):
         return f"'{name}' is too large"
-    return f"'{name}' is not after the beginning" if begin is not None and end <= begin else None
+    return "the end is not after the beginning" if begin is not None and end <= begin else None
 
 
 class Edges(TableSource):

@@ -301,16 +301,12 @@ def test_append_of_input_that_does_not_follow_is_refused(
     [
         ("ended", "its source marks its end"),
         ("edges", "in source 'edges' later input changes earlier intervals"),
-        ("early", "it was made by an earlier version, which did not number its formats"),
     ],
 )
 def test_append_to_a_run_that_cannot_grow_is_refused(
     lab_with_runs: Lab, run: str, said: str
 ) -> None:
     lab = lab_with_runs
-    if run == "early":
-        early = copied(lab.run("small"), lab.folder, "early")
-        write_manifest(early.directory, replace(early.manifest, formats={}))
     later = lab.folder / "later.csv" if run == "edges" else lab.write("later", small([5]))
     if run == "edges":
         later.write_text("interval,src,dst\n1,a,b\n")

@@ -66,7 +66,7 @@ def test_spans_of_the_reference_history_equal_the_file(
     told, seen = found.told, found.seen
     with gzip.open(path, "rt") as stream:
         expected = {
-            (row["src"], row["dst"], "overlay", None, int(row["valid_from"]), int(row["valid_to"]))
+            (row["src"], row["dst"], "overlay", None, int(row["vf"]), int(row["vt"]))
             for row in csv.DictReader(stream)
         }
     assert links(found) == expected
@@ -178,7 +178,7 @@ BAD = [
     ("a,b,1.0,2", "'valid_from' is not an integer"),
     ("a,b,-1,1", "'valid_from' is negative"),
     ("a,b,,1", "no 'valid_from'"),
-    ("a,b,5,5", "'valid_to' is not after 'valid_from'"),
+    ("a,b,5,5", "the end is not after the beginning"),
     ("a,b,99999999999999999999,1", "'valid_from' is too large"),
     ("a,b,0,3000000000", "'valid_to' is too large"),
     ("a,b,2147483647,", "'valid_from' is too large"),

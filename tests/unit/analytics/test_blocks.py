@@ -271,7 +271,7 @@ def test_interval_metrics_equal_gephi(
         "edges": links,
         "diameter": peers["eccentricity"].max(),
         "radius": peers["eccentricity"].min(),
-        "average_path_length": peers["distance_sum"].sum() / peers["reachable_peers"].sum(),
+        "path_length": peers["distance_sum"].sum() / peers["reachable_peers"].sum(),
         "avg_degree": links / n,
         "density": links / (n * (n - 1)),
         "wcc": np.unique(peers["component"]).size,

@@ -502,7 +502,7 @@ UNTOLD: Row = {"topic": None, "time_us": None}
         ({"previous_hop": 0}, {}, ["hops", "previous hops"]),
         ({"time_us": 0}, {}, ["times of receptions"]),
         ({}, {"time_us": 0}, ["times of publications"]),
-        ({}, {"topic": 0}, ["who was to get a message"]),
+        ({}, {"topic": 0}, ["eligible peers of a message"]),
     ],
 )
 def test_capability_is_told_where_an_arrival_has_it(

@@ -84,7 +84,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
     run = workspace / "runs/monday"
     assert {row["file"]: row["why"] for row in json.loads(checked.stdout)} == {
         str(links.relative_to(run)): "its bytes are not those that were written",
-        str(peers.relative_to(run)): "a file of table peers is gone",
+        str(peers.relative_to(run)): "a file of table peers is missing",
     }
     assert "2 of 14 files of run 'monday' are damaged" in checked.stderr
     assert "--replace" in checked.stderr
@@ -219,7 +219,7 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
     for words in ("query runs", "cypher x", "path monday a b", "topic monday news",
-                  "tree monday m", "verify monday", "export gexf monday"):  # fmt: skip
+                  "dissemination monday m", "verify monday", "export gexf monday"):  # fmt: skip
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr

@@ -132,7 +132,7 @@ class TestAppending:
     def test_append_by_another_format_is_refused_naming_the_stage(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         now = {**FORMATS, "versions": 5}
-        with pytest.raises(UseError, match=r"other work in: versions; .*--replace"):
+        with pytest.raises(UseError, match=r"differs in: versions; .*--replace"):
             ingest(tmp_path, wanted(FIRST, SECOND, append=True, formats=now))
 
     def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_receptions_without_previous_hop_have_their_own_statement() -> None:
         "first": [True, False], "hop": [1, None], "subscribed": [None, True],
     }  # fmt: skip
     assert rows_of("hops", columns) == [["r/0", "r/1", 7, 1, 5, True, None]]
-    assert rows_of("reached", columns) == [["r/7", "r/2", 7, None, None, False, True]]
+    assert rows_of("arrived-from-unknown", columns) == [["r/7", "r/2", 7, None, None, False, True]]
 
 
 def test_roles_belong_to_a_topic_or_to_the_run() -> None:
@@ -116,7 +116,7 @@ def test_roles_belong_to_a_topic_or_to_the_run() -> None:
         "peer": [1, 2], "topic": [1, None], "role": ["a", "b"],
         "valid_from": [3, 4], "valid_to": [8, OPEN],
     }  # fmt: skip
-    assert rows_of("plays", columns) == [["r/1", "r/1", "a", 3, 8], ["r/2", None, "b", 4, OPEN]]
+    assert rows_of("roles", columns) == [["r/1", "r/1", "a", 3, 8], ["r/2", None, "b", 4, OPEN]]
     assert rows_of("presence", columns) == [["r/1", 3, 8, 2], ["r/2", 4, OPEN, 63]]
 
 

@@ -238,5 +238,5 @@ class TestScript:
             sessions(f"script:{text}", self.RUN)
 
     def test_invalid_event_is_refused_when_the_script_is_parsed(self) -> None:
-        with pytest.raises(UseError, match="'eat 3' is no event"):
+        with pytest.raises(UseError, match="'eat 3' is not an event"):
             parse("script:eat 3", CHURNS, "churn")
