@@ -81,7 +81,7 @@ def test_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "password"
     replace_text(path, "secret")
     path.chmod(0o640)
-    with pytest.raises(UseError, match="close it: chmod 600"):
+    with pytest.raises(UseError, match="restrict it: chmod 600"):
         read_private(path)
 
 

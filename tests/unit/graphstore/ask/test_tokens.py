@@ -43,12 +43,12 @@ def test_text_is_cut_into_words_names_texts_and_signs(text: str, found: list[str
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "RETURN 1 /* a", r"'a\'", "`a\\``"])
 def test_quote_that_is_not_closed_is_refused(text: str) -> None:
-    with pytest.raises(UseError, match="opens in line 1 is not closed"):
+    with pytest.raises(UseError, match="in line 1 is not closed"):
         words(text)
 
 
 def test_line_of_what_is_not_closed_is_counted_from_the_first() -> None:
-    with pytest.raises(UseError, match="opens in line 2 is not closed"):
+    with pytest.raises(UseError, match="in line 2 is not closed"):
         words("\n'a")
 
 

@@ -66,4 +66,4 @@ def test_asymmetric_times_are_refused_or_averaged() -> None:
 
 def test_holes_in_the_matrix_are_named() -> None:
     times = np.array([[NAN, 1.0, NAN], [1.0, 0.0, 1.0], [NAN, 1.0, 0.0]])
-    assert "no time from site 1 to 3, and 2 such holes" in str(incomplete(times, "x"))
+    assert "no time from site 1 to 3, and 2 such gaps" in str(incomplete(times, "x"))
