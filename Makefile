@@ -7,8 +7,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-# Each process of the tests has a Spark and a Neo4j of its own: some 3 GB.
-TEST_PROCESSES ?= 2
+# Each process of the tests has a Spark and a Neo4j of its own, some 3 GB, and waits for them half of
+# its time: three keep two processors busy, where there is memory for them.
+TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
+	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
 .PHONY: help demo test test-long images test-containers check bench bench-smoke

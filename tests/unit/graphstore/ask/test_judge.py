@@ -19,7 +19,10 @@ from model.errors import UseError
         ("CALL (*) { RETURN {a: 1} AS x } IN 3 CONCURRENT TRANSACTIONS", "IN TRANSACTIONS"),
         ("CALL (x, y) { CALL { RETURN 1 } RETURN 2 } IN TRANSACTIONS", "IN TRANSACTIONS"),
         ("COUNT { CALL { RETURN 1 } in transactions RETURN 1 }", "IN TRANSACTIONS"),
-        ("COUNT { CALL dbms.listConfig() YIELD name RETURN 1 }", "dbms.listConfig is not a procedure"),
+        (
+            "COUNT { CALL dbms.listConfig() YIELD name RETURN 1 }",
+            "dbms.listConfig is not a procedure",
+        ),
         ("CALL `dbms`.\nlistConfig", "dbms.listConfig is not a procedure"),
         ("CALL db.labels.x()", "db.labels.x is not a procedure"),
         ("SHOW SETTINGS", "SHOW SETTINGS"),
