@@ -233,7 +233,7 @@ def test_stopped_append_refuses_other_files(
     stopped: tuple[Lab, StoredRun, list[Path]],
 ) -> None:
     lab, before, _ = stopped
-    with pytest.raises(UseError, match=r"name them too: part1\.ndjson"):
+    with pytest.raises(UseError, match=r"name its files too: part1\.ndjson"):
         lab.ingest("grown", lab.write("later", small([20])), append=True, gap_tolerance=2)
     same_tables(lab.run("grown"), before)
 
@@ -283,7 +283,7 @@ def everything(run: StoredRun) -> dict[str, int]:
     [
         (small([2, 3]), "reports of interval 2, and the run holds all up to interval 2"),
         (small([3], topics=["news"]), "reports topics"),
-        ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "hides loss"),
+        ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "lacks loss"),
     ],
 )
 def test_append_of_input_that_does_not_follow_is_refused(

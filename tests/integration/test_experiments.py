@@ -209,7 +209,7 @@ def test_changed_parameters_in_the_same_folder_are_refused(
     finally:
         path.write_text(TEXT, "utf-8")
     assert refused.returncode == 2
-    assert "of other parameters (peers 16, not 17); give another --out" in refused.stderr
+    assert "with other parameters (peers 16, not 17); give another --out" in refused.stderr
 
 
 def test_missing_data_file_is_named(

@@ -219,7 +219,7 @@ def test_unusable_deliveries_file_is_refused(spark: SparkSession, tmp_path: Path
     with pytest.raises(InputError, match="no delivery could be read"):
         take(spark, path)
     path.write_text("msg,node,prev_node,t_us\nm,a,a,1000000000000000000\n")
-    with pytest.raises(InputError, match="reach over 1,000,000,000,001 intervals"):
+    with pytest.raises(InputError, match="span 1,000,000,000,001 intervals"):
         take(spark, path)
 
 

@@ -146,7 +146,7 @@ def test_stretch_that_ends_before_it_begins_is_refused(
     history: History, answer: Any, name: str
 ) -> None:
     of = {"tree-depth": {"topic": "topic 2"}, "temporal-reachability": {"peer": "peer 1"}}
-    with pytest.raises(UseError, match=r"from and to: interval 1.* lies before interval 3"):
+    with pytest.raises(UseError, match=r"from and to: interval 1.* is before interval 3"):
         answer(name, {"from": 3, "to": 1, **of.get(name, {})})
 
 

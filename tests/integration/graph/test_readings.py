@@ -159,7 +159,7 @@ def test_lives_are_limited_to_kinds_and_layers(
 def test_stretch_that_ends_before_it_begins_is_refused(
     history: History, answer: Any, name: str
 ) -> None:
-    with pytest.raises(UseError, match=r"from and to: interval 0 .* lies before interval 2"):
+    with pytest.raises(UseError, match=r"from and to: interval 0 .* is before interval 2"):
         answer(name, **{"from": 2, "to": 0})
 
 
