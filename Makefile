@@ -26,7 +26,7 @@ test: .venv/ready ## Run the tests that a change needs (ten minutes)
 
 # What is run by plans of small inputs in `make test`.
 PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
-	$(addprefix tests/integration/test_, append.py dissemination.py metrics.py unknown.py)
+	$(addprefix tests/integration/test_, append.py messages.py metrics.py unknown.py)
 
 test-long: .venv/ready ## Run every test, including slow ones, and the tests of checkers
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
