@@ -54,6 +54,10 @@ _ROOM_BYTES = 20_000_000
 State = Literal["absent", "stopped", "starting", "running"]
 
 
+class _EndedWhileStarting(Neo4jUnavailable):
+    """The server's process ended before it answered."""
+
+
 @dataclass(frozen=True)
 class ServerStatus:
     """What there is of a local server."""
@@ -87,8 +91,11 @@ class LocalServer:
         Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
         """
         with self._locked():
-            process = self._find_process() or self._launch(progress)
-            return self._wait_until_ready(process)
+            if process := self._find_process():
+                # One that was killed may still be there when it is looked for.
+                with suppress(_EndedWhileStarting):
+                    return self._wait_until_ready(process)
+            return self._wait_until_ready(self._launch(progress))
 
     def stop(self) -> bool:
         """Stop the server; false where none was running."""
@@ -247,7 +254,9 @@ class LocalServer:
         deadline, log = time.monotonic() + _START_S, self._home.log
         while time.monotonic() < deadline:
             if not alive(process):
-                raise self._failed(connection, "it ended while starting", log)
+                raise _EndedWhileStarting(
+                    *self._failure(connection, "it ended while starting", log)
+                )
             try:
                 connect(connection).close()
                 return connection
@@ -260,10 +269,10 @@ class LocalServer:
                     log = self._home.debug_log
             time.sleep(_POLL_S)
         self._stop()
-        raise self._failed(connection, "its database did not start", log)
+        raise Neo4jUnavailable(*self._failure(connection, "its database did not start", log))
 
-    def _failed(self, connection: Connection, what: str, log: Path) -> Neo4jUnavailable:
-        return Neo4jUnavailable(
+    def _failure(self, connection: Connection, what: str, log: Path) -> tuple[str, str, str]:
+        return (
             connection.uri,
             f"{what}: {gist(log.read_text('utf-8', 'replace'))}",
             f"its whole log: {log}\n"

@@ -260,6 +260,22 @@ def test_concurrent_starts_after_a_kill_give_one_server(server: LocalServer, hom
     assert "durable" in _ask(server.start(), "MATCH (k:Kept) RETURN k.word")
 
 
+def test_server_that_dies_when_found_is_started_again(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, pid = LocalServer._find_process, _pid(server)
+
+    def find_and_kill(self: LocalServer) -> psutil.Process | None:
+        found = find(self)
+        if found and found.pid == pid:
+            found.kill()
+        return found
+
+    monkeypatch.setattr(LocalServer, "_find_process", find_and_kill)
+    assert _ask(server.start(), "RETURN 1") == [1]
+    assert _pid(server) != pid
+
+
 def test_server_of_a_killed_parent_is_found_unchanged(
     server: LocalServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
