@@ -78,7 +78,7 @@ def peers_table(seen: Seen) -> DataFrame:
 
 def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
     """Adds whether the peer tells of its subscriptions and of its receptions in the interval."""
-    rows = rows.join(F.broadcast(seen.peers.select("peer", "reports")), "peer")
+    rows = rows.join(F.broadcast(seen.peers.select("peer", "is_reporter")), "peer")
     sources = {"subscriptions": seen.subscriptions, "receptions": seen.receptions}
     left_open = {name: F.lit(False) for name in sources}
     if seen.untold is not None:
@@ -87,7 +87,7 @@ def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
         left_open = {name: F.coalesce(f"untold_{name}", F.lit(False)) for name in sources}
     return rows.withColumns(
         {
-            f"tells_{name}": F.col("reports") & F.lit(source is not None) & ~left_open[name]
+            f"tells_{name}": F.col("is_reporter") & F.lit(source is not None) & ~left_open[name]
             for name, source in sources.items()
         }
     )

@@ -143,7 +143,7 @@ class LongRun:
         told = pa.table(
             {
                 "message": message,
-                "key": pa.array([f"message {m}" for m in message]),
+                "name": pa.array([f"message {m}" for m in message]),
                 "topic": published.topic,
                 "publisher": published.publisher,
                 "interval": interval,
@@ -189,4 +189,4 @@ def _judged(
 def _named(name: str, count: int, **more: object) -> pa.Table:
     keys = pa.array([f"{name} {id}" for id in range(count)])
     told = {column: pa.array([value] * count) for column, value in more.items()}
-    return pa.table({name: np.arange(count), "key": keys, **told})
+    return pa.table({name: np.arange(count), "name": keys, **told})

@@ -32,10 +32,10 @@ def _write(frame: DataFrame, out: Path) -> DataFrame:
 
 def _write_metrics(structure: DataFrame, versions: Versions, clock: Clock, out: Path) -> None:
     """Of a run that told of its overlay and subscriptions only."""
-    peers = versions.presence.select("peer", F.col("peer").cast("string").alias("key"))
+    peers = versions.presence.select("peer", F.col("peer").cast("string").alias("name"))
     seen = Seen(
         clock,
-        peers.withColumn("reports", F.lit(True)),
+        peers.withColumn("is_reporter", F.lit(True)),
         structure,
         versions.subscriptions,
         traffic=None,

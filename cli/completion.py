@@ -100,7 +100,7 @@ def complete_layers(ctx: typer.Context) -> Iterable[str]:
 
 
 def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
-    return sorted(_column(ctx, table, "key"))
+    return sorted(_column(ctx, table, "name"))
 
 
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:

@@ -209,7 +209,7 @@ def _first(measures: Measures, group: Group) -> Replica | None:
 
 
 def _messages(replica: Replica) -> list[str]:
-    names: list[str] = replica.run.table("publications", ["key"])["key"].to_pylist()
+    names: list[str] = replica.run.table("publications", ["name"])["name"].to_pylist()
     return names
 
 

@@ -25,8 +25,8 @@ def write_message(run: Run, message: str, path: Path) -> None:
 
 
 def _rows(run: Run, message: str) -> MessageRows:
-    published = run.table("publications", ["key", "publisher", "time_us"])
-    (about,) = (row for row in published.to_pylist() if row["key"] == message)
+    published = run.table("publications", ["name", "publisher", "time_us"])
+    (about,) = (row for row in published.to_pylist() if row["name"] == message)
     peers, copies = spread(run, message)
     return MessageRows(
         dict(enumerate(run.peers)),

@@ -16,7 +16,7 @@ from model.clock import Clock
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.run import RunFacts
 
-FORMAT = 2
+FORMAT = 3
 """Of a copy of a run: changes with what labels, types and properties are called."""
 State = Literal["loading", "complete", "removing"]
 

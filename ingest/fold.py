@@ -25,7 +25,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 """Rows by table."""
 
 NAME_COLUMNS: Mapping[str, Sequence[str]] = {
-    "peer": ("key", "peer", "src", "dst", "publisher", "previous_hop"),
+    "peer": ("name", "peer", "src", "dst", "publisher", "previous_hop"),
     "topic": ("topic",),
     "message": ("message",),
 }

@@ -46,10 +46,10 @@ def observed_tables(observed: Observed) -> dict[str, DataFrame]:
 
 
 def peer_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
-    """name, index, reports of every peer that anything names."""
+    """name, index, is_reporter of every peer that anything names."""
     index = _numbered(_since(observed, "peer", clock), _natural(), known)
-    reporting = observed.peers.select(F.col("key").alias("name"), "reports")
-    return index.join(reporting, "name", "left").fillna(False, ["reports"])
+    reporting = observed.peers.select("name", "is_reporter")
+    return index.join(reporting, "name", "left").fillna(False, ["is_reporter"])
 
 
 def topic_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
@@ -91,7 +91,7 @@ def _numbered(rows: DataFrame, order: Sequence[Column], known: Known | None) -> 
 
 def with_indices(frame: DataFrame, indices: Indices) -> DataFrame:
     """Names of peers and topics, in whatever columns, → indices; null stays null."""
-    peers = [name for name in frame.columns if name in NAME_COLUMNS["peer"] and name != "key"]
+    peers = [name for name in frame.columns if name in NAME_COLUMNS["peer"] and name != "name"]
     named = with_peers(frame, indices, *peers)
     return with_topics(named, indices) if "topic" in frame.columns else named
 

@@ -28,7 +28,7 @@ def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFra
         {name: F.coalesce(name, f"heard_{name}") for name in _CLAIMS}
     )
     named = with_topics(with_peers(rows, indices, "publisher"), indices)
-    return with_messages(named.withColumn("key", F.col("message")), indices).fillna(
+    return with_messages(named.withColumn("name", F.col("message")), indices).fillna(
         False, ["publication_known"]
     )
 

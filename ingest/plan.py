@@ -150,8 +150,8 @@ class Growth(Plan):
         published, since = self._before("publications"), self.since
         if published is None:
             return Boundary(since, since, 0)
-        named = indexing.message_index(observed).select(F.col("name").alias("key"))
-        touched = published.join(named, "key").select("message")
+        named = indexing.message_index(observed).select("name")
+        touched = published.join(named, "name").select("message")
         open_yet = published.where(F.col("interval") >= since).select("message")
         first = _least(touched.unionAll(open_yet), self._base.tables["publications"].rows)
         of_them = [
@@ -179,8 +179,10 @@ class Growth(Plan):
             if "valid_to" in frame.columns
         }
         if (reported := self._before("peers")) is not None:
-            told = reported.where("reports").select("key", "reports", F.lit(None).alias("interval"))
-            found["peers"] = observed.peers.unionByName(told).dropDuplicates(["key"])
+            told = reported.where("is_reporter").select(
+                "name", "is_reporter", F.lit(None).alias("interval")
+            )
+            found["peers"] = observed.peers.unionByName(told).dropDuplicates(["name"])
         return replace(observed, **found)
 
     def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:

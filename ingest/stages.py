@@ -118,7 +118,7 @@ class Names:
     def indices(self) -> indexing.Indices:
         """For ingest.indexing."""
         peers, topics = (
-            frame.select(F.col("key").alias("name"), F.col(index).alias("index"))
+            frame.select("name", F.col(index).alias("index"))
             for frame, index in ((self.peers, "peer"), (self.topics, "topic"))
         )
         return indexing.Indices(peers, topics, self.of_messages)
@@ -128,18 +128,16 @@ def _names(job: Job, observed: Observed) -> Names:
     """Names → peers, topics and the numbers of messages."""
     plan, clock = job.plan, job.clock
     job.tell(boundary=plan.find_boundary(observed))
-    known_peers = plan.known("peers", "key AS name", "peer AS index")
+    known_peers = plan.known("peers", "name", "peer AS index")
     peers = indexing.peer_index(observed, clock, known_peers)
-    topics = indexing.topic_index(
-        observed, clock, plan.known("topics", "key AS name", "topic AS index")
-    )
+    topics = indexing.topic_index(observed, clock, plan.known("topics", "name", "topic AS index"))
     of_messages = None
     if observed.publications is not None:
-        known = plan.known("publications", "key AS name", "message AS index")
+        known = plan.known("publications", "name", "message AS index")
         of_messages = indexing.message_index(observed, known)
     return Names(
-        peers.select(F.col("index").alias("peer"), F.col("name").alias("key"), "reports"),
-        topics.select(F.col("index").alias("topic"), F.col("name").alias("key")),
+        peers.select(F.col("index").alias("peer"), "name", "is_reporter"),
+        topics.select(F.col("index").alias("topic"), "name"),
         of_messages,
     )
 

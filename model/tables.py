@@ -30,13 +30,13 @@ PEERS = Table(
     "peer",
     (
         PEER,
-        known("key", "string", "its name in the source"),
-        known("reports", "bool", "it reported itself; false = only named by others"),
+        known("name", "string", "its name in the source"),
+        known("is_reporter", "bool", "it reported itself; false = only named by others"),
     ),
     ("peer",),
 )
 TOPICS = Table(
-    "topics", "topic", (TOPIC, known("key", "string", "its name in the source")), ("topic",)
+    "topics", "topic", (TOPIC, known("name", "string", "its name in the source")), ("topic",)
 )
 PRESENCE = Table("presence", "maximal stay of a peer", (PEER, *_SPAN), ("peer", "valid_from"))
 LINKS = Table(
@@ -85,7 +85,7 @@ PUBLICATIONS = Table(
     "message",
     (
         known("message", "int64", "dense index of the message"),
-        known("key", "string", "its id in the source"),
+        known("name", "string", "its id in the source"),
         maybe("topic", "int32", "topic it was published to"),
         maybe("publisher", "int32", "peer that published it"),
         known("interval", "int32", "interval of the publication (or of the first reception)"),

@@ -25,7 +25,7 @@ from model.errors import StoreBroken, UseError
 from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
 from runstore import durable
 
-FORMAT = "vizpub.store/3"
+FORMAT = "vizpub.store/4"
 """Its number changes with what a reader must know of run.json or of the files."""
 FILE = "run.json"
 

@@ -51,7 +51,7 @@ class NamedRun:
         return self._names("topics")
 
     def _names(self, name: str) -> list[str]:
-        names: list[str] = self.stored.read(name)["key"].to_pylist()
+        names: list[str] = self.stored.read(name)["name"].to_pylist()
         return names
 
     def peer_index(self, name: str) -> int:

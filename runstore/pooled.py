@@ -58,7 +58,7 @@ def pooled(run: StoredRun) -> Pooled | None:
 
 def reporting(run: StoredRun) -> int:
     """How many of the peers reported themselves; the others are only named by them."""
-    return pc.sum(run.read("peers", ["reports"])["reports"]).as_py() or 0
+    return pc.sum(run.read("peers", ["is_reporter"])["is_reporter"]).as_py() or 0
 
 
 def _hops(run: StoredRun) -> dict[int | None, int]:

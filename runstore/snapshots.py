@@ -121,7 +121,7 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
     published = _named(published, messages) if messages else _accepted(run, published)
     asked = run.stored.read("metrics/messages", ["message", "eligible"], pc.field("eligible") > 0)
-    published = published.select(["message", "key", "time_us"]).join(
+    published = published.select(["message", "name", "time_us"]).join(
         asked, "message", join_type="inner"
     )
     arrived = _deliveries(run).join(published, "message", join_type="inner")
@@ -143,7 +143,7 @@ def _shares(published: pa.Table, arrived: pa.Table) -> pa.Table:
     return pa.table(
         {
             "message": rows["message"],
-            "message_name": rows["key"],
+            "message_name": rows["name"],
             "delay_us": pc.subtract(rows["arrival_us"], rows["time_us"]),
             "delivered": delivered,
             "eligible": rows["eligible"],
@@ -163,11 +163,11 @@ def _accepted(run: NamedRun, published: pa.Table) -> pa.Table:
 
 
 def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
-    known = set(published["key"].to_pylist())
+    known = set(published["name"].to_pylist())
     for name in messages:
         if name not in known:
             raise UnknownName("message with a known time", name, sorted(known))
-    return published.filter(pc.field("key").isin(messages))
+    return published.filter(pc.field("name").isin(messages))
 
 
 def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
@@ -220,9 +220,9 @@ _REACHED = pa.schema(
 
 def _message(run: NamedRun, name: str) -> pa.Table:
     """The row of a message. Raises: UnknownName."""
-    found = run.stored.read("publications", where=pc.field("key") == name)
+    found = run.stored.read("publications", where=pc.field("name") == name)
     if not found.num_rows:
-        raise UnknownName("message", name, run.stored.read("publications")["key"].to_pylist())
+        raise UnknownName("message", name, run.stored.read("publications")["name"].to_pylist())
     return found
 
 

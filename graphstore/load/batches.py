@@ -119,12 +119,12 @@ class RunRows:
         """The peers: with their first and last sampled interval."""
         lives = [self.lives.get(id, (None, None)) for id in rows["peer"].to_pylist()]
         first, last = (pa.array([life[i] for life in lives], pa.int64()) for i in (0, 1))
-        nodes = self._nodes("Peer", rows["peer"], rows["key"])
-        return _batch(**nodes, reports=rows["reports"], first=first, last=last)
+        nodes = self._nodes("Peer", rows["peer"], rows["name"])
+        return _batch(**nodes, is_reporter=rows["is_reporter"], first=first, last=last)
 
     def topic_nodes(self, rows: Batch) -> Batch:
         """The topics."""
-        return _batch(**self._nodes("Topic", rows["topic"], rows["key"]))
+        return _batch(**self._nodes("Topic", rows["topic"], rows["name"]))
 
     def intervals(self, rows: Batch) -> Batch:
         """The intervals, from a column `interval`; `t` is the sampling tick."""
@@ -135,7 +135,7 @@ class RunRows:
     def messages(self, rows: Batch) -> Batch:
         """The messages, without their metrics."""
         told = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
-        nodes = self._nodes("Message", rows["message"], rows["key"])
+        nodes = self._nodes("Message", rows["message"], rows["name"])
         return _batch(**nodes, **{name: rows[name] for name in told})
 
     def message_metrics(self, rows: Batch) -> Batch:

@@ -138,7 +138,7 @@ class Reading:
         """What the rows of the run need."""
         names: dict[int, str] = {}
         for _, batch in self._topics:
-            names.update(zip(batch["topic"].to_pylist(), batch["key"].to_pylist(), strict=True))
+            names.update(zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True))
         topics = tuple(names[id] for id in range(len(names)))
         return RunRows(run, self.clock, topics, self.census(epochs).lives, epochs)
 

@@ -95,7 +95,7 @@ class Description:
 class Observed:
     """What was observed, by the source's own names. A table that is null is *unknown*.
 
-    peers          key, reports, interval              (peers that report, and since when; others
+    peers          name, is_reporter, interval         (peers that report, and since when; others
                                                         are added)
     names          as ingest.fold.NAMES: every name that stands in those tables that are known
     presence       peer, valid_from, valid_to

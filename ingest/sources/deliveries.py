@@ -98,9 +98,9 @@ class Deliveries(TableSource):
         """Whoever published or received something reports."""
         del run, options
         published, received = tables["publications"], tables["receptions"]
-        peers = published.select("publisher").unionAll(received.select("peer")).toDF("key")
+        peers = published.select("publisher").unionAll(received.select("peer")).toDF("name")
         return Observed(
-            peers=peers.distinct().withColumn("reports", F.lit(True)),
+            peers=peers.distinct().withColumn("is_reporter", F.lit(True)),
             names=tables["names"],
             publications=published,
             receptions=received,

@@ -158,7 +158,7 @@ class Edges(TableSource):
         presence = links.select(ends.alias("peer"), "valid_from", "valid_to").groupBy("peer")
         stays = presence.agg(here.alias("valid_from"), gone.alias("valid_to"))
         return Observed(
-            peers=stays.select(F.col("peer").alias("key"), F.lit(True).alias("reports")),
+            peers=stays.select(F.col("peer").alias("name"), F.lit(True).alias("is_reporter")),
             names=tables["names"] if listed else tables["names"].withColumn("valid_from", since),
             presence=stays,
             links=links,

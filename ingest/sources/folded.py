@@ -54,10 +54,8 @@ OBSERVED: Mapping[str, pa.Schema] = {
 
 
 def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
-    """Without those that only stand at the far end of links; `peers` has the columns key."""
-    from pyspark.sql import functions as F
-
-    reporters = peers.select(F.col("key").alias("name"))
+    """Without those that only stand at the far end of links; `peers` has the column name."""
+    reporters = peers.select("name")
     is_far_end = "table = 'links' AND column = 'dst'"
     ends = names.where(is_far_end).join(reporters, "name", "left_semi").select(*names.columns)
     return names.where(f"NOT ({is_far_end})").unionAll(ends)

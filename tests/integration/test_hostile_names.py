@@ -132,7 +132,7 @@ def after(name: str) -> str:
 def test_tables_hold_hostile_names_unchanged(vizpub: Hostile) -> None:
     run = vizpub.run
     assert set(run.peers) == set(run.topics) == set(TAKEN)
-    assert set(run.table("publications")["key"].to_pylist()) == set(TAKEN)
+    assert set(run.table("publications")["name"].to_pylist()) == set(TAKEN)
     assert set(run.table("links")["layer"].to_pylist()) == set(TAKEN)
     assert (run.facts.protocol, run.facts.parameters) == (TAKEN[0], {TAKEN[1]: TAKEN[2]})
 
@@ -230,7 +230,7 @@ def test_csv_export_holds_hostile_names_unchanged(vizpub: Hostile, tmp_path: Pat
     vizpub.done("export", "csv", RUN, "-o", str(tmp_path))
     for table in ("peers", "topics", "publications"):
         with (tmp_path / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-            assert {row["key"] for row in csv.DictReader(file)} == set(TAKEN)
+            assert {row["name"] for row in csv.DictReader(file)} == set(TAKEN)
 
 
 def test_gexf_holds_hostile_names_as_xml_allows(vizpub: Hostile, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class TestTables:
     ) -> None:
         found = publications(observed, indices).orderBy("message").toArrow().to_pylist()
         a, b, c, news = 0, 1, 2, 0
-        names = ("key", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
+        names = ("name", "topic", "publisher", "interval", "tick", "time_us", "publication_known")
         assert [tuple(row[name] for name in names) for row in found] == [
             ("told", news, a, 0, 5, 5, True),
             ("twice", news, b, 0, 7, 7, True),

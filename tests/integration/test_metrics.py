@@ -155,7 +155,7 @@ def random_message(
     tick = int(rng.integers(clock.first * k, clock.last * k))
     topic = int(rng.integers(0, TOPICS)) if rng.random() < 0.9 else None
     publisher = int(rng.integers(0, PEERS))
-    published = {"message": message, "key": str(message), "topic": topic, "publisher": publisher}
+    published = {"message": message, "name": str(message), "topic": topic, "publisher": publisher}
     published |= {"interval": tick // k, "tick": tick, "time_us": tick, "publication_known": True}
     receptions, rejections = [], []
     for peer in rng.permutation(PEERS - 1)[: rng.integers(0, PEERS)]:
@@ -190,7 +190,9 @@ def random_world(seed: int, clock: Clock) -> World:
         states,
         {
             **span_tables(states),
-            "peers": [{"peer": p, "key": str(p), "reports": p not in SILENT} for p in range(PEERS)],
+            "peers": [
+                {"peer": p, "name": str(p), "is_reporter": p not in SILENT} for p in range(PEERS)
+            ],
             "traffic": traffic,
             "publications": [published for published, _, _ in told],
             "receptions": [row for _, rows, _ in told for row in rows],

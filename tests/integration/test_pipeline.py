@@ -47,7 +47,7 @@ def total(found: list[Row], name: str) -> int:
 
 def keys(run: StoredRun, name: str) -> list[str]:
     """Names by dense index."""
-    return [row["key"] for row in rows(run, name)]
+    return [row["name"] for row in rows(run, name)]
 
 
 def ns(time: int) -> int:
@@ -363,7 +363,7 @@ class TestOneNode:
 
     @pytest.fixture
     def me(self, one: StoredRun) -> int:
-        (reporting,) = [row for row in rows(one, "peers") if row["reports"]]
+        (reporting,) = [row for row in rows(one, "peers") if row["is_reporter"]]
         return int(reporting["peer"])
 
     def test_peers_are_the_reporting_one_and_those_it_names(self, one: StoredRun, me: int) -> None:

@@ -38,7 +38,7 @@ BEFORE = Clock(TICKS, 1, 0, SINCE - 1)
 NAMES = ("publications", "receptions", "rejections")
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-TYPES = {"key": pa.string(), "message": pa.string(), "name": pa.string(), "peer": pa.string()}
+TYPES = {name: pa.string() for name in ("message", "name", "peer")}
 
 
 def frame(spark: SparkSession, rows: Sequence[Row], *columns: str, **types: Any) -> DataFrame:
@@ -148,17 +148,17 @@ class TestSpans:
     def test_spans_that_were_over_before_are_settled(
         self, spark: SparkSession, spans: DataFrame
     ) -> None:
-        seen = observed_of(frame(spark, [{"key": "a"}], "key"), presence=spans)
+        seen = observed_of(frame(spark, [{"name": "a"}], "name"), presence=spans)
         found = Appending().plan.unsettled(seen)
         assert told(found.presence, "valid_to") == [(8,), (9,), (79,), (80,), (81,), (OPEN,)]
         assert (found.peers, found.links) == (seen.peers, None)
         assert ANEW.unsettled(seen) is seen
 
     def test_peers_that_reported_before_still_do(self, spark: SparkSession) -> None:
-        rows = [{"key": "a", "reports": True}, {"key": "b", "reports": False}]
-        before = frame(spark, rows, "key", "reports", reports=pa.bool_())
-        now = [{"key": "c", "reports": True, "interval": 9}]
-        peers = frame(spark, now, "key", "reports", "interval", reports=pa.bool_())
+        rows = [{"name": "a", "is_reporter": True}, {"name": "b", "is_reporter": False}]
+        before = frame(spark, rows, "name", "is_reporter", is_reporter=pa.bool_())
+        now = [{"name": "c", "is_reporter": True, "interval": 9}]
+        peers = frame(spark, now, "name", "is_reporter", "interval", is_reporter=pa.bool_())
         found = Appending({"peers": before}).plan.unsettled(observed_of(peers))
         assert told(found.peers) == [("a", True, None), ("c", True, 9)]
 
@@ -227,35 +227,33 @@ class TestOlderRows:
 
 class TestKnownNames:
     def test_names_keep_their_indices_and_the_next_is_told(self, spark: SparkSession) -> None:
-        peers = frame(spark, [{"key": "a", "index": 0}], "key", "index")
-        known = Appending({"peers": peers}, {"peers": 7}).plan.known(
-            "peers", "key AS name", "index"
-        )
+        peers = frame(spark, [{"name": "a", "index": 0}], "name", "index")
+        known = Appending({"peers": peers}, {"peers": 7}).plan.known("peers", "name", "index")
         assert known is not None
         assert (told(known.names), known.names.columns, known.taken) == (
             [("a", 0)], ["name", "index"], 7,
         )  # fmt: skip
 
     def test_messages_before_the_boundary_are_not_asked_for(self, spark: SparkSession) -> None:
-        rows = [{"key": f"m{m}", "message": m} for m in range(3)]
-        published = frame(spark, rows, "key", "message", message=pa.int64())
+        rows = [{"name": f"m{m}", "message": m} for m in range(3)]
+        published = frame(spark, rows, "name", "message", message=pa.int64())
         appending = Appending(
             {"publications": published}, {"publications": 3}, Boundary(SINCE, SINCE, 1)
         )
-        known = appending.plan.known("publications", "key AS name", "message AS index")
+        known = appending.plan.known("publications", "name", "message AS index")
         assert known is not None
         assert (told(known.names), known.taken) == ([("m1", 1), ("m2", 2)], 3)
 
     def test_names_are_unknown_without_a_run_or_table(self) -> None:
-        assert ANEW.known("peers", "key") is None
-        assert Appending().plan.known("peers", "key") is None
+        assert ANEW.known("peers", "name") is None
+        assert Appending().plan.known("peers", "name") is None
 
 
 def random_messages(rng: np.random.Generator) -> tuple[Rows, Rows]:
     """(tables of the run before, by index; what new input tells of, by name)."""
     count = int(rng.integers(0, 12))
     at = sorted(int(i) for i in rng.integers(0, INTERVALS, count))
-    published = [{"message": m, "key": f"m{m}", "interval": i} for m, i in enumerate(at)]
+    published = [{"message": m, "name": f"m{m}", "interval": i} for m, i in enumerate(at)]
     before: Rows = {"publications": published, "receptions": [], "rejections": []}
     for row in published:
         for name in NAMES[1:]:
@@ -275,7 +273,7 @@ def naive_boundary(before: Rows, now: Rows) -> Boundary:
     published = before["publications"]
     first = min(
         [
-            *(r["message"] for r in published if r["key"] in named or r["interval"] >= SINCE),
+            *(r["message"] for r in published if r["name"] in named or r["interval"] >= SINCE),
             len(published),
         ]
     )
@@ -285,12 +283,12 @@ def naive_boundary(before: Rows, now: Rows) -> Boundary:
 
 def of_messages(spark: SparkSession, before: Rows, now: Rows) -> tuple[Appending, Observed]:
     older = {
-        name: frame(spark, rows, "message", "key", "interval", message=pa.int64())
+        name: frame(spark, rows, "message", "name", "interval", message=pa.int64())
         for name, rows in before.items()
     }
     counts = {name: len(rows) for name, rows in before.items()}
     found = {name: frame(spark, rows, "message", "tick") for name, rows in now.items()}
-    return Appending(older, counts), observed_of(frame(spark, [], "key"), **found)
+    return Appending(older, counts), observed_of(frame(spark, [], "name"), **found)
 
 
 class TestBoundary:
@@ -314,7 +312,7 @@ class TestBoundary:
     def test_boundary_is_the_earliest_named_or_unsettled_message(
         self, spark: SparkSession, published_in: list[int], named: list[str], expected: Boundary
     ) -> None:
-        rows = [{"message": m, "key": f"m{m}", "interval": i} for m, i in enumerate(published_in)]
+        rows = [{"message": m, "name": f"m{m}", "interval": i} for m, i in enumerate(published_in)]
         before: Rows = {"publications": rows, "receptions": [], "rejections": []}
         now: Rows = {"publications": [{"message": name, "tick": 100} for name in named]}
         appending, observed = of_messages(spark, before, now)
@@ -340,7 +338,7 @@ class TestFromBoundary:
         older = {"publications": self.at(spark, "old", 4, 5, 6), "untold": untold}
         appending = Appending(older, boundary=self.BOUNDARY, source=AsFolded())
         seen = observed_of(
-            frame(spark, [], "key"),
+            frame(spark, [], "name"),
             publications=self.at(spark, "new", 4, 5, 9),
             receptions=self.at(spark, "new", 5, 11),
         )
@@ -362,7 +360,7 @@ class TestFromBoundary:
         older = {"publications": self.at(spark, "old", 6)}
         fresh = {"rejections": self.at(spark, "new", 6, 7)}
         appending = Appending(older, fresh=fresh, boundary=self.BOUNDARY, source=AsFolded())
-        found = appending.plan.of_messages(observed_of(frame(spark, [], "key"), **fresh), None)
+        found = appending.plan.of_messages(observed_of(frame(spark, [], "name"), **fresh), None)
         assert told(found.rejections, "message") == [("new6",), ("new7",)]
         assert told(found.publications, "message") == [("old6",)]
 

@@ -73,7 +73,7 @@ def test_spans_of_the_reference_history_equal_the_file(
     assert told.clock == Clock(1, None, 0, 49)
     assert told.ended
     assert found.rows("presence") == {(str(peer), 0, OPEN) for peer in range(200)}
-    assert found.rows("peers", "key", "reports") == {(str(peer), True) for peer in range(200)}
+    assert found.rows("peers", "name", "is_reporter") == {(str(peer), True) for peer in range(200)}
     assert not found.staged.quarantine
     for table in ("subscriptions", "roles", "traffic", "publications", "receptions"):
         assert getattr(seen, table) is None

@@ -54,7 +54,7 @@ def describe(found: Staged, **options: Any) -> Description:
 def table(run: StoredRun, name: str) -> list[Row]:
     """The rows, with keys instead of indices."""
     keys = {
-        kind: {row[kind]: row["key"] for row in run.read(f"{kind}s").to_pylist()}
+        kind: {row[kind]: row["name"] for row in run.read(f"{kind}s").to_pylist()}
         for kind in ("peer", "topic")
     }
     kinds = dict.fromkeys(("peer", "src", "dst", "publisher", "previous_hop"), "peer")
@@ -64,7 +64,7 @@ def table(run: StoredRun, name: str) -> list[Row]:
 
 
 def reporting(run: StoredRun) -> set[str]:
-    return {row["key"] for row in run.read("peers").to_pylist() if row["reports"]}
+    return {row["name"] for row in run.read("peers").to_pylist() if row["is_reporter"]}
 
 
 def folder(outside_data: Outside, name: str) -> Path:
@@ -109,7 +109,7 @@ class TestDemo:
         assert told.tables["quarantine"].rows == 0
 
     def test_peers_and_presence_are_as_reported(self, demo: StoredRun) -> None:
-        assert {(row["key"], row["reports"]) for row in demo.read("peers").to_pylist()} == {
+        assert {(row["name"], row["is_reporter"]) for row in demo.read("peers").to_pylist()} == {
             (key, True) for key in ("2", "3", "4", "5", BIG)
         }
         assert {(r["peer"], r["valid_from"], r["valid_to"]) for r in table(demo, "presence")} == {
@@ -171,7 +171,7 @@ class TestDemo:
         assert {row["publication_bytes_sent"] for row in table(demo, "traffic")} == {None}
 
     def test_publications_are_as_reported(self, demo: StoredRun) -> None:
-        names = ("key", "topic", "publisher", "interval", "publication_known")
+        names = ("name", "topic", "publisher", "interval", "publication_known")
         assert {tuple(row[n] for n in names) for row in table(demo, "publications")} == {
             ("m0", "t", BIG, 1, True),
             ("m1", "u", "3", 2, True),
@@ -182,7 +182,7 @@ class TestDemo:
         """Only first arrivals are listed."""
         names = ("eligible", "delivered", "delivered_in_interval", "first_receptions", "hops_max")
         found = {row["message"]: tuple(row[n] for n in names) for row in messages(demo).values()}
-        keys = {row["message"]: row["key"] for row in demo.read("publications").to_pylist()}
+        keys = {row["message"]: row["name"] for row in demo.read("publications").to_pylist()}
         assert {keys[message]: values for message, values in found.items()} == {
             "m0": (3, 3, 2, 3, 2),
             "m1": (1, 1, 1, 1, 1),
@@ -207,7 +207,7 @@ class TestDemo:
 def messages(run: StoredRun) -> dict[str, Row]:
     """metrics/messages with publications, by the message's key."""
     measured = {row["message"]: row for row in run.read("metrics/messages").to_pylist()}
-    return {row["key"]: {**row, **measured[row["message"]]} for row in table(run, "publications")}
+    return {row["name"]: {**row, **measured[row["message"]]} for row in table(run, "publications")}
 
 
 @pytest.fixture(scope="module", params=["pastry", "pubsub"])
@@ -330,7 +330,7 @@ class TestPubsub:
         self, pubsub: StoredRun, outside_data: Outside
     ) -> None:
         truth = recorded(outside_data)
-        keys = {row["message"]: row["key"] for row in pubsub.read("publications").to_pylist()}
+        keys = {row["message"]: row["name"] for row in pubsub.read("publications").to_pylist()}
         rows = table(pubsub, "receptions")
         for row in rows:
             expected = truth[keys[row["message"]]]["first_deliveries"][row["peer"]]
@@ -375,7 +375,7 @@ def truth(outside_data: Outside) -> dict[str, Row]:
 @pytest.fixture(scope="module")
 def arrived(pubsub: StoredRun) -> dict[str, set[str]]:
     """The peers at which each message arrived, by the tables."""
-    keys = {row["message"]: row["key"] for row in pubsub.read("publications").to_pylist()}
+    keys = {row["message"]: row["name"] for row in pubsub.read("publications").to_pylist()}
     found: dict[str, set[str]] = defaultdict(set)
     for row in table(pubsub, "receptions"):
         found[keys[row["message"]]].add(row["peer"])
@@ -662,7 +662,7 @@ class TestBadInput:
             describe(both, only="protocol.r")
         seen = take(spark, desk.path, only="protocol.q")
         assert seen.told.protocol == "protocol.q"
-        assert seen.rows("peers", "key") == {("1",), ("2",)}
+        assert seen.rows("peers", "name") == {("1",), ("2",)}
 
     def test_folder_without_files_is_refused(self, spark: SparkSession, desk: Desk) -> None:
         desk.write(0).unlink()

@@ -24,7 +24,7 @@ from ingest.sources.reports.traffic import Counts, counters, differ, either, of_
 from model.columns import TRAFFIC_COLUMNS
 
 TABLES: dict[str, pa.Schema] = {
-    "peers": pa.schema([("key", pa.string()), ("interval", pa.int32())]),
+    "peers": pa.schema([("name", pa.string()), ("interval", pa.int32())]),
     "traffic": pa.schema(
         [("peer", pa.string()), ("interval", pa.int32())]
         + [(name, pa.int64()) for name in COUNTERS]

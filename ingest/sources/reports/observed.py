@@ -17,11 +17,11 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     """See Reports.observe."""
     unknown, end = set(run.unknown), run.clock.last + 1
     arrivals = {"sent", "received"} - unknown
-    peers = tables["peers"].select("key", F.lit(True).alias("reports"), "interval")
+    peers = tables["peers"].select("name", F.lit(True).alias("is_reporter"), "interval")
     names = tables["names"]
     links = None if "neighbors" in unknown else open_at(tables["links"], end)
     if links is not None and options.reporters_only:
-        reporters = peers.select(F.col("key").alias("dst"))
+        reporters = peers.select(F.col("name").alias("dst"))
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
         names = names_of_reporters(names, peers)
     return Observed(

@@ -56,11 +56,11 @@ class History:
         return replace(self, facts=replace(self.facts, name=name))
 
     def peer(self, id: int) -> str:
-        name: str = self.rows["peers"][id]["key"]
+        name: str = self.rows["peers"][id]["name"]
         return name
 
     def topic(self, id: int) -> str:
-        name: str = self.rows["topics"][id]["key"]
+        name: str = self.rows["topics"][id]["name"]
         return name
 
     def alive(self, name: str, at: int) -> list[Row]:
@@ -79,8 +79,8 @@ def random_history(
     clock = Clock(ticks, None if seed % 2 else 1_000, 0, intervals - 1)
     end = intervals * ticks
     rows: dict[str, list[Row]] = {
-        "peers": [{"peer": i, "key": f"peer {i}", "reports": i % 5 != 0} for i in range(peers)],
-        "topics": [{"topic": i, "key": f"topic {i}"} for i in range(4)],
+        "peers": [dict(peer=i, name=f"peer {i}", is_reporter=i % 5 != 0) for i in range(peers)],
+        "topics": [{"topic": i, "name": f"topic {i}"} for i in range(4)],
     }
     rows["presence"] = [
         {"peer": peer, "valid_from": valid_from, "valid_to": valid_to}
@@ -175,7 +175,7 @@ def _publication(random_: random.Random, id: int, rows: dict[str, list[Row]], cl
     tick = random_.randrange(0, clock.intervals * clock.ticks_per_interval)
     return {
         "message": id,
-        "key": f"m{id}",
+        "name": f"m{id}",
         "topic": random_.choice([0, 1, 2, 3]) if id % 9 else None,
         "publisher": random_.randrange(len(rows["peers"])) if id % 7 else None,
         "interval": clock.interval_of(tick),

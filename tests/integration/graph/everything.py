@@ -44,7 +44,7 @@ def awkward_history(seed: int, name: str) -> History:
     history = random_history(seed, name=name, peers=14, intervals=260)
     for name_of in ("peers", "topics", "publications"):
         for row, text in zip(history.rows[name_of], NAMES, strict=False):
-            row["key"] = text
+            row["name"] = text
     for number, row in enumerate(history.rows["links"]):
         row["layer"] = NAMES[number % 5]
     facts = replace(history.facts, tables="of these rows")

@@ -48,8 +48,8 @@ def evening() -> History:
     graph = nx.barabasi_albert_graph(26, 2, seed=11)
     clock = Clock(1, 1_000_000, 0, 9)
     rows: dict[str, list[Row]] = {
-        "peers": [{"peer": i, "key": f"p{i}", "reports": True} for i in graph],
-        "topics": [{"topic": i, "key": key} for i, key in enumerate(("news", "sport", "alerts"))],
+        "peers": [{"peer": i, "name": f"p{i}", "is_reporter": True} for i in graph],
+        "topics": [{"topic": i, "name": key} for i, key in enumerate(("news", "sport", "alerts"))],
     }
     begins = {peer: 7 if peer > 22 else 0 for peer in graph}
     rows["presence"] = [
@@ -78,7 +78,7 @@ def evening() -> History:
         {"peer": 4, "role": "rendezvous", "topic": 0, "valid_from": 0, "valid_to": OPEN}
     ]
     rows["publications"] = [
-        {"message": m, "key": f"m{m}", "topic": m % 3, "publisher": publisher, "interval": AT + m,
+        {"message": m, "name": f"m{m}", "topic": m % 3, "publisher": publisher, "interval": AT + m,
          "time_us": (AT + m) * 1_000_000, "tick": AT + m, "publication_known": True}
         for m, publisher in enumerate((6, 12, 18, 6))
     ]  # fmt: skip

@@ -80,7 +80,7 @@ def questions(history: History, name: str) -> Iterator[dict[str, object]]:
         "tick": [*range(history.facts.clock.first, history.facts.clock.last + 1)],
         "peer": [*peers],
         "topic": [history.topic(t) for t in range(4)],
-        "message": [m["key"] for m in history.rows["publications"]],
+        "message": [m["name"] for m in history.rows["publications"]],
         "layers": [None, "mesh"],
     }
     asked = [p for p in cypher.statement("queries", name).parameters if p.type in samples]

@@ -91,7 +91,7 @@ def test_message_export_is_read_by_gephi_as_it_was(gephi, run, history, path):
         key=lambda p: sum(r["message"] == p["message"] for r in history.rows["receptions"]),
     )
     with gexf_output(path) as out:
-        written = export_message(run, message["key"], out)
+        written = export_message(run, message["name"], out)
     issues, counts, columns = gephi(path, range(6))
     assert issues == GOOD
     assert max(counts.values()) == (written.nodes, written.edges)

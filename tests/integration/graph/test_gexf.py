@@ -131,7 +131,7 @@ def test_topic_export_holds_its_subscribers_and_their_links(exported_run: Loaded
 def test_message_export_equals_its_receptions(exported_run: Loaded, tmp_path):
     history, run = exported_run
     for message in history.rows["publications"]:
-        graph = read_back(tmp_path, lambda out, m=message: export_message(run, m["key"], out))
+        graph = read_back(tmp_path, lambda out, m=message: export_message(run, m["name"], out))
         arrivals = [r for r in history.rows["receptions"] if r["message"] == message["message"]]
         received = {r["peer"] for r in arrivals}
         passed_on = {r["previous_hop"] for r in arrivals} - {None}

@@ -364,7 +364,7 @@ def test_run_of_each_source_answers_or_refuses_in_words(
         paths = [content]
     run = stored(name, *paths)
     there = {
-        kind: tuple(run.read(table)["key"].to_pylist()[:2]) or ("none", "none")
+        kind: tuple(run.read(table)["name"].to_pylist()[:2]) or ("none", "none")
         for kind, table in (("peers", "peers"), ("topics", "topics"), ("messages", "publications"))
     }
     clock = run.facts.clock

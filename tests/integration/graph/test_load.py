@@ -97,9 +97,9 @@ def test_loaded_run_is_read_back_unchanged(graph: Graph, loaded: Load, seed: int
     end = history.facts.clock.sampling_tick(history.facts.clock.last)
     assert run.facts == history.facts
     assert [r[:3] for r in bulk_reads.peers(run)] == given(
-        history, "peers", "peer", "key", "reports"
+        history, "peers", "peer", "name", "is_reporter"
     )
-    assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "key")
+    assert list(bulk_reads.topics(run)) == given(history, "topics", "topic", "name")
     assert list(bulk_reads.presence(run, 0, end)) == sorted(
         given(history, "presence", "peer", "valid_from", "valid_to")
     )
@@ -273,7 +273,7 @@ def test_batch_larger_than_a_transaction_is_cut(
     monkeypatch.setattr(steps, "ROWS_PER_BATCH", most)
     facts = RunFacts("cut", "synthetic", Clock(last=5 * most))
     spans = [{"peer": 0, "valid_from": 2 * i, "valid_to": 2 * i + 1} for i in range(most + 345)]
-    rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "key": "a", "reports": True}]}
+    rows: dict[str, list[Row]] = {"peers": [{"peer": 0, "name": "a", "is_reporter": True}]}
     rows["presence"] = spans
     loaded(History(facts, rows, batch=5 * most))
     sizes = graph.ask(
@@ -299,7 +299,7 @@ def test_load_begun_from_other_tables_is_refused(graph: Graph, loaded: Load) -> 
     history = random_history(11, name="begun")
     loaded(history)
     graph.ask("MATCH (r:Run {key: 'begun'}) SET r.state = 'loading'")
-    history.rows["peers"][0]["key"] = "somebody else"
+    history.rows["peers"][0]["name"] = "somebody else"
     with pytest.raises(CheckFailed, match="loaded from other tables"):
         load_run(graph.driver, graph.database, history.facts, history.tables)
 
@@ -357,10 +357,10 @@ HOSTILE = [
 def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Load) -> None:
     history = random_history(14, name="Hostile.run_-1", peers=len(HOSTILE))
     for row, name in zip(history.rows["peers"], HOSTILE, strict=True):
-        row["key"] = name
+        row["name"] = name
     for table in ("topics", "publications"):
         for row, name in zip(history.rows[table], [*HOSTILE, *HOSTILE], strict=False):
-            row["key"] = name if row.get("message", 0) < len(HOSTILE) else f"m{row['message']}"
+            row["name"] = name if row.get("message", 0) < len(HOSTILE) else f"m{row['message']}"
     for row in history.rows["links"]:
         row["layer"] = HOSTILE[len(row["layer"]) - 3]
     facts = replace(history.facts, protocol=HOSTILE[3], parameters={HOSTILE[1]: HOSTILE[6]})

@@ -132,7 +132,7 @@ def sample() -> dict[str, object]:
         "tick": 4,
         "peer": ASKED.peer(ASKED.alive("presence", 4)[0]["peer"]),
         "topic": ASKED.topic(1),
-        "message": known[0]["key"],
+        "message": known[0]["name"],
     }
 
 

@@ -231,7 +231,7 @@ def test_hubs_equal_networkx_degrees(history: History, answer: Any, layers: Any)
 
 def test_dissemination_tree_equals_the_receptions(history: History, answer: Any) -> None:
     for message in history.rows["publications"]:
-        rows = answer("dissemination-tree", {"message": message["key"]})
+        rows = answer("dissemination-tree", {"message": message["name"]})
         expected = [
             [r["hop"], r["time_us"],
              None if r["previous_hop"] is None else history.peer(r["previous_hop"]),
@@ -247,7 +247,7 @@ def test_dissemination_tree_equals_the_receptions(history: History, answer: Any)
 def test_missed_subscribers_equal_the_tables(history: History, answer: Any) -> None:
     for m in history.rows["publications"]:
         missed = {r["peer"] for r in history.rows["missed"] if r["message"] == m["message"]}
-        rows = answer("missed-subscribers", {"message": m["key"]})
+        rows = answer("missed-subscribers", {"message": m["name"]})
         assert rows == [[history.peer(p)] for p in sorted(missed)]
 
 
@@ -290,7 +290,7 @@ def again(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def test_duplicates_of_a_message_equal_the_receptions(history: History, answer: Any) -> None:
     for message in history.rows["publications"]:
         own = again(receptions(history, {message["message"]}))
-        rows = answer("duplicates-of-message", {"message": message["key"]})
+        rows = answer("duplicates-of-message", {"message": message["name"]})
         assert {row[0]: row[1:] for row in rows} == {
             peer: [sum(not r["first"] for r in of), len(of)] for peer, of in own.items()
         }
@@ -335,7 +335,7 @@ def test_peer_topics_equal_the_tables(history: History, answer: Any) -> None:
                     len(published), len({r["message"] for r in came if r["first"]}), len(came),
                     sum(not r["first"] for r in came), len(sent),
                 ]  # fmt: skip
-        rows = answer("peer-topics", {"peer": peer["key"]})
+        rows = answer("peer-topics", {"peer": peer["name"]})
         assert {row[0]: row[1:] for row in rows} == expected
         assert len(rows) == len(expected)
 
@@ -374,7 +374,7 @@ def test_topics_at_each_interval_equal_the_tables(
 
 def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
     for p in history.rows["peers"][:6]:
-        id, rows = p["peer"], answer("peer-history", {"peer": p["key"]})
+        id, rows = p["peer"], answer("peer-history", {"peer": p["name"]})
         expected = [
             *([r["valid_from"], r["valid_to"], "present", None, None, None]
               for r in history.rows["presence"] if r["peer"] == id),
@@ -388,7 +388,7 @@ def test_peer_history_equals_the_tables(history: History, answer: Any) -> None:
               for r in history.rows["subscriptions"] if r["peer"] == id),
             *([r["valid_from"], r["valid_to"], "plays", r["role"], None, r["topic"]]
               for r in history.rows["roles"] if r["peer"] == id),
-            *([r["tick"], r["tick"] + 1, "publishes", r["key"], None, r["topic"]]
+            *([r["tick"], r["tick"] + 1, "publishes", r["name"], None, r["topic"]]
               for r in history.rows["publications"] if r["publisher"] == id),
         ]  # fmt: skip
         for row in expected:
@@ -523,7 +523,7 @@ def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
 def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> None:
     history = loaded(random_history(11, name="absent"))
     absent = [
-        (i, peer["key"])
+        (i, peer["name"])
         for i, at in ticks(history)
         for peer in history.rows["peers"]
         if not any(r["peer"] == peer["peer"] for r in history.alive("presence", at))

@@ -57,7 +57,7 @@ def relayed(history: History, low: int, high: int) -> dict[str, list[int | None]
                 topics |= {m["topic"]} - {None}
         if messages:
             counts: list[int | None] = [copies, receptions, messages, len(topics)]
-            result[peer["key"]] = [None] * 4 if unclear else counts
+            result[peer["name"]] = [None] * 4 if unclear else counts
     return result
 
 
@@ -90,7 +90,7 @@ def missed(history: History, topic: int | None) -> dict[str, list[Any]]:
                 len(peers),
                 peers,
             ]
-            result[m["key"]] = told
+            result[m["name"]] = told
     return result
 
 

@@ -70,7 +70,7 @@ def given(asked: History, query: str) -> dict[str, Any]:
 
 def message(asked: History) -> str:
     """One whose topic is known."""
-    name: str = next(p["key"] for p in asked.rows["publications"] if p["topic"] is not None)
+    name: str = next(p["name"] for p in asked.rows["publications"] if p["topic"] is not None)
     return name
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.neo4j
 
 BREAK = {
     "a name": ("peers", "MATCH (n:Peer {run: $run, id: 3}) SET n.name = 'other'"),
-    "a missing value": ("peers", "MATCH (n:Peer {run: $run, id: 3}) REMOVE n.reports"),
+    "a missing value": ("peers", "MATCH (n:Peer {run: $run, id: 3}) REMOVE n.is_reporter"),
     "a value too many": (
         "publications",
         "MATCH (n:Message {run: $run}) WHERE n.topic IS NULL WITH n LIMIT 1 SET n.topic = 1",

@@ -76,7 +76,7 @@ def history(graph: Graph) -> Iterator[History]:
     """With epochs, layers, facts of every kind, and names as long as a caption and longer."""
     made = random_history(43, name=RUN, peers=12, intervals=6)
     for number, row in enumerate(made.rows["peers"]):
-        row["key"] = ("p" * number) + str(number)
+        row["name"] = ("p" * number) + str(number)
     # Of each type there are two with other values in any property.
     made.rows["subscriptions"] += [
         {"peer": peer, "topic": 3, "valid_from": 2, "valid_to": valid_to}

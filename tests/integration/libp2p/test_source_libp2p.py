@@ -109,7 +109,7 @@ def test_empty_control_block_counts_no_control_message(
 
 def test_peers_and_their_keys_equal_the_truth(as_json: Any, truth: Any) -> None:
     table = as_json.observed.peers
-    found = {(row["key"], row["reports"]) for row in table.collect()}
+    found = {(row["name"], row["is_reporter"]) for row in table.collect()}
     nodes = truth.recorded["nodes"]
     assert len(found) == 30
     assert found == {(node["peer_id"], True) for node in nodes}

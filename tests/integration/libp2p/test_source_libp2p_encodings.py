@@ -110,7 +110,7 @@ def test_single_peer_protobuf_equals_its_json(alone: Any, ingest: Any, libp2p_sm
 
 def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any) -> None:
     """With a clock of its own: its first event is 4 s after the network's."""
-    (me,) = (row["key"] for row in alone.peers)
+    (me,) = (row["name"] for row in alone.peers)
     later = 4_000_000
     assert alone.description.epoch == "2000-01-01T00:00:04Z"
     for table, owner in (("links", "src"), ("subscriptions", "peer")):
@@ -131,7 +131,7 @@ def test_single_peer_trace_equals_its_part_of_the_whole(alone: Any, as_json: Any
 
 
 def test_other_peers_are_present_during_streams_of_single_peer(alone: Any) -> None:
-    (me,) = (row["key"] for row in alone.peers)
+    (me,) = (row["name"] for row in alone.peers)
     streams = [row for row in alone.links if row["layer"] == "streams"]
     assert as_set([row for row in alone.presence if row["peer"] != me]) == as_set(
         [
@@ -151,7 +151,7 @@ def test_reporters_only_keeps_reporters_and_all_receptions(
     options = SourceOptions(reporters_only=True)
     path = libp2p_small / f"one_node.{ALONE}.pb"
     only = ingest([path], options, ("peers", "presence", "links", "receptions"))
-    assert [row["peer"] for row in only.presence] == [row["key"] for row in only.peers]
+    assert [row["peer"] for row in only.presence] == [row["name"] for row in only.peers]
     assert only.links == []
     assert as_set(only.receptions) == as_set(alone.receptions)
 

@@ -138,7 +138,7 @@ class TestAppending:
     def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         path = tmp_path / "runs/monday" / FILE
-        path.write_text(path.read_text().replace("vizpub.store/3", "vizpub.store/2"))
+        path.write_text(path.read_text().replace("vizpub.store/4", "vizpub.store/3"))
         with pytest.raises(StoreBroken, match=r"another version of vizpub.*\n.*--replace"):
             ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, replace=True))

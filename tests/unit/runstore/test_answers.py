@@ -56,8 +56,8 @@ def random_run(run: Run, tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     kinds = [("mesh", 0), ("mesh", 1), ("overlay", None)]
     return replaced(
         run, tmp_path, Clock(5, 1_000_000, 0, 11),
-        peers=[{"peer": i, "key": name, "reports": True} for i, name in enumerate(names)],
-        topics=[{"topic": 0, "key": "news"}, {"topic": 1, "key": "</td>"}],
+        peers=[{"peer": i, "name": name, "is_reporter": True} for i, name in enumerate(names)],
+        topics=[{"topic": 0, "name": "news"}, {"topic": 1, "name": "</td>"}],
         presence=[{"peer": peer, **life()} for peer in range(20)],
         links=[{"src": a, "dst": b, "layer": layer, "topic": topic, **life()}
                for a, b in ends for layer, topic in kinds if random.random() < 0.6],

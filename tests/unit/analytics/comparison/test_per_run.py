@@ -108,7 +108,7 @@ def _link(draw: Random) -> Row:
 
 def _publication(message: int, draw: Random) -> Row:
     interval = draw.randrange(INTERVALS)
-    known = {"key": f"m{message}", "tick": interval, "publication_known": True}
+    known = {"name": f"m{message}", "tick": interval, "publication_known": True}
     return {"message": message, "interval": interval, **known}
 
 

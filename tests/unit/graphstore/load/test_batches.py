@@ -85,9 +85,9 @@ def test_sampled_spans_equal_those_of_the_clock(spans: list[tuple[int, int]], cl
 def test_captions_are_names_or_the_ends_of_long_ones() -> None:
     names = ["", "sixsix", "seven77", "é🜁é🜁é🜁", "abc🜁é🜁é"]
     for statement, number in (("peers", "peer"), ("messages", "message")):
-        rows = rows_of(statement, {number: list(range(5)), "key": names})
+        rows = rows_of(statement, {number: list(range(5)), "name": names})
         assert [r["caption"] for r in rows] == ["", "sixsix", "…en77", "é🜁é🜁é🜁", "…🜁é🜁é"]
-    topics = rows_of("topics", {"topic": [0, 1], "key": ["twelve " * 2, "x" * 12]})
+    topics = rows_of("topics", {"topic": [0, 1], "name": ["twelve " * 2, "x" * 12]})
     assert [r["caption"] for r in topics] == ["…lve ", "x" * 12]
 
 
@@ -121,7 +121,7 @@ def test_roles_belong_to_a_topic_or_to_the_run() -> None:
 
 
 def test_peer_never_sampled_has_no_first_and_last_interval() -> None:
-    rows = rows_of("peers", {"peer": [0, 1], "key": ["a", "b"], "reports": [True, False]})
+    rows = rows_of("peers", {"peer": [0, 1], "name": ["a", "b"], "reports": [True, False]})
     assert [(r["name"], r["first"], r["last"]) for r in rows] == [("a", 2, 5), ("b", None, None)]
 
 

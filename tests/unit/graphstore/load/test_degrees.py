@@ -37,7 +37,7 @@ def census(clock: Clock = ALWAYS, **rows: list[dict[str, Any]]) -> Census:
 
 
 def peers(count: int) -> list[dict[str, Any]]:
-    return [{"peer": p, "key": str(p), "reports": True} for p in range(count)]
+    return [{"peer": p, "name": str(p), "is_reporter": True} for p in range(count)]
 
 
 @given(LINKS, st.integers(1, 4), st.integers(0, 12))
