@@ -79,7 +79,7 @@ def random_history(
     clock = Clock(ticks, None if seed % 2 else 1_000, 0, intervals - 1)
     end = intervals * ticks
     rows: dict[str, list[Row]] = {
-        "peers": [dict(peer=i, name=f"peer {i}", is_reporter=i % 5 != 0) for i in range(peers)],
+        "peers": [{"peer": i, "name": f"peer {i}", "is_reporter": i % 5 > 0} for i in range(peers)],
         "topics": [{"topic": i, "name": f"topic {i}"} for i in range(4)],
     }
     rows["presence"] = [
