@@ -40,7 +40,7 @@ class TestTables:
         arrival = f"{claim}, peer string, previous_hop string, time_us long, arrival long"
         return {
             "peers": spark.createDataFrame(
-                [("a", True), ("b", True)], "key string, reports boolean"
+                [("a", True), ("b", True)], "name string, is_reporter boolean"
             ),
             "publications": spark.createDataFrame(
                 [

@@ -165,7 +165,7 @@ def test_conflicting_publication_is_refused_and_repeated_row_counted(
     assert seen.receptions is not None
     arrived = [(row.peer, row.tick) for row in seen.receptions.orderBy("arrival").collect()]
     assert arrived == [("b", 400), ("b", 500)]
-    assert {row.key for row in seen.peers.collect()} == {"a", "b", "lonely"}
+    assert {row.name for row in seen.peers.collect()} == {"a", "b", "lonely"}
 
 
 def random_rows(rng: random.Random) -> list[tuple[str, str, str, str]]:

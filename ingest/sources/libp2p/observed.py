@@ -21,7 +21,10 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
     # Only names, and streams to peers that fell silent: little enough for one task.
     reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
     present, links = reporting.select("peer", "valid_from", "valid_to"), tables["links"]
-    peers, names = tables["peers"].selectExpr("peer AS key", "true AS reports"), tables["names"]
+    peers, names = (
+        tables["peers"].selectExpr("peer AS name", "true AS is_reporter"),
+        tables["names"],
+    )
     if options.reporters_only:
         reporters = tables["peers"].selectExpr("peer AS dst")
         links = links.join(reporters, "dst", "left_semi").select(*links.columns)
