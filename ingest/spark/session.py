@@ -29,7 +29,7 @@ from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 _NO_SPACE = os.strerror(ENOSPC)
@@ -84,15 +84,23 @@ def spark_session(
         conf.setIfMissing(key, value)
     _choose_python(conf)
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
-    server = spark.sparkContext._accumulatorServer
-    vars(server)["handle_error"] = lambda *_: None  # where Java is gone, who waits for it tells so
-    # It looks once a second whether it is to end, and nobody needs to wait for that.
-    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
+    quiet_end(spark.sparkContext)
     try:
         with _fitted(spark, conf, scratch, own):
             yield spark
     finally:
         spark.stop()
+
+
+def quiet_end(context: SparkContext) -> None:
+    """Let the context end at once, and in silence where Java has ended before it.
+
+    The server of its accumulators looks once a second whether it is to end; its thread is a
+    daemon, and is not waited for.
+    """
+    server = context._accumulatorServer
+    vars(server)["handle_error"] = lambda *_: None
+    vars(server)["shutdown"] = Thread(target=server.shutdown, daemon=True).start
 
 
 @cache
