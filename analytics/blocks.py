@@ -20,7 +20,7 @@ from analytics.kernels.pagerank import pagerank
 from analytics.kernels.path_lengths import path_lengths
 from analytics.kernels.periods import clipped_spans
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
-from analytics.measures import Measures
+from analytics.options import Measures
 from model.arrays import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.graphframes.graphs import load_graphframes
-from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
 from analytics.structure import Versions, by_kernels, fits_task, largest_interval
 from model.clock import Clock
 from model.errors import ArtifactsMissing, UseError

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from analytics.intervals import sampled
-from analytics.measures import Measures
+from analytics.options import Measures
 from model.clock import Clock
 from model.columns import Table
 from model.jvm.artifacts import cache_path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from analytics.measures import ENGINES
+from analytics.options import ENGINES
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """How rows are written."""

@@ -1,7 +1,7 @@
 """Published values, and whether our runs agree with them.
 
 A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
-or `experiments.measures.OWN`) and groups; a term is a group, or two as 'PolderCast / Scribe'
+or `experiments.results.OWN`) and groups; a term is a group, or two as 'PolderCast / Scribe'
 for the one divided by the other. A claim without bounds is shown, not judged.
 """
 
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from experiments.formatting import number, told
 from experiments.groups import WHOLE, Share, groups_of
-from experiments.measures import check_metric
-from experiments.words import number, told
+from experiments.results import check_metric
 from model.errors import UseError
 
 if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
-    from experiments.measures import Measures
+    from experiments.results import Measures
 
 Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from experiments.groups import WHOLE, Share, intervals
-from experiments.measures import check_metric, metric_of
+from experiments.results import check_metric, metric_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
     from experiments.groups import Group
-    from experiments.measures import Measures, Replica
+    from experiments.results import Measures, Replica
 
 FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 

@@ -20,14 +20,14 @@ from analytics.figures.canvas import (
     styled,
 )
 from experiments.groups import Share
-from experiments.measures import metric_of
+from experiments.results import metric_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from experiments.groups import Group
-    from experiments.measures import Measures
+    from experiments.results import Measures
 
 _TEXTS = [pa.field(name, pa.string()) for name in ("metric", "unit", "system", "setting")]
 _NUMBERS = [pa.field(name, pa.float64()) for name in ("x", "value", "low", "high")]

@@ -17,9 +17,9 @@ from analytics.comparison.tables import compare
 from analytics.figures import save
 from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
-from experiments.measures import Measures, metric_of
+from experiments.formatting import UNKNOWN, duration, number, size, told
 from experiments.message_gexf import write_message
-from experiments.words import UNKNOWN, duration, number, size, told
+from experiments.results import Measures, metric_of
 
 if TYPE_CHECKING:
     from experiments.definition import Experiment

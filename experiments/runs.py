@@ -18,7 +18,7 @@ from pathlib import Path
 
 from experiments.definition import Experiment
 from experiments.groups import Group
-from experiments.measures import Replica
+from experiments.results import Replica
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
@@ -243,7 +243,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
 
 
 def _tell(run: Planned, making: Making) -> None:
-    from experiments.words import duration, size
+    from experiments.formatting import duration, size
 
     result, costs = run.result(), run.costs()
     assert result

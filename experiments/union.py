@@ -36,7 +36,7 @@ class UnionGraph:
 def union_graph(run: Run, during: Share) -> UnionGraph:
     """The run's, of the layers that its metrics count."""
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
-    from analytics.measures import Measures
+    from analytics.options import Measures
 
     peers, (src, dst) = _there(run, during)
     none = np.empty(0, np.int32)

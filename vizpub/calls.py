@@ -33,7 +33,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
     Raises: InputError, UseError, InputsDiffer where the run was made from something else,
     JavaMissing, SparkFailed and more, all VizpubError.
     """
-    from analytics.measures import Measures
+    from analytics.options import Measures
     from ingest.job import Measuring
     from ingest.pipeline import IngestRequest
     from ingest.pipeline import ingest as make

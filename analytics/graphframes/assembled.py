@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.measures import Measures
+from analytics.options import Measures
 
 if TYPE_CHECKING:
     from analytics.blocks import BlockMetrics, Columns

@@ -30,7 +30,7 @@ from analytics.graphframes.graphs import (
     undirected,
     union_graph,
 )
-from analytics.measures import DAMPING, Measures
+from analytics.options import DAMPING, Measures
 from analytics.structure import (
     STRUCTURE_SCHEMA,
     Versions,

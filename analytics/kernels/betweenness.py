@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from analytics.kernels.adjacency import Peers, reverse, row
-from analytics.measures import LEAST_SOURCES
+from analytics.options import LEAST_SOURCES
 from model.arrays import Floats, Int32s, Int64s
 from model.compiled import compiled
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import Peers, row
-from analytics.measures import DAMPING
+from analytics.options import DAMPING
 from model.arrays import Floats, Int64s
 from model.compiled import compiled
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from analytics.kernels.adjacency import Peers, Rows
 from analytics.kernels.distances import distances, search
-from analytics.measures import LEAST_TARGETS, TARGETS_A_WORD
+from analytics.options import LEAST_TARGETS, TARGETS_A_WORD
 from model.arrays import Floats, Int32s, Int64s
 
 

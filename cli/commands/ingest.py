@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analytics.measures import ENGINES, Measures
+from analytics.options import ENGINES, Measures
 from cli.commands.load import load_stored
 from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.options import Output, comma_list, command

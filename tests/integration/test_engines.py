@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from analytics import structure
 from analytics.engines import Choice, engine_for, measured_by
-from analytics.measures import Measures
+from analytics.options import Measures
 from analytics.structure import Versions, fits_task, largest_interval
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing

@@ -9,7 +9,7 @@ import pytest
 from analytics.comparison.estimates import Estimate, mean, ratio
 from experiments.claims import Claim
 from experiments.groups import WHOLE, Share, groups_of
-from experiments.measures import Measures
+from experiments.results import Measures
 from model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}

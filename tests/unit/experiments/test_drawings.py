@@ -8,7 +8,7 @@ import pytest
 
 from experiments.drawings import Drawing, Drawn
 from experiments.groups import Group, Setting, System
-from experiments.measures import Measures, Replica
+from experiments.results import Measures, Replica
 from model.errors import UnknownName, UseError
 from runstore.run import Run
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from experiments.groups import WHOLE, Group, Setting, System
-from experiments.measures import Measures, Replica
 from experiments.over_axis import over_axis, table_over_axis
+from experiments.results import Measures, Replica
 from runstore.run import Run
 
 

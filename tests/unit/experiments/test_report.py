@@ -8,8 +8,8 @@ import pytest
 
 from experiments.claims import Claim
 from experiments.definition import Content, Experiment
-from experiments.measures import Measures, Replica
 from experiments.report import Findings, findings, write_report
+from experiments.results import Measures, Replica
 from experiments.runs import Place, Planned
 from runstore.run import Run
 

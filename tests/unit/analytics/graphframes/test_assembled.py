@@ -10,7 +10,7 @@ import pytest
 
 from analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
 from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
-from analytics.measures import Measures
+from analytics.options import Measures
 from analytics.structure import STRUCTURE_SCHEMA, structure_rows
 
 N, INTERVAL = 30, 7

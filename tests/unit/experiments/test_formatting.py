@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.comparison.estimates import Estimate
-from experiments.words import duration, number, size, told
+from experiments.formatting import duration, number, size, told
 
 
 @pytest.mark.parametrize(

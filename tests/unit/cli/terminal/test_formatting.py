@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.terminal.cells import cell_text, json_value, plain_text
+from cli.terminal.formatting import cell_text, json_value, plain_text
 from model.clock import OPEN
 
 
