@@ -6,15 +6,19 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from cli.settings import Settings
 from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
+    from graphstore.load.bulk import Target
     from graphstore.load.verify import Difference
     from graphstore.runs import LoadedRun
     from graphstore.server.address import Connection
+    from graphstore.server.offline import Place
     from graphstore.server.server import LocalServer
     from runstore.store import StoredRun
 
@@ -187,3 +191,83 @@ def _any_neo4j(settings: Settings) -> bool:
     from graphstore.server.address import from_environment
 
     return bool(from_environment()) or local_server(settings).status().state != "absent"
+
+
+_VARIABLE = "VIZPUB_NEO4J_CONTAINER"
+
+Container = Annotated[
+    str | None,
+    typer.Option(
+        "--container",
+        metavar="NAME",
+        envvar=_VARIABLE,
+        help="The container that runs the Neo4j of NEO4J_URI.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How a run gets into Neo4j."""
+
+    bulk: Annotated[
+        bool | None,
+        typer.Option(
+            "--bulk/--no-bulk",
+            help="Import into an empty Neo4j while it is stopped (default: if that is faster).",
+        ),
+    ] = None
+    container: Container = None
+
+
+def stoppable(settings: Settings, container: str | None) -> Place | None:
+    """The Neo4j that commands use, if it can be stopped from here.
+
+    Raises: UseError for a container without NEO4J_URI.
+    """
+    from graphstore.server.address import from_environment
+
+    given = from_environment()
+    # Not every command that loads has the option.
+    container = container or os.environ.get(_VARIABLE)
+    if not container:
+        return None if given else local_server(settings)
+    if not given:
+        raise UseError(
+            f"container {container} is given, but NEO4J_URI is not set; set it (and "
+            "NEO4J_PASSWORD), or leave out the container"
+        )
+    from graphstore.server.container import Container
+
+    return Container(container, given)
+
+
+def stopping(settings: Settings, container: str | None) -> tuple[Place, Connection]:
+    """As `stoppable`, started. Raises: UseError where it is one that cannot be stopped."""
+    place = stoppable(settings, container)
+    if not place:
+        raise UseError(
+            "this command stops Neo4j, and the one at NEO4J_URI cannot be stopped from here; "
+            "name its container with --container NAME, or unset NEO4J_URI to use the "
+            "workspace's own"
+        )
+    return place, _started(settings, place)
+
+
+def target(settings: Settings, filling: Filling) -> Target:
+    """The target of a load, started if possible.
+
+    Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+    """
+    from graphstore.load.bulk import Target
+
+    place = stoppable(settings, filling.container)
+    return Target(_started(settings, place), place, filling.bulk)
+
+
+def _started(settings: Settings, place: Place | None) -> Connection:
+    from graphstore.server.address import from_environment
+
+    if not (given := from_environment()):
+        return start_local(settings)
+    return place.start() if place else given

@@ -12,12 +12,11 @@ import typer
 
 from analytics.options import ENGINES, Measures
 from cli.commands.load import load_stored
+from cli.commands.runs import show_summary
 from cli.completion import SOURCES, complete_engines, complete_sources
 from cli.options import Output, comma_list, command
-from cli.places import Filling
-from cli.service import remove_stale
+from cli.service import Filling, remove_stale
 from cli.settings import Settings
-from cli.summary import show_summary
 from cli.terminal.output import to_stdout
 from cli.terminal.streams import is_closed
 from model.clock import parse_duration_us

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.options import Output, RunName, command
-from cli.places import Filling, target
-from cli.service import asking, connected
+from cli.service import Filling, asking, connected, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import CheckFailed

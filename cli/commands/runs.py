@@ -13,7 +13,6 @@ from cli.commands.browser import guide_folder
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
-from cli.summary import show_summary
 from cli.terminal.output import Rows, output_format, show
 from cli.terminal.streams import confirm
 from model.errors import CheckFailed
@@ -204,3 +203,13 @@ def remove(
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
+
+
+def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
+    """The run as facts and values; in JSON, which nests, its whole run.json."""
+    from runstore.summary import facts_for_people
+
+    if output_format(output) in ("json", "jsonl"):
+        show(Rows.of_records([asdict(run.manifest)]), output, settings)
+    else:
+        show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import unicodedata
 from typing import Any
 
-from cli.terminal.text import printable
 from model.clock import OPEN
 
 
@@ -43,3 +44,37 @@ def cell_text(value: Any) -> str:
     if isinstance(value, dict):
         value = json.dumps(json_value(value), ensure_ascii=False, default=str)
     return "open" if value == OPEN else printable(str(value))
+
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control, format and surrogate characters as escapes."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, keeping the line breaks."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def json_safe(text: str) -> str:
+    r"""JSON with its characters that a terminal obeys as \u escapes: the same JSON."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(
+        _json_escaped(c) if unicodedata.category(c) in _UNSAFE and c >= "\x7f" else c for c in text
+    )
+
+
+def _json_escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

@@ -11,8 +11,7 @@ from typing import Any, TextIO
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.terminal.formatting import cell_text
-from cli.terminal.text import printable
+from cli.terminal.formatting import cell_text, printable
 
 _GAP = 2
 _LEAST = 12

@@ -21,9 +21,8 @@ import typer
 from cli.completion import FORMATS
 from cli.options import Output
 from cli.settings import Settings
-from cli.terminal.formatting import cell_text, json_value, plain_text
+from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
 from cli.terminal.streams import standard_output
-from cli.terminal.text import json_safe, printable
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:

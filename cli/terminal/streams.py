@@ -14,7 +14,7 @@ from typing import TextIO
 
 import typer
 
-from cli.terminal.text import printable_lines
+from cli.terminal.formatting import printable_lines
 from model.errors import UseError, VizpubError
 
 _MODES = {"stdin": "r", "stdout": "r", "stderr": "w"}
