@@ -210,6 +210,9 @@ def _check(name: str, experiment: Experiment) -> None:
         raise InputError(f"{name}: systems, settings, seeds and metrics need at least one each")
     if len({group.slug for group in experiment.groups}) < len(experiment.groups):
         raise InputError(f"{name}: two groups have the same name")
+    places = [setting.x for setting in content.settings if setting.x is not None]
+    if len({*places}) < len(places):
+        raise InputError(f"{name}: two settings have the same x")
     for place, asked in _asked(content):
         try:
             asked.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -113,13 +113,18 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from experiments.over_axis import over_axis, table_over_axis
+        from analytics.comparison.tables import compare_settings
+        from analytics.figures.comparison import comparison_settings
 
-        there = {replica.group for replica in measures.replicas}
-        shown = [g for g in self.chosen(groups) if g.setting.x is not None and g.name in there]
-        if shown:
-            table = table_over_axis(measures, shown, self.metrics, self.during)
-            yield Drawn(self.name, self.caption, over_axis(table, self.label), table)
+        shown = {group.name: group for group in self.chosen(groups) if group.setting.x is not None}
+        found = [
+            replace(of, group=group.system.name, setting=f"{group.setting.x:g}")
+            for of in measures.measured(self.metrics, self.during)
+            if (group := shown.get(of.group))
+        ]
+        if found:
+            table = compare_settings(found, [metric_of(metric) for metric in self.metrics])
+            yield Drawn(self.name, self.caption, comparison_settings(table, self.label), table)
 
 
 class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):

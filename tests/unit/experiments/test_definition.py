@@ -105,6 +105,7 @@ class TestErrors:
             (('metric = "links"', 'metric = "lnks"'), "published 1: no metric 'lnks'; did you"),
             (('"one, calm", ', '"one, clam", '), "published 1: no group 'one, clam'; did you"),
             (('name = "two"', 'name = "One"'), "two groups have the same name"),
+            (('name = "calm"', 'name = "calm"\nx = 1'), "two settings have the same x"),
             (("title = ", "title "), "is not TOML"),
         ],
     )
