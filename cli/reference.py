@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from cli.main import app
+from experiments.formatting import markdown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -53,23 +54,23 @@ def page() -> str:
 def _overview() -> str:
     """Every command with the first line of its help, as a table in Markdown."""
     rows = [
-        f"| `{name}` | {command.help.splitlines()[0]} |"
+        (f"`{name}`", command.help.splitlines()[0])
         for name, command in commands()
         if not hasattr(command, "commands")
     ]
-    return "\n".join(["| command | does |", "| --- | --- |", *rows, ""])
+    return "\n".join([*markdown(("command", "does"), rows), ""])
 
 
 def _section(name: str, command: Any) -> str:
     lines = [f"## {name}", "", command.help.strip(), ""]
-    if rows := [_row(parameter) for parameter in command.params if _row(parameter)]:
-        lines += ["| | |", "| --- | --- |", *rows, ""]
+    if rows := [row for parameter in command.params if (row := _row(parameter))]:
+        lines += [*markdown(("", ""), rows), ""]
     return "\n".join(lines)
 
 
-def _row(parameter: Any) -> str:
+def _row(parameter: Any) -> tuple[str, str] | None:
     if parameter.name in ("help", "install_completion", "show_completion"):
-        return ""
+        return None
     argument = parameter.param_type_name == "argument"
     shown = parameter.metavar or (parameter.name.upper() if argument else _value(parameter))
     names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
@@ -81,8 +82,7 @@ def _row(parameter: Any) -> str:
     if parameter.envvar:
         words.append(f"Or: {parameter.envvar}.")
     left = " ".join([*names, *([shown] if shown else [])])
-    cells = (f"`{left}`", " ".join(filter(None, words)))
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return f"`{left}`", " ".join(filter(None, words))
 
 
 def _value(parameter: Any) -> str:

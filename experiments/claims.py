@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from experiments.formatting import number, told
+from experiments.formatting import estimate_text, number
 from experiments.groups import WHOLE, Share, groups_of
 from experiments.results import check_metric
 from model.errors import UseError
@@ -120,12 +120,11 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         """What an estimate says to it."""
         if ours.value is None:
             return Verdict("–", "unknown")
-        holds = self.holds(ours.value)
-        if holds is None:
-            return Verdict(told(ours), "shown", self._deviation(ours.value))
-        return Verdict(
-            told(ours), "met" if holds else "not met", "" if holds else self._deviation(ours.value)
-        )
+        text, holds = estimate_text(ours), self.holds(ours.value)
+        if holds:
+            return Verdict(text, "met")
+        outcome: Outcome = "shown" if holds is None else "not met"
+        return Verdict(text, outcome, self._deviation(ours.value))
 
     def _deviation(self, ours: float) -> str:
         if not self.value:
@@ -199,10 +198,11 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         """What our runs say."""
         found = [measures.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in found if estimate.value is not None]
+        texts = list(map(estimate_text, found))
         if len(values) < len(found):
-            return Verdict(", ".join(map(told, found)), "unknown")
+            return Verdict(", ".join(texts), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
-        ours = "".join(f"{told(of)} {sign} " for of, sign in zip(found, [*signs, ""], strict=True))
+        ours = "".join(f"{text} {sign} " for text, sign in zip(texts, [*signs, ""], strict=True))
         return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 

@@ -17,7 +17,7 @@ from analytics.comparison.tables import compare
 from analytics.figures import save
 from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
-from experiments.formatting import UNKNOWN, duration, number, size, told
+from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
 from experiments.results import Measures, metric_of
 from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.export import gexf_output
@@ -193,7 +193,7 @@ def _judgements(judged: Sequence[Judged]) -> Iterator[str]:
         )
         for place, j in enumerate(judged, 1)
     ]
-    yield from _markdown(("", "claim", "source", "published", "ours", ""), rows)
+    yield from markdown(("", "claim", "source", "published", "ours", ""), rows)
     if whys := list(_whys(judged)):
         yield from ("", "Not met, and why:", "", *whys)
 
@@ -224,20 +224,20 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
         about[row["metric"]] = row["over"]
         if row["estimate"] == "mean":
             estimate = found.measures.estimate(row["metric"], row["group"], content.window)
-            cells[row["metric"], row["group"]] = told(estimate)
+            cells[row["metric"], row["group"]] = estimate_text(estimate)
     names = [(metric_of(metric).name, _with_unit(metric)) for metric in content.metrics]
     if len(found.groups) <= _WIDE:
         rows = [
             (shown, about.get(metric, ""), *(cells.get((metric, g), UNKNOWN) for g in found.groups))
             for metric, shown in names
         ]
-        yield from _markdown(("metric", "over", *found.groups), rows)
+        yield from markdown(("metric", "over", *found.groups), rows)
     else:
         across = [
             (group, *(cells.get((metric, group), UNKNOWN) for metric, _ in names))
             for group in found.groups
         ]
-        yield from _markdown(("", *(shown for _, shown in names)), across)
+        yield from markdown(("", *(shown for _, shown in names)), across)
     yield from (
         "",
         "Means over the runs with 95 % intervals (Student's t). All values: values.csv.",
@@ -259,7 +259,7 @@ def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _setup(found: Findings) -> Iterator[str]:
     content = found.experiment.content
-    yield from _markdown(("system", "is", "layers counted", "parameters"), [
+    yield from markdown(("system", "is", "layers counted", "parameters"), [
         (s.name, s.system, ", ".join(s.layers or ("all",)), _parameters(s.parameters))
         for s in content.systems
     ])  # fmt: skip
@@ -267,7 +267,7 @@ def _setup(found: Findings) -> Iterator[str]:
     if any(setting.name for setting in content.settings):
         x = content.axis or "x"
         rows = [(s.name, number(s.x), _parameters(s.parameters)) for s in content.settings]
-        yield from ("", *_markdown(("setting", x, "parameters"), rows))
+        yield from ("", *markdown(("setting", x, "parameters"), rows))
     if content.data:
         yield from ("", "Data that is not shipped:", "")
         yield from (f"- `{data.file}`: {data.source}" for data in content.data)
@@ -292,7 +292,7 @@ def _costs(found: Findings) -> Iterator[str]:
             duration(_mean([c.ingest_seconds for c in costs])),
             size(_mean([c.run_bytes for c in costs])),
         ))  # fmt: skip
-    yield from _markdown(heads, rows)
+    yield from markdown(heads, rows)
     yield ""
     yield (
         f"Means per run, simulated side by side on {os.cpu_count()} cores ({platform.machine()}, "
@@ -303,16 +303,6 @@ def _costs(found: Findings) -> Iterator[str]:
 
 def _mean(values: Sequence[float]) -> Any:
     return sum(values) / len(values) if values else None
-
-
-def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _row(heads)
-    yield _row(["---"] * len(heads))
-    yield from map(_row, rows)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def write_message(run: Run, message: str, path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import floor, log10, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ from scipy.special import stdtrit
 
 Floats = npt.NDArray[np.float64]
 
-LEVEL = 0.95
+_LEVEL = 0.95
+_MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,18 @@ class Estimate:
     """Standard deviation over the runs (n - 1); of means only."""
 
 
-def student_t(freedom: float | Floats) -> Floats:
+def decimals(half: float) -> int | None:
+    """Decimals that show two significant digits of an interval's half-width; at most six.
+
+    Negative for tens and more. Null where the interval supports more digits than that.
+    """
+    found = 1 - floor(log10(half)) if half else _MOST_DECIMALS + 1
+    return None if found > _MOST_DECIMALS else found
+
+
+def _student_t(freedom: float | Floats) -> Floats:
     """The quantile that leaves 2.5 % above it; NaN without a degree of freedom."""
-    quantile: Floats = stdtrit(freedom, (1 + LEVEL) / 2)
+    quantile: Floats = stdtrit(freedom, (1 + _LEVEL) / 2)
     return quantile
 
 
@@ -60,7 +70,7 @@ def row_means(values: Floats) -> dict[str, Floats]:
         value = np.where(known, values, 0).sum(axis=1) / n
         squares = np.where(known, (values - value[:, None]) ** 2, 0).sum(axis=1)
         sd = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
-        half = student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
+        half = _student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
     return {"value": value, "low": value - half, "high": value + half, "sd": sd, "n": n}
 
 
@@ -116,7 +126,7 @@ def difference(x: Sequence[float], y: Sequence[float], *, paired: bool = False) 
     if min(len(x), len(y)) < 2:
         return Estimate(value, n=n)
     moments = _Moments.of(x, y, paired=False)
-    half = float(student_t(moments.freedom(1))) * sqrt(moments.variance(1))
+    half = float(_student_t(moments.freedom(1))) * sqrt(moments.variance(1))
     return Estimate(value, value - half, value + half, n)
 
 
@@ -135,7 +145,7 @@ def ratio(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Es
     if min(len(x), len(y)) < 2:
         return Estimate(value, n=n)
     moments = _Moments.of(x, y, paired=paired)
-    bounds = _fieller(moments, float(student_t(moments.freedom(value))) ** 2)
+    bounds = _fieller(moments, float(_student_t(moments.freedom(value))) ** 2)
     return Estimate(value, *bounds, n) if bounds else Estimate(value, n=n)
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,8 +195,6 @@ _WIDE = 4
 """Up to this many groups are side by side, more are below one another."""
 _ANY = 10**6
 """A width in which everything fits."""
-_MOST = 7
-"""With this many decimals or more, a value is shown by its first six digits."""
 
 Record = dict[str, Any]
 
@@ -233,7 +230,7 @@ def _side_by_side(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
     cells: dict[tuple[str, ...], Record] = {}
     for of in records:
         row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
-        row[_head(of)] = told(of)
+        row[_head(of)] = estimate_text(of)
     names = (*heads, "unit", "over")
     values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
     return Rows((*keys, *names), values)
@@ -241,7 +238,10 @@ def _side_by_side(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
 
 def _below_one_another(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
     about = ("runs", "unit", "over")
-    rows = [(*_place(of), of["group"], told(of), *(of[name] for name in about)) for of in records]
+    rows = [
+        (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
+        for of in records
+    ]
     return Rows((*keys, "group", "estimate, 95 %", *about), rows)
 
 
@@ -270,7 +270,7 @@ def _head(of: Record) -> str:
     return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
 
 
-def told(record: Record) -> str | None:
+def estimate_text(record: Record) -> str | None:
     """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
 
     As many digits as its interval supports; how many runs it is of where some do not know it.
@@ -291,10 +291,10 @@ def told(record: Record) -> str | None:
 
 def _rounded(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
-    decimals = 1 - floor(log10(half)) if half else _MOST
-    if decimals >= _MOST:
-        return _plain(value)
-    return f"{round(value, decimals):.{max(decimals, 0)}f}"
+    from analytics.comparison.estimates import decimals
+
+    places = decimals(half)
+    return _plain(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
 
 
 def _plain(value: float) -> str:

@@ -23,6 +23,7 @@ from cli.options import Output
 from cli.settings import Settings
 from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
 from cli.terminal.streams import standard_output
+from experiments.formatting import markdown
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -175,13 +176,8 @@ def _printable_text(value: Any) -> str:
 
 
 def _write_markdown(rows: Rows, out: TextIO) -> None:
-    out.write(_markdown_row(rows.columns))
-    out.write("|" + " --- |" * len(rows.columns) + "\n")
-    out.writelines(_markdown_row([cell_text(v) for v in values]) for values in rows.values)
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    cells = ([cell_text(value) for value in values] for values in rows.values)
+    out.writelines(f"{line}\n" for line in markdown(rows.columns, cells))
 
 
 _WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {

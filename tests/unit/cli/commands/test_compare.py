@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from cli.commands.compare import for_people, told
+from cli.commands.compare import estimate_text, for_people
 from cli.main import app
 from model.metrics import METRICS_OVERLAY
 from runstore.manifest import read_manifest, write_manifest
@@ -202,7 +202,7 @@ def record(group: str, value: float | None = 5.0, **more: Any) -> dict[str, Any]
 def test_mean_has_the_digits_that_its_interval_supports(
     value: float | None, low: float | None, high: float | None, n: int, text: str | None
 ) -> None:
-    assert told(record("gossip", value, low=low, high=high, n=n, runs=3)) == text
+    assert estimate_text(record("gossip", value, low=low, high=high, n=n, runs=3)) == text
 
 
 @pytest.mark.parametrize(
@@ -215,11 +215,11 @@ def test_mean_has_the_digits_that_its_interval_supports(
 )
 def test_ratio_is_shown_with_its_bounds(bounds: tuple[Any, Any], text: str) -> None:
     of = record("a / b", 0.5, low=bounds[0], high=bounds[1], estimate="ratio")
-    assert told(of) == text
+    assert estimate_text(of) == text
 
 
 def test_large_ratio_without_bounds_is_shown_in_full() -> None:
-    assert told(record("a / b", 1091.6, estimate="ratio")) == "1090"
+    assert estimate_text(record("a / b", 1091.6, estimate="ratio")) == "1090"
 
 
 def test_groups_stand_beside_one_another() -> None:
