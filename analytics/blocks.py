@@ -24,7 +24,7 @@ from analytics.options import Measures
 from model.arrays import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
-Types = dict[str, type[np.generic]]
+_Types = dict[str, type[np.generic]]
 
 
 class Links(NamedTuple):
@@ -53,7 +53,7 @@ class Subscriptions(NamedTuple):
     stop: Integers
 
 
-PEER_TYPES: Types = {
+PEER_TYPES: _Types = {
     "interval": np.int32,
     "peer": np.int32,
     "in_degree": np.int32,
@@ -71,7 +71,7 @@ PEER_TYPES: Types = {
     "pagerank": np.float64,
     "subscriptions": np.int32,
 }
-TOPIC_TYPES: Types = {
+TOPIC_TYPES: _Types = {
     "interval": np.int32,
     "topic": np.int32,
     "subscribers": np.int32,
@@ -83,7 +83,7 @@ TOPIC_TYPES: Types = {
 }
 
 
-INTERVAL_TYPES: Types = {"interval": np.int32, "average_path_length_error": np.float64}
+INTERVAL_TYPES: _Types = {"interval": np.int32, "average_path_length_error": np.float64}
 
 
 class BlockMetrics(NamedTuple):
@@ -229,7 +229,7 @@ def _measure_topics(snapshot: Snapshot) -> Columns:
     }
 
 
-def _stack(rows: Sequence[Columns], types: Types) -> Columns:
+def _stack(rows: Sequence[Columns], types: _Types) -> Columns:
     """The rows of all intervals as one set of columns of the given types."""
     return {
         name: np.concatenate(

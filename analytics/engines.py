@@ -26,7 +26,7 @@ def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Dat
 
 Engine = Callable[[Versions, Clock, Measures], DataFrame]
 """Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
-ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
+_ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
 """What kernels measure whichever the engine is."""
@@ -36,7 +36,7 @@ def measure(
     versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
 ) -> DataFrame:
     """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
-    return ENGINES[engine](versions, clock, measures or Measures())
+    return _ENGINES[engine](versions, clock, measures or Measures())
 
 
 @dataclass(frozen=True)

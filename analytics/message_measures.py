@@ -17,13 +17,13 @@ _AT_ONCE = 1 << 20
 _HALF = 31
 """Bits of the lower part of a number that is summed in two."""
 
-Values = npt.NDArray[Any]
+_Values = npt.NDArray[Any]
 
 
 class Known(NamedTuple):
     """Values of one length, and which of them are known."""
 
-    values: Values
+    values: _Values
     known: Flags
 
 

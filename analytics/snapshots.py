@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Columns = dict[str, Array]
+_Array = npt.NDArray[Any]
+_Floats = npt.NDArray[np.float64]
+_Columns = dict[str, _Array]
 
 _AS_MEASURED = (
     "interval",
@@ -40,7 +40,7 @@ _KNOWN_MEANS = ("mean_distance", "eccentricity")
 _LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
 
 
-def of_peers(measured: Mapping[str, Array]) -> Columns:
+def of_peers(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/peers.
 
     `measured` has the columns of `analytics.blocks.PEER_TYPES`, by interval.
@@ -60,7 +60,7 @@ def of_peers(measured: Mapping[str, Array]) -> Columns:
     }
 
 
-def of_topics(measured: Mapping[str, Array]) -> Columns:
+def of_topics(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/topics.
 
     `measured` has the columns of `analytics.blocks.TOPIC_TYPES`, by interval.
@@ -73,8 +73,8 @@ def of_topics(measured: Mapping[str, Array]) -> Columns:
 
 
 def of_intervals(
-    measured: Mapping[str, Array], peers: Mapping[str, Array], errors: Mapping[str, Array]
-) -> Columns:
+    measured: Mapping[str, _Array], peers: Mapping[str, _Array], errors: Mapping[str, _Array]
+) -> _Columns:
     """The graph's columns of metrics/overlay, for each interval with peers.
 
     `measured` is what `of_peers` took and `peers` what it gave; `errors` has interval and
@@ -83,8 +83,8 @@ def of_intervals(
     numbers, place, sizes = _intervals(peers["interval"])
     begins = np.cumsum(sizes) - sizes
 
-    def total(values: Array) -> Array:
-        result: Array = np.add.reduceat(values, begins)
+    def total(values: _Array) -> _Array:
+        result: _Array = np.add.reduceat(values, begins)
         return result
 
     n, links, reached = (
@@ -112,7 +112,7 @@ def of_intervals(
     }
 
 
-def topic_diameter_mean(topics: Mapping[str, Array], intervals: Array) -> Floats:
+def topic_diameter_mean(topics: Mapping[str, _Array], intervals: _Array) -> _Floats:
     """The mean over the topics that have one, for each of the intervals."""
     known = topics["topic_diameter"] >= 0
     place = np.searchsorted(intervals, topics["interval"][known])
@@ -120,25 +120,25 @@ def topic_diameter_mean(topics: Mapping[str, Array], intervals: Array) -> Floats
     return _ratio(sums, np.bincount(place, minlength=intervals.size))
 
 
-def _intervals(interval: Array) -> tuple[Array, Array, Array]:
+def _intervals(interval: _Array) -> tuple[_Array, _Array, _Array]:
     """The intervals of some rows, the place of each row's among them, how many rows each has."""
     return np.unique(interval, return_inverse=True, return_counts=True)
 
 
-def _ratio(part: Array, whole: Array) -> Floats:
+def _ratio(part: _Array, whole: _Array) -> _Floats:
     """NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
 
-def _known_mean(values: Array, total: Callable[[Array], Array]) -> Floats:
+def _known_mean(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
     known = values >= 0  # neither -1 nor NaN
     return _ratio(total(np.where(known, values, 0)), total(known.astype(np.int32)))
 
 
-def _largest(place: Array, component: Array) -> Array:
+def _largest(place: _Array, component: _Array) -> _Array:
     """How many peers the largest component of each interval has."""
     width = int(component.max()) + 1
     sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
-    largest: Array = sizes.reshape(-1, width).max(axis=1)
+    largest: _Array = sizes.reshape(-1, width).max(axis=1)
     return largest

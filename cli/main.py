@@ -1,4 +1,4 @@
-"""`vizpub`: the commands and what holds for all of them."""
+"""`vizpub`: the application, its global options and its commands."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def vizpub(
     ```
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show
+        if isinstance(stream, TextIOWrapper):  # for characters that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     if not debug and not logging.getLogger().handlers:
-        # What a library logs of a call that was interrupted is no news to the user.
+        # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
         ctx.with_resource(without_pandas())

@@ -50,7 +50,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Moment:
-    """At which time, and in which part of the protocol, an overlay is looked at."""
+    """A point in time, and the layers of the overlay to include."""
 
     at: Annotated[
         str,
@@ -63,7 +63,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Window:
-    """The intervals that are looked at."""
+    """The intervals to include."""
 
     first: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="First interval, or a time.")
@@ -74,7 +74,7 @@ class Window:
     ] = None
 
     def intervals(self, clock: Clock) -> tuple[int | None, int | None]:
-        """First and last interval, null = not limited. Raises: OutOfRange, UseError."""
+        """First and last interval; null = no limit. Raises: OutOfRange, UseError."""
         first, last = (
             None if text is None else clock.interval_of(clock.parse_at(text))
             for text in (self.first, self.last)
@@ -85,7 +85,7 @@ class Window:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function of plain arguments as a command.
+    """Make a command of a function with plain arguments.
 
     A parameter that is a dataclass becomes one option per field; `Settings` is taken from
     the global options.
@@ -122,7 +122,7 @@ def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 def _as_option(hint: Any) -> Any:
-    """A type that msgspec's notes describe, as an option; others are options already."""
+    """An option for a type with msgspec metadata; other types are options already."""
     notes = [note for note in getattr(hint, "__metadata__", ()) if hasattr(note, "description")]
     if not notes:
         return hint

@@ -1,6 +1,6 @@
 """The page docs/cli.md, generated from the help of the commands.
 
-`python -m cli.reference` writes it; a test holds it to the commands.
+`python -m cli.reference` writes it; a test compares it with the commands.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _HEAD = """\
 # The command line
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done,
-1 failed (a check did not hold; `--strict` and some of the input was refused), 2 wrong use,
-3 a service cannot be reached or answers wrongly (Neo4j, Java), 130 interrupted, 131 quit
+1 failed (a check failed; `--strict` and some input was refused), 2 wrong use,
+3 a service (Neo4j, Java) is unavailable or fails, 130 interrupted, 131 quit
 (SIGQUIT), 143 terminated (SIGTERM).
 
 Every command that prints data takes `--format` and `-o FILE`. A table on a terminal is fitted
 to its width; the other formats have every column and value in full. In tables `-` is
-unknown, in JSON `null`, in CSV an empty field; 0 was measured.
+unknown, in JSON `null`, in CSV an empty field; 0 is a measured zero.
 
 `vizpub --install-completion` lets Tab complete the names of runs, topics, peers and queries.
 This page is made from the commands' own help (`python -m cli.reference`).
@@ -76,13 +76,17 @@ def _row(parameter: Any) -> tuple[str, str] | None:
     names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
     words = [parameter.help or ""]
     if parameter.default not in (None, False, 0) and not callable(parameter.default):
-        words.append(f"Default: {parameter.default}.")
+        words.append(f"Default: {_plain(parameter.default)}.")
     if parameter.required:
         words.append("Required.")
     if parameter.envvar:
         words.append(f"Or: {parameter.envvar}.")
     left = " ".join([*names, *([shown] if shown else [])])
     return f"`{left}`", " ".join(filter(None, words))
+
+
+def _plain(default: Any) -> str:
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _value(parameter: Any) -> str:

@@ -1,4 +1,4 @@
-"""Global options: where the runs are, and which messages are shown."""
+"""Global options: the workspace, and which messages are shown."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ class Settings:
 
     @property
     def scratch(self) -> Path:
-        """Where Spark's temporary files are, and the session that stays."""
+        """Folder of Spark's temporary files and of the session that keeps running."""
         return self.workspace / SCRATCH
 
     def as_arguments(self) -> list[str]:
-        """The same options as words of a command line."""
+        """The same options as command-line arguments."""
         switches = {"--debug": self.debug, "--quiet": self.quiet, "--no-color": not self.color}
         chosen = [word for word, on in switches.items() if on]
         return ["--workspace", str(self.workspace), *chosen]
 
     def say(self, text: str) -> None:
-        """A message for the person at the terminal, on stderr; data never goes here."""
+        """Print a message for the user on stderr."""
         if not self.quiet:
             tell(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """Progress of long work: a bar on a terminal, else a line per step."""
+        """Show progress: a bar on a terminal, otherwise a line per step."""
         if self.quiet:
             yield silent
         elif sys.stderr.isatty():
             with bar(color=self.color) as progress:
                 yield progress
         else:
-            yield line_per_step(self.say)
+            yield _line_per_step(self.say)
 
 
 @contextmanager
 def bar(*, color: bool = True) -> Iterator[Progress]:
-    """A bar per step for the length of the block; a total of 0 is shown as not known."""
+    """A progress bar per step during the block; a total of 0 means unknown."""
     import rich.progress as rp
     from rich.console import Console
 
@@ -79,8 +79,8 @@ def bar(*, color: bool = True) -> Iterator[Progress]:
         yield show
 
 
-def line_per_step(say: Callable[[str], None]) -> Progress:
-    """Say the name of each step once, when it begins: for logs and pipes."""
+def _line_per_step(say: Callable[[str], None]) -> Progress:
+    """Print the name of each step once, when it begins: for logs and pipes."""
     begun: set[str] = set()
 
     def show(step: str, done: int, total: int, note: str = "") -> None:

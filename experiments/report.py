@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("png", "svg")
 _WIDE = 4
-"""Up to this many groups are side by side, more are below one another."""
+"""Up to this many groups have a column each; more have a row each."""
 _PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
 
 
@@ -60,12 +60,12 @@ class Findings:
         return list(dict.fromkeys(run.group.name for run in self.runs))
 
     def count(self, outcome: str) -> int:
-        """How many claims came out like this."""
+        """Number of claims with this outcome."""
         return sum(one.verdict.outcome == outcome for one in self.judged)
 
     @property
     def summary(self) -> str:
-        """How many claims are met, of how many."""
+        """How many claims are met, as text."""
         met, missed = self.count("met"), self.count("not met")
         judged = [f"{met} of {met + missed} claims met"] if met + missed else []
         rest = [f"{self.count(o)} {o}" for o in ("shown", "unknown") if self.count(o)]
@@ -73,7 +73,7 @@ class Findings:
 
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
-    """Compare the runs, all of them complete, with the published values."""
+    """Compare the complete runs with the published values."""
     measures = Measures([replica for run in runs if (replica := run.replica())])
     judged = [Judged(claim, _verdict(claim, experiment, measures)) for claim in _claims(experiment)]
     return Findings(experiment, runs, measures, judged)
@@ -91,7 +91,7 @@ def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdic
 
 
 def write_report(found: Findings, out: Path) -> Path:
-    """Write report.md, figures/ and the tables as CSV. Gives the path of report.md."""
+    """Write report.md, figures/ and the tables as CSV. Returns the path of report.md."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     drawn = list(_draw(found, out / "figures"))
     table = _values(found)
@@ -118,7 +118,7 @@ def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
 
 
 def _values(found: Findings) -> pa.Table:
-    """Every metric of every group, as analytics.comparison.tables.compare has it."""
+    """Every metric of every group, as a table of analytics.comparison.tables.compare."""
     content = found.experiment.content
     measured = found.measures.measured(content.metrics, content.window)
     return compare(measured, [metric_of(metric) for metric in content.metrics])
@@ -204,7 +204,7 @@ def _bold(verdict: Verdict) -> str:
 
 
 def _whys(judged: Sequence[Judged]) -> Iterator[str]:
-    """The claims that are not met, those for one reason together."""
+    """The claims that are not met, grouped by reason."""
     places: dict[str, list[str]] = {}
     for place, one in enumerate(judged, 1):
         if one.verdict.outcome == "not met":
@@ -259,11 +259,11 @@ def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _setup(found: Findings) -> Iterator[str]:
     content = found.experiment.content
-    yield from markdown(("system", "is", "layers counted", "parameters"), [
+    yield from markdown(("system", "type", "counted layers", "parameters"), [
         (s.name, s.system, ", ".join(s.layers or ("all",)), _parameters(s.parameters))
         for s in content.systems
     ])  # fmt: skip
-    yield from ("", f"In all of them: {_parameters(content.world)}.")
+    yield from ("", f"In all runs: {_parameters(content.world)}.")
     if any(setting.name for setting in content.settings):
         x = content.axis or "x"
         rows = [(s.name, number(s.x), _parameters(s.parameters)) for s in content.settings]
@@ -274,7 +274,7 @@ def _setup(found: Findings) -> Iterator[str]:
 
 
 def _parameters(given: dict[str, Any]) -> str:
-    return ", ".join(f"`{name}={value}`" for name, value in given.items()) or "as by default"
+    return ", ".join(f"`{name}={value}`" for name, value in given.items()) or "defaults"
 
 
 def _costs(found: Findings) -> Iterator[str]:
@@ -295,7 +295,7 @@ def _costs(found: Findings) -> Iterator[str]:
     yield from markdown(heads, rows)
     yield ""
     yield (
-        f"Means per run, simulated side by side on {os.cpu_count()} cores ({platform.machine()}, "
+        f"Means per run, simulated in parallel on {os.cpu_count()} cores ({platform.machine()}, "
         f"Python {platform.python_version()}, vizpub {version('vizpub')}). Messages by kind: "
         "runs.csv."
     )
@@ -306,9 +306,9 @@ def _mean(values: Sequence[float]) -> Any:
 
 
 def write_message(run: Run, message: str, path: Path) -> None:
-    """Write what `vizpub export gexf RUN --message MESSAGE` does; time is the hop.
+    """Write the GEXF file of `vizpub export gexf RUN --message MESSAGE`, from the run store.
 
-    Raises: UnknownName for the message, UseError where the file cannot be written.
+    Raises: UnknownName for the message, UseError if the file cannot be written.
     """
     run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
     graph = MessageGraph(_rows(run, message), counts=run.facts.knows(DUPLICATES))

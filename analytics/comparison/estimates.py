@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 _LEVEL = 0.95
 _MOST_DECIMALS = 6
@@ -43,9 +43,9 @@ def decimals(half: float) -> int | None:
     return None if found > _MOST_DECIMALS else found
 
 
-def _student_t(freedom: float | Floats) -> Floats:
+def _student_t(freedom: float | _Floats) -> _Floats:
     """The quantile that leaves 2.5 % above it; NaN without a degree of freedom."""
-    quantile: Floats = stdtrit(freedom, (1 + _LEVEL) / 2)
+    quantile: _Floats = stdtrit(freedom, (1 + _LEVEL) / 2)
     return quantile
 
 
@@ -59,7 +59,7 @@ def mean(values: Sequence[float]) -> Estimate:
     return Estimate(found["value"], found["low"], found["high"], len(values), found["sd"])
 
 
-def row_means(values: Floats) -> dict[str, Floats]:
+def row_means(values: _Floats) -> dict[str, _Floats]:
     """`mean` of every row of a matrix whose columns are runs; NaN is unknown and left out.
 
     Gives value, low, high, sd and n as arrays; NaN where there is none.

@@ -94,11 +94,11 @@ def measured(
         found.append(replace(one, group=group, setting=setting))
     kept = metrics if question.metrics else _known_somewhere(found, metrics)
     notes = (
-        *clock_notes(runs, first, last, cut=low is None or high is None),
-        *layer_notes(runs),
+        *_clock_notes(runs, first, last, cut=low is None or high is None),
+        *_layer_notes(runs),
         *grouping.notes,
-        *refusal_notes(runs, kept),
-        *unknown_notes(found, metrics),
+        *_refusal_notes(runs, kept),
+        *_unknown_notes(found, metrics),
     )
     return Answer(tuple(found), kept, first, last, notes)
 
@@ -179,7 +179,7 @@ _LISTED = 4
 _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
 
 
-def clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
+def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
     """Runs of other lengths or with other intervals. `cut`: the window was not chosen."""
     spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
     if cut and len({*spans.values()}) > 1:
@@ -200,14 +200,14 @@ def _length(run: Run) -> str:
     return "unknown" if length is None else f"{length / 1e6:g} s"
 
 
-def layer_notes(runs: Sequence[Run]) -> Iterator[str]:
+def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
     """Runs whose metrics count links of other layers."""
     layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
     if len({*layers.values()}) > 1:
         yield f"the metrics count links of different layers ({_by_value(layers)})"
 
 
-def refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
+def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
     """Messages that somebody refused, where hit ratios are compared."""
     if not any((of.column or of.name) in _OF_HITS for of in metrics):
         return
@@ -221,7 +221,7 @@ def _refused(run: Run) -> int:
     return len(run.stored.read("metrics/messages", ["message"], where))
 
 
-def unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iterator[str]:
+def _unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iterator[str]:
     """Metrics that nobody knows in some runs, or in all."""
     missing = {of.name: _list(r.run for r in found if not is_known(r, of.name)) for of in metrics}
     nowhere = [of.name for of in metrics if not any(is_known(run, of.name) for run in found)]

@@ -21,7 +21,7 @@ _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "gro
 _VALUE = [pa.field(name, pa.float64()) for name in ("value", "low", "high", "sd")]
 _COUNTS = [pa.field(name, pa.int32()) for name in ("n", "runs")]
 COMPARISON = pa.schema([*_WHAT, pa.field("estimate", pa.string()), *_VALUE, *_COUNTS])
-OVER_SETTINGS = COMPARISON.insert(0, pa.field("setting", pa.string()))
+_OVER_SETTINGS = COMPARISON.insert(0, pa.field("setting", pa.string()))
 SERIES = pa.schema([*_WHAT, pa.field("interval", pa.int32()), *_VALUE, *_COUNTS])
 
 
@@ -47,7 +47,7 @@ def is_known(run: Measured, name: str) -> bool:
     )
 
 
-def groups(runs: Iterable[Measured]) -> dict[str, list[Measured]]:
+def _groups(runs: Iterable[Measured]) -> dict[str, list[Measured]]:
     """The runs by group, both in the order of `runs`."""
     found: dict[str, list[Measured]] = {}
     for run in runs:
@@ -76,7 +76,7 @@ def compare(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.Table:
         diameter  hops  mean of intervals  poldercast  mean      6.5    6.1   6.9   .2   3  3
         diameter  hops  mean of intervals  poldercast / scribe  paired ratio  0.61 …
     """
-    by_group = groups(runs)
+    by_group = _groups(runs)
     rows: list[tuple[object, ...]] = []
     for metric in metrics:
         about = (metric.name, metric.unit, metric.over)
@@ -105,7 +105,7 @@ def _contrasts(by_group: dict[str, list[Measured]], metric: Metric) -> Iterator[
 
 def compare_settings(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.Table:
     """`compare` at each setting, numbers in their order; its columns behind `setting`."""
-    parts = [OVER_SETTINGS.empty_table()]
+    parts = [_OVER_SETTINGS.empty_table()]
     for metric in metrics:
         for setting in ordered({run.setting for run in runs}):
             found = compare([run for run in runs if run.setting == setting], [metric])
@@ -149,7 +149,7 @@ def compare_series(
 
     Columns as of `compare`, with `interval` in the place of `estimate`.
     """
-    by_group = groups(runs)
+    by_group = _groups(runs)
     parts = [
         _series(members, metric, first_interval)
         for metric in metrics

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PUBLISHER_COLOUR = "#D55E00"
+_PUBLISHER_COLOUR = "#D55E00"
 ROLE_COLOURS = {
     "subscriber": "#0072B2",
     "relay": "#E69F00",
@@ -23,7 +23,7 @@ ROLE_COLOURS = {
 }
 RENDEZVOUS_COLOUR = "#009E73"
 _RINGS = {
-    "publishes": ("publisher", PUBLISHER_COLOUR, 1.7),
+    "publishes": ("publisher", _PUBLISHER_COLOUR, 1.7),
     "rendezvous": ("rendezvous", RENDEZVOUS_COLOUR, 3.2),
 }
 """What rings stand for, their colour and area, the one outside the other."""

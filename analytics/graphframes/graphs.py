@@ -57,11 +57,6 @@ def vertex(peer: str) -> Column:
     return F.shiftleft(F.col("interval").cast("long"), _PEER_BITS).bitwiseOR(F.col(peer))
 
 
-def interval_of(vertex: str) -> Column:
-    """The interval (int32) of the vertex in that column."""
-    return F.shiftright(vertex, _PEER_BITS).cast("int")
-
-
 def peer_of(vertex: str) -> Column:
     """The peer (int32) of the vertex in that column."""
     return F.col(vertex).bitwiseAND(F.lit(_PEER_MASK)).cast("int")

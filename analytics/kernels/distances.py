@@ -15,7 +15,7 @@ from analytics.kernels.bitsets import BLOCK, join
 from model.arrays import Int32s, Int64s, Words
 from model.compiled import compiled, population
 
-Distances = tuple[Int64s, Int32s, Int32s]
+_Distances = tuple[Int64s, Int32s, Int32s]
 """Per peer: sum of the distances to whom it reaches, how many these are, the largest of them."""
 
 _BAND = 64
@@ -156,7 +156,7 @@ def search(
 
 
 @compiled(f"({_ROWS})")
-def distances(ptr: Int64s, idx: Peers) -> Distances:
+def distances(ptr: Int64s, idx: Peers) -> _Distances:
     """`(distance_sum int64, reach int32, eccentricity int32)` of each peer along the rows given.
 
     `ptr`, `idx`: outgoing rows for directed distances, rows either way for undirected ones. A

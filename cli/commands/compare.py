@@ -32,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """What is compared, and which runs are taken together."""
+class _Comparing:
+    """What is compared, and how runs are grouped."""
 
     metrics: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def compare(
             autocompletion=complete_runs,
         ),
     ],
-    comparing: Comparing,
+    comparing: _Comparing,
     window: Window,
     output: Output,
 ) -> None:
@@ -114,7 +114,7 @@ def compare(
         settings.say(f"note: {note}")
 
 
-def _figure_format(comparing: Comparing) -> str:
+def _figure_format(comparing: _Comparing) -> str:
     """The format of the figure, if any. Raises: UseError, before anything is read."""
     if comparing.plot is None:
         return ""
@@ -132,7 +132,7 @@ def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
 
 
 def _matching(settings: Settings, name: str) -> list[str]:
-    """The runs a name or a pattern stands for. Raises: UnknownName where there is none."""
+    """The runs that match a name or pattern. Raises: UnknownName if there are none."""
     if not any(character in name for character in "*?["):
         return [name]
     from analytics.comparison.tables import ordered
@@ -144,7 +144,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
     raise UnknownName("run like", name, there, f"vizpub runs list, in {settings.workspace}")
 
 
-def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Question:
+def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Question:
     from analytics.comparison.per_run import Question, common_clock
 
     return Question(
@@ -178,7 +178,7 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
 
 
 def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
-    """For programs a row per estimate; for people groups beside one another, where they fit."""
+    """For programs a row per estimate; for people a column per group, if they fit."""
     from cli.terminal.layout import terminal_width
 
     form = output_format(output)
@@ -192,22 +192,22 @@ def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Row
 
 
 _WIDE = 4
-"""Up to this many groups are side by side, more are below one another."""
+"""Up to this many groups have a column each; more have a row each."""
 _ANY = 10**6
-"""A width in which everything fits."""
+"""A width in which every row fits."""
 
-Record = dict[str, Any]
+_Record = dict[str, Any]
 
 
 def for_people(
-    records: Sequence[Record], over: tuple[str, ...] = (), width: int | None = None
+    records: Sequence[_Record], over: tuple[str, ...] = (), width: int | None = None
 ) -> tuple[Rows, tuple[str, ...]]:
     """Rows of analytics.comparison.tables.compare: a row per metric, a column per group or
     contrast.
 
     With `over`, the name of a parameter, the records are those of `compare_settings`: a row
-    per metric and setting. More groups than fit stand below one another. In `width` cells the
-    last columns are left out, rather than a part of a number; their names are given too.
+    per metric and setting. Groups that do not fit side by side get a row each. Columns that do
+    not fit in `width` cells are left out; their names are the second result.
     """
     runs: Counter[str] = Counter()
     for record in records:
@@ -225,9 +225,9 @@ def for_people(
     return _first(rows, count), rows.columns[count:]
 
 
-def _side_by_side(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
+def _side_by_side(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
     heads = list(dict.fromkeys(map(_head, records)))
-    cells: dict[tuple[str, ...], Record] = {}
+    cells: dict[tuple[str, ...], _Record] = {}
     for of in records:
         row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
         row[_head(of)] = estimate_text(of)
@@ -236,7 +236,7 @@ def _side_by_side(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
     return Rows((*keys, *names), values)
 
 
-def _below_one_another(records: Sequence[Record], keys: tuple[str, ...]) -> Rows:
+def _below_one_another(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
     about = ("runs", "unit", "over")
     rows = [
         (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
@@ -251,18 +251,18 @@ def _first(rows: Rows, count: int) -> Rows:
 
 
 def _width(rows: Rows, count: int) -> int:
-    """Cells that a line of the first columns takes."""
+    """Width of a line of the first columns, in cells."""
     from cli.terminal.layout import Grid
 
     first = _first(rows, count)
     return Grid.of(first.columns, list(first.values)).width
 
 
-def _place(of: Record) -> tuple[str, ...]:
+def _place(of: _Record) -> tuple[str, ...]:
     return (of["metric"], *([of["setting"]] if "setting" in of else []))
 
 
-def _head(of: Record) -> str:
+def _head(of: _Record) -> str:
     """'gossip (3 runs)', 'gossip / tree, paired'."""
     if of["estimate"] != "mean":
         paired = ", paired" if of["estimate"].startswith("paired") else ""
@@ -270,10 +270,10 @@ def _head(of: Record) -> str:
     return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
 
 
-def estimate_text(record: Record) -> str | None:
+def estimate_text(record: _Record) -> str | None:
     """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
 
-    As many digits as its interval supports; how many runs it is of where some do not know it.
+    Shows as many digits as the interval supports, and n if some runs lack the metric.
     """
     value, low, high = record["value"], record["low"], record["high"]
     if value is None:
@@ -298,5 +298,5 @@ def _rounded(value: float, half: float) -> str:
 
 
 def _plain(value: float) -> str:
-    """Six digits; a count of millions in full."""
+    """Six digits; millions in full."""
     return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

@@ -207,7 +207,7 @@ _JOBS_SHOWN = 5
 
 
 def _account(account: Account) -> Iterator[str]:
-    """A line for each part of the time, and what Spark's own part in it was."""
+    """A line for each part of the ingest: seconds, seconds in Spark jobs, and tasks."""
     yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
     for name, seconds, in_jobs, tasks in account.rows():
         yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"

@@ -42,7 +42,7 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
 
 
 def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
-    """Load a run of the store, and say what Neo4j has of it then."""
+    """Load a run of the store, and print what Neo4j holds of it."""
     from graphstore.load.bulk import load
 
     into = target(settings, filling or Filling())

@@ -1,4 +1,4 @@
-"""`vizpub path`, `topic`, `topics`, `dissemination`: the questions most asked, as commands."""
+"""`vizpub path`, `topic`, `topics`, `dissemination`: frequent queries as commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Ends:
+class _Ends:
     """The two ends of a path."""
 
     source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=complete_peers)]
@@ -35,7 +35,7 @@ class Ends:
 def path(
     settings: Settings,
     run: RunName,
-    ends: Ends,
+    ends: _Ends,
     moment: Moment,
     output: Output,
     every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
@@ -59,7 +59,7 @@ def path(
     else:
         show_answer(found, output, settings)
     if not found.rows:
-        settings.say(f"no path from '{ends.source}' to '{ends.target}' then")
+        settings.say(f"no path from '{ends.source}' to '{ends.target}' at that time")
 
 
 def _steps(rows: list[list[Any]]) -> Iterator[tuple[int, int, str]]:
@@ -129,7 +129,7 @@ def dissemination(
 
 
 class Reception(NamedTuple):
-    """One arrival, as the query dissemination-tree gives it."""
+    """One arrival: a row of the query dissemination-tree."""
 
     hop: int | None
     time_us: int | None
@@ -140,11 +140,11 @@ class Reception(NamedTuple):
 
 
 def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
-    """(peer under the one it had the message from, hop, time_us, duplicates, subscribed).
-    `counts` = all arrivals are told, not the first ones alone; else `duplicates` is null.
+    """Rows (peer with its branch of the tree, hop, time_us, duplicates, subscribed), root first.
 
-    Rows come from the root down. Peers whose chain does not lead to the publisher (an
-    unknown or a circular previous hop) stand at the left.
+    A peer is below the peer it received the message from. Peers whose chain does not lead to the
+    publisher (an unknown or circular previous hop) are roots too. Without `counts`, that is if
+    only first arrivals are reported, `duplicates` is null.
     """
     first = {r.to: r for r in receptions if r.first}
     duplicates = Counter(r.to for r in receptions if not r.first)
@@ -164,7 +164,7 @@ def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[t
 def _walk(
     root: str, below: dict[str | None, list[str]], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """A peer and the branch drawn before it, depth first; what was seen before is left out."""
+    """Each peer and the branch before it, depth first, without peers in `seen`."""
     stack = [(root, "", "")]
     while stack:
         peer, branch, stem = stack.pop()

@@ -1,4 +1,8 @@
-"""One value as text: in full for programs, on one safe line for people."""
+"""Values as text: in full for programs, on one line for people.
+
+Text from a run may contain control characters; `printable` escapes them, so that they cannot
+move the cursor or reverse the line.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from model.clock import OPEN
 
 
 def json_value(value: Any) -> Any:
-    """The value with null for what JSON has no number for."""
+    """The value for JSON; null for NaN and infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -23,7 +27,7 @@ def json_value(value: Any) -> Any:
 
 
 def plain_text(value: Any) -> str:
-    """A value in full: nothing for null, true and false, JSON for what is nested."""
+    """A value in full: empty for null, JSON for booleans and nested values."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, (bool, list, tuple, dict)):
@@ -32,7 +36,7 @@ def plain_text(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A value for people, on one line: '-' for unknown, six digits, 'open' for an open end."""
+    """A value for people: '-' for unknown, six digits, 'open' for an open end."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, bool):
@@ -67,7 +71,7 @@ def _escaped(character: str) -> str:
 
 
 def json_safe(text: str) -> str:
-    r"""JSON with its characters that a terminal obeys as \u escapes: the same JSON."""
+    r"""The same JSON, with control and format characters as \u escapes."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind
 from simulators.engine.traffic import Traffic
 
-Delay = Callable[[int, int], int]
+_Delay = Callable[[int, int], int]
 """(sender, receiver) → µs a message is on its way."""
 _Sent = tuple[Any, int, int]
 """Payload and bytes of a message, and in which of its lives the sender sent it."""
@@ -34,7 +34,7 @@ class Observer(Protocol):
         """A copy arrived."""
 
 
-class Unobserved:
+class _Unobserved:
     """Nobody looks."""
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
@@ -63,7 +63,7 @@ class Simulation:
         self,
         size: int,
         seed: int,
-        delay: Delay,
+        delay: _Delay,
         *,
         loss: float = 0.0,
         timeout_us: int = 500_000,
@@ -72,7 +72,7 @@ class Simulation:
         self.size = size
         self.now = 0
         self.random = stream(seed, "protocol")
-        self.observer: Observer = Unobserved()
+        self.observer: Observer = _Unobserved()
         self.kinds: list[Kind] = []
         self.control, self.publication = Traffic(size), Traffic(size)
         self.up = bytearray(size)

@@ -22,7 +22,7 @@ from simulators.world.subscriptions import Subscriptions
 Content = Literal["complete", "structure", "dissemination"]
 """All there is; neighbours, topics, roles and counters; or topics, messages and counters."""
 
-FASTEST = 1
+_FASTEST = 1
 """Compression of the files: a third larger than the smallest, ten times as fast."""
 BLOCK = 50
 """Intervals in a file."""
@@ -181,7 +181,7 @@ class ReportFiles:
         if interval % self._block == 0:
             self._close()
             name = f"reports-{interval:06}.ndjson.gz"
-            self._writer = ReportWriter(self._folder / name, self._header, compression=FASTEST)
+            self._writer = ReportWriter(self._folder / name, self._header, compression=_FASTEST)
         assert self._writer
         self._writer.write_lines(text)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """Where a system is: a class with the constructor (network, parameters, topics).
 
     Its `parameters` are a frozen dataclass, as annotated there, every field with a default;
@@ -55,22 +55,22 @@ class Entry:
 
 
 SYSTEMS = {
-    "cyclon": Entry(
+    "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
-    "pastry": Entry(
+    "pastry": _Entry(
         "simulators.protocols.pastry.system",
         "Pastry",
         "Prefix routing with leaf sets (Rowstron and Druschel 2001).",
     ),
-    "poldercast": Entry(
+    "poldercast": _Entry(
         "simulators.protocols.poldercast.system",
         "PolderCast",
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
-    "scribe": Entry(
+    "scribe": _Entry(
         "simulators.protocols.scribe.system",
         "Scribe",
         "A multicast tree per topic on Pastry (Castro et al. 2002).",
@@ -78,7 +78,7 @@ SYSTEMS = {
 }
 
 
-def system_named(name: str) -> Entry:
+def system_named(name: str) -> _Entry:
     """The system of that name, or of a class of your own as MODULE:CLASS or FILE.py:CLASS.
 
     Raises: UnknownName.
@@ -88,7 +88,7 @@ def system_named(name: str) -> Entry:
     module, is_own, system = name.rpartition(":")
     if not is_own:
         raise UnknownName("system", name, sorted(SYSTEMS))
-    return Entry(module, system)
+    return _Entry(module, system)
 
 
 def _module(name: str) -> ModuleType:

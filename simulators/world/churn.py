@@ -15,10 +15,10 @@ from simulators.engine.parameters import Duration, Share, us
 from simulators.world.availability import Stays, read_availability
 from simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
 
-Seconds = Annotated[float, Meta(ge=0)]
-Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
-Down = Annotated[Duration, Meta(description="Mean time between two sessions.")]
-Crash = Annotated[Share, Meta(description="Share of departures without notice.")]
+_Seconds = Annotated[float, Meta(ge=0)]
+_Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
+_Down = Annotated[Duration, Meta(description="Mean time between two sessions.")]
+_Crash = Annotated[Share, Meta(description="Share of departures without notice.")]
 
 
 class Session(NamedTuple):
@@ -71,11 +71,11 @@ class Trace:
     """As the first nodes of an availability trace (.avt), a window of it scaled to the run."""
 
     file: Annotated[str, Meta(description="The trace, plain or gzip.")]
-    from_: Annotated[Seconds, Meta(description="Start of the window, trace seconds.")] = 0.0
+    from_: Annotated[_Seconds, Meta(description="Start of the window, trace seconds.")] = 0.0
     to: Annotated[
-        Seconds | None, Meta(description="End of the window, trace seconds; none: of the trace.")
+        _Seconds | None, Meta(description="End of the window, trace seconds; none: of the trace.")
     ] = None
-    crash: Crash = 1.0
+    crash: _Crash = 1.0
     example: ClassVar[str] = "trace:skype.avt.gz,to=86400"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
@@ -128,9 +128,9 @@ def _scaled(
 class Exponential:
     """Sessions and times between them are exponential; stationary from time 0."""
 
-    session: Uptime
-    down: Down
-    crash: Crash = 1.0
+    session: _Uptime
+    down: _Down
+    crash: _Crash = 1.0
     example: ClassVar[str] = "exponential:session=30m,down=10m"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
@@ -145,10 +145,10 @@ class Weibull:
     The distribution that measured sessions follow best (Stutzbach and Rejaie, IMC 2006).
     """
 
-    session: Uptime
-    down: Down
+    session: _Uptime
+    down: _Down
     shape: Annotated[float, Meta(ge=0.01, description="Below 1: many short, few long.")] = 0.5
-    crash: Crash = 1.0
+    crash: _Crash = 1.0
     example: ClassVar[str] = "weibull:session=30m,down=10m,shape=0.5"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:

@@ -21,9 +21,9 @@ from simulators.engine.parameters import Count, Positive, PositiveReal, us
 from simulators.world.churn import Setting
 from simulators.world.subscriptions import Subscriptions
 
-Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
-First = Annotated[Count, Meta(description="The first interval to publish in.")]
-Last = Annotated[
+_Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
+_First = Annotated[Count, Meta(description="The first interval to publish in.")]
+_Last = Annotated[
     Count | None, Meta(description="The last interval to publish in; none: the run's last.")
 ]
 
@@ -65,9 +65,9 @@ class Poisson:
     """On every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "poisson:0.1,first=20"
 
     def planned(
@@ -75,8 +75,8 @@ class Poisson:
     ) -> Iterator[Planned]:
         """One Poisson process of all topics, each publication on any of them."""
         rate = self.rate * subscriptions.topics / setting.interval_us
-        span = publishing_span(self.first, self.last, setting)
-        for time_us in arrivals(rate, span, random) if rate else ():
+        span = _publishing_span(self.first, self.last, setting)
+        for time_us in _arrivals(rate, span, random) if rate else ():
             topic = random.randrange(subscriptions.topics)
             if subscriptions.subscribers(topic):
                 yield Planned(time_us, topic, None, self.size)
@@ -89,9 +89,9 @@ class Every:
     intervals: Annotated[
         Positive, Meta(description="Intervals between two publications on a topic.")
     ] = 1
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "every:10,first=20"
 
     def planned(
@@ -99,7 +99,7 @@ class Every:
     ) -> Iterator[Planned]:
         """Rounds over all topics, in an order and at moments that stay the same."""
         period = self.intervals * setting.interval_us
-        start, end = publishing_span(self.first, self.last, setting)
+        start, end = _publishing_span(self.first, self.last, setting)
         moments = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
         for round_start in range(start, end, period):
             for moment, topic in moments:
@@ -113,9 +113,9 @@ class Popular:
 
     rate: Annotated[PositiveReal, Meta(description="Publications per interval, in total.")] = 1.0
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 1.0
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "zipf:2,exponent=0.8,first=20"
 
     def planned(
@@ -124,10 +124,10 @@ class Popular:
         """One Poisson process; the r-th topic is the one with the r-th most subscribers at the
         start of the run (at equal numbers, the one of lower index).
         """
-        ranked = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+        ranked = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
         weights = list(accumulate(rank**-self.exponent for rank in range(1, len(ranked) + 1)))
-        span = publishing_span(self.first, self.last, setting)
-        for time_us in arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
+        span = _publishing_span(self.first, self.last, setting)
+        for time_us in _arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
             (topic,) = random.choices(ranked, cum_weights=weights)
             if subscriptions.subscribers(topic):
                 yield Planned(time_us, topic, None, self.size)
@@ -150,7 +150,7 @@ class Script:
         Count | None, Meta(description="A peer; none: any subscriber who is up.")
     ] = None
     count: Annotated[Positive, Meta(description="Number of publications, one per interval.")] = 1
-    size: Size = 512
+    size: _Size = 512
     example: ClassVar[str] = "script:at=50,topic=largest,count=10"
 
     def __post_init__(self) -> None:
@@ -220,7 +220,7 @@ def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
     names = _names(subscriptions)
     if topic in names:
         return names.index(topic)
-    sizes = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+    sizes = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
     if not sizes:
         raise UseError("publications: no peer subscribes to a topic")
     if topic == "random":
@@ -235,12 +235,12 @@ def _names(subscriptions: Subscriptions) -> Sequence[str]:
     return subscriptions.names or [str(index) for index in range(subscriptions.topics)]
 
 
-def by_size(subscriptions: Subscriptions) -> list[int]:
+def _by_size(subscriptions: Subscriptions) -> list[int]:
     """Topics from the one with most subscribers down; at equal numbers by index."""
     return sorted(range(subscriptions.topics), key=lambda t: -len(subscriptions.subscribers(t)))
 
 
-def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
+def _publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
     """[start, end) in µs of the intervals first … last, as far as the run goes.
 
     Raises: UseError where the run is over before the first.
@@ -250,7 +250,7 @@ def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int
     return first * setting.interval_us, min(end, setting.duration_us)
 
 
-def arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
+def _arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
     """Times of a Poisson process of `rate` events per µs in [start, end)."""
     time, end = float(span[0]), span[1]
     while (time := time + random.expovariate(rate)) < end:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from model.errors import InputError
 from simulators.engine.files import lines, not_understood
 
-Times = NDArray[np.float64]
+_Times = NDArray[np.float64]
 """[site, site] in the file's own unit; nan = not measured. The diagonal means nothing."""
 
 
-def read_matrix(name: str) -> Times:
+def read_matrix(name: str) -> _Times:
     """The times of a file, of either format. Negative ones are those that are missing.
 
     Raises: InputError where the file cannot be read or is neither, naming the line.
@@ -39,7 +39,7 @@ def read_matrix(name: str) -> Times:
     return times
 
 
-def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
+def symmetric(times: _Times, name: str, is_mean_meant: bool) -> _Times:
     """The times, or where they differ from those back the mean of both.
 
     Raises: InputError where they differ and no mean is meant.
@@ -56,7 +56,7 @@ def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
     )
 
 
-def incomplete(times: Times, name: str) -> InputError:
+def incomplete(times: _Times, name: str) -> InputError:
     """Says which times are missing."""
     holes = np.argwhere(np.isnan(times) & ~np.eye(len(times), dtype=bool))
     one, other = holes[0]
@@ -66,7 +66,7 @@ def incomplete(times: Times, name: str) -> InputError:
     )
 
 
-def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+def _square(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     rows: list[list[float]] = []
     for line, text in numbered:
         row = [_number(name, line, word) for word in text.replace(",", " ").split()]
@@ -78,7 +78,7 @@ def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
     return np.array(rows)
 
 
-def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     after_head = dropwhile(lambda numbered: not numbered[1].startswith("node"), numbered)
     sites, ones, others, found = 0, array("l"), array("l"), array("d")
     for line, text in after_head:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from model.errors import InputError, UseError
 from simulators.engine.files import found
 
-Action = Literal["join", "leave", "kill", "return"]
+_Action = Literal["join", "leave", "kill", "return"]
 _EVENT = re.compile(
     r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
     r"( +at +interval +(?P<at>[0-9]+)| +over +(?P<over>[0-9]+) +intervals?){0,2}"
@@ -26,7 +26,7 @@ class Event:
     """Something that happens to many peers, at once or evenly spread over some intervals."""
 
     text: str
-    action: Action
+    action: _Action
     share: float
     """Of those it can happen to; 0 where their number is given."""
     number: int
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
     time_us: int
     peer: int
-    action: Action
+    action: _Action
 
 
 def read_events(text: str) -> list[Event]:
@@ -90,11 +90,11 @@ class Crowd:
     up: list[int]
     gone: list[int] = field(default_factory=list)
 
-    def candidates(self, action: Action) -> list[int]:
+    def candidates(self, action: _Action) -> list[int]:
         """Those to whom it can happen."""
         return {"join": self.absent, "return": self.gone}.get(action, self.up)
 
-    def move(self, action: Action) -> int:
+    def move(self, action: _Action) -> int:
         """Let it happen to one of them, drawn at random."""
         candidates = self.candidates(action)
         place = self.random.randrange(len(candidates))

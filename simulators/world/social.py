@@ -12,10 +12,10 @@ from random import Random
 from model.errors import UseError
 from simulators.engine.files import lines, not_understood
 
-Neighbours = Mapping[int, Collection[int]]
+_Neighbours = Mapping[int, Collection[int]]
 """Of each user."""
 
-FLY_BACK = 0.15
+_FLY_BACK = 0.15
 """Probability with which a random walk starts again at each step."""
 _STEPS = 100
 """Steps for each user that is wanted, before the walk starts somewhere else."""
@@ -61,7 +61,7 @@ def neighbours(edges: Collection[tuple[int, int]]) -> dict[int, list[int]]:
     return {user: sorted(linked[user]) for user in sorted(linked)}
 
 
-def random_users(graph: Neighbours, count: int, random: Random) -> list[int]:
+def random_users(graph: _Neighbours, count: int, random: Random) -> list[int]:
     """Different users, each as likely as any other, in random order."""
     _refuse_too_many(count, len(graph), "users")
     return random.sample(list(graph), count)
@@ -84,12 +84,12 @@ def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) 
         steps += 1
         if steps % (_STEPS * count) == 0:
             start = random.choice(list(met))
-        at = start if random.random() < FLY_BACK else random.choice(graph[at])
+        at = start if random.random() < _FLY_BACK else random.choice(graph[at])
         met[at] = None
     return random.sample(list(met), count)
 
 
-def _component_of(count: int, graph: Neighbours, random: Random) -> list[int]:
+def _component_of(count: int, graph: _Neighbours, random: Random) -> list[int]:
     """The users of a component that is large enough, chosen by size."""
     components = list(_components(graph))
     _refuse_too_many(count, max(map(len, components), default=0), "connected users")
@@ -97,7 +97,7 @@ def _component_of(count: int, graph: Neighbours, random: Random) -> list[int]:
     return random.choices(large, [len(component) for component in large])[0]
 
 
-def _components(graph: Neighbours) -> Iterator[list[int]]:
+def _components(graph: _Neighbours) -> Iterator[list[int]]:
     seen: set[int] = set()
     for user in graph:
         if user in seen:

@@ -18,12 +18,12 @@ from simulators.engine.files import lines, not_understood
 from simulators.engine.parameters import Positive, PositiveReal
 from simulators.world.social import connected_users, neighbours, random_users, read_edges
 
-Sample = Annotated[
+_Sample = Annotated[
     Literal["random", "connected"],
     Meta(description="Any users, or users that a random walk connects."),
 ]
-Topics = Annotated[Positive, Meta(description="Number of topics.")]
-PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
+_Topics = Annotated[Positive, Meta(description="Number of topics.")]
+_PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
 
 
 class Subscriptions:
@@ -78,7 +78,7 @@ class Friends:
     """Users of a social network, who are topics as well: each subscribes to their friends."""
 
     file: Annotated[str, Meta(description="Friendships, two users per line, plain or gzip.")]
-    sample: Sample = "random"
+    sample: _Sample = "random"
     example: ClassVar[str] = "friends:facebook_combined_relabelled.txt.gz,sample=connected"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
@@ -99,7 +99,7 @@ class Follows:
     """Users who follow others, and are topics as well: each subscribes to those they follow."""
 
     file: Annotated[str, Meta(description="Who follows whom, two users per line, plain or gzip.")]
-    sample: Sample = "random"
+    sample: _Sample = "random"
     follower: Annotated[
         Literal["first", "second"], Meta(description="Which of the two follows the other.")
     ] = "second"
@@ -135,8 +135,8 @@ def _sampled(
 class Zipf:
     """Each peer subscribes to as many topics, topic r = 0, 1, … with a weight (r + 1)^-exponent."""
 
-    topics: Topics = 200
-    subscriptions_: PerPeer = 20
+    topics: _Topics = 200
+    subscriptions_: _PerPeer = 20
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 0.5
     example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
 
@@ -161,8 +161,8 @@ class Zipf:
 class Uniform:
     """Each peer subscribes to the same number of topics, all equally likely."""
 
-    topics: Topics = 200
-    subscriptions_: PerPeer = 20
+    topics: _Topics = 200
+    subscriptions_: _PerPeer = 20
     example: ClassVar[str] = "uniform:topics=100,subscriptions=10"
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from simulators.protocols.pastry.node import Node
 from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
 
 
-class Join(NamedTuple):
+class _Join(NamedTuple):
     """Routed to the joiner's id; each hop adds the rows of its table that the joiner can use."""
 
     joiner: int
@@ -24,7 +24,7 @@ class Join(NamedTuple):
     """Rows there are already."""
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """The answer of who is closest to the joiner."""
 
     rows: tuple[int, ...]
@@ -58,7 +58,7 @@ class Joining:
             node.is_placed = True
             self.keeping.settle(peer)
             return
-        self._send(peer, contact, Join(peer, is_new=True))
+        self._send(peer, contact, _Join(peer, is_new=True))
         self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
 
     def serve(self, peer: int) -> None:
@@ -70,7 +70,7 @@ class Joining:
         for join in waiting:
             self._pass_on(peer, join)
 
-    def on_join(self, peer: int, sender: int, join: Join) -> None:
+    def on_join(self, peer: int, sender: int, join: _Join) -> None:
         """Pass a join on; a peer that is not ready itself would lead it astray."""
         node = self.keeping.nodes[peer]
         if node.is_ready:
@@ -78,7 +78,7 @@ class Joining:
         else:
             node.waiting.append(join)
 
-    def on_join_lost(self, peer: int, to: int, join: Join) -> None:
+    def on_join_lost(self, peer: int, to: int, join: _Join) -> None:
         """Route around, or try another contact."""
         if self.keeping.nodes[peer].is_ready:
             self.keeping.doubt(peer, to)
@@ -86,7 +86,7 @@ class Joining:
         elif (contact := self.net.contact(peer)) is not None:
             self._send(peer, contact, join)
 
-    def on_place(self, peer: int, sender: int, place: Place) -> None:
+    def on_place(self, peer: int, sender: int, place: _Place) -> None:
         """Probe all who may be leaves. A first place also fills the routing table."""
         node, keeping = self.keeping.nodes[peer], self.keeping
         if not node.is_placed:
@@ -100,7 +100,7 @@ class Joining:
                 keeping.ask(peer, other)
         keeping.settle(peer)
 
-    def on_place_lost(self, peer: int, to: int, place: Place) -> None:
+    def on_place_lost(self, peer: int, to: int, place: _Place) -> None:
         """Send it again, unless the joiner seems to be gone."""
         if place.retries:
             self._answer(peer, to, place._replace(retries=place.retries - 1))
@@ -121,7 +121,7 @@ class Joining:
         if leaves := node.leaves.view.members:
             self.keeping.ask(peer, self.net.random.choice(leaves))
         if (contact := self.net.contact(peer)) is not None:
-            self._send(peer, contact, Join(peer, is_new=False))
+            self._send(peer, contact, _Join(peer, is_new=False))
 
     def on_ask_row(self, peer: int, sender: int, shared: int) -> None:
         """Tell a row of the routing table, and the neighbourhood set's nearest."""
@@ -146,7 +146,7 @@ class Joining:
             shared = slot >> self.ring.b
             self.net.send(self.ask_row, peer, other, shared, bytes_of(ids=1))
 
-    def _pass_on(self, peer: int, join: Join) -> None:
+    def _pass_on(self, peer: int, join: _Join) -> None:
         node, joiner = self.keeping.nodes[peer], join.joiner
         key = self.ring.ids[joiner]
         to = node.next_hop(key, avoid=joiner)
@@ -155,18 +155,18 @@ class Joining:
         if to != peer:
             self._send(peer, to, join)
         elif joiner != peer:
-            self._answer(peer, joiner, Place(join.rows, node.leaves.view, self.keeping.retries))
+            self._answer(peer, joiner, _Place(join.rows, node.leaves.view, self.keeping.retries))
 
-    def _answer(self, peer: int, joiner: int, place: Place) -> None:
+    def _answer(self, peer: int, joiner: int, place: _Place) -> None:
         named = len(place.rows) + len(place.view.right) + len(place.view.left)
         self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
 
-    def _with_rows(self, node: Node, join: Join) -> Join:
+    def _with_rows(self, node: Node, join: _Join) -> _Join:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1
         rows = [node.row(row) for row in range(join.shared, shared)]
         peers = [peer for row in rows for peer in row if peer != join.joiner]
         rows_so_far = (*join.rows, *peers, node.peer)
         return join._replace(rows=rows_so_far, shared=max(shared, join.shared))
 
-    def _send(self, peer: int, to: int, join: Join) -> None:
+    def _send(self, peer: int, to: int, join: _Join) -> None:
         self.net.send(self.join, peer, to, join, bytes_of(peers=1 + len(join.rows)))

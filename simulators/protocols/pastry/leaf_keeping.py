@@ -18,13 +18,13 @@ from simulators.protocols.pastry.leaves import Ring, Told, View
 from simulators.protocols.pastry.node import Node
 from simulators.protocols.pastry.parameters import Application, PastryParameters, bytes_of
 
-DISBELIEF = 10
+_DISBELIEF = 10
 """Leaf periods for which hearsay of a peer that did not answer is not believed."""
-PATIENCE = 2
+_PATIENCE = 2
 """Leaf periods after which a probe that arrived should have been answered."""
 
 
-class Probe(NamedTuple):
+class _Probe(NamedTuple):
     """Asks whether somebody is there, and for its leaf set."""
 
     view: View
@@ -44,7 +44,7 @@ class LeafKeeping:
         self.shape = parameters.leaf_set, parameters.neighbourhood
         self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
         self.leaf_period_us = us(parameters.leaf_period)
-        self.disbelief_us = DISBELIEF * self.leaf_period_us
+        self.disbelief_us = _DISBELIEF * self.leaf_period_us
         self.heartbeat = net.kind("leaf heartbeat", self.on_heartbeat, failed=self.on_silence)
         self.probe = net.kind("leaf probe", self.on_probe, failed=self.on_no_answer)
         self.answer = net.kind("leaf answer", self.on_answer)
@@ -69,7 +69,7 @@ class LeafKeeping:
 
     def _look_after(self, peer: int, node: Node) -> None:
         """Probe again who should have answered, and give those a chance who did not of late."""
-        overdue_us = self.net.now - PATIENCE * self.leaf_period_us
+        overdue_us = self.net.now - _PATIENCE * self.leaf_period_us
         for other in [other for other, since_us in node.asked.items() if since_us < overdue_us]:
             self._probe(peer, other, self.retries)
         believed = [other for other, until_us in node.failed.items() if until_us < self.net.now]
@@ -139,7 +139,7 @@ class LeafKeeping:
         """A message of which nothing else depends was not acknowledged."""
         self.doubt(peer, to)
 
-    def on_probe(self, peer: int, sender: int, probe: Probe) -> None:
+    def on_probe(self, peer: int, sender: int, probe: _Probe) -> None:
         """Answer with the own leaf set."""
         self.learn(peer, sender, probe.view)
         view = self.nodes[peer].leaves.view
@@ -155,7 +155,7 @@ class LeafKeeping:
         node.measure(sender, self.net.now - sent_us)
         self.settle(peer)
 
-    def on_no_answer(self, peer: int, to: int, probe: Probe) -> None:
+    def on_no_answer(self, peer: int, to: int, probe: _Probe) -> None:
         """Try again, and give it up in the end."""
         node = self.nodes[peer]
         if to not in node.asked:
@@ -203,7 +203,7 @@ class LeafKeeping:
         node = self.nodes[peer]
         node.asked[other] = self.net.now
         view = node.leaves.view
-        probe = Probe(view, retries, self.net.now)
+        probe = _Probe(view, retries, self.net.now)
         self.net.send(self.probe, peer, other, probe, _bytes_of(view))
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-ID_BITS = 64
+_ID_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Ring:
     @cached_property
     def bits(self) -> int:
         """Of an id: as many whole digits as there is room for."""
-        return ID_BITS // self.b * self.b
+        return _ID_BITS // self.b * self.b
 
     @cached_property
     def size(self) -> int:
@@ -43,7 +43,7 @@ class Ring:
     def key(self, name: str) -> int:
         """The hash of a name: where it lies on the ring."""
         digest = blake2b(name.encode(), digest_size=8, salt=self.salt.to_bytes(16, "big"))
-        return int.from_bytes(digest.digest(), "big") >> (ID_BITS - self.bits)
+        return int.from_bytes(digest.digest(), "big") >> (_ID_BITS - self.bits)
 
     def distance(self, a: int, b: int) -> int:
         """Between two ids, the shorter way round."""

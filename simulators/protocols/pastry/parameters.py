@@ -10,16 +10,16 @@ from msgspec import Meta
 from simulators.engine.network import TRANSPORT_BYTES
 from simulators.engine.parameters import Count, Duration, Positive
 
-HEADER_BYTES = TRANSPORT_BYTES + 16
+_HEADER_BYTES = TRANSPORT_BYTES + 16
 """Of any message: the transport's, its kind (8) and the sender's id (8)."""
-PEER_BYTES = 14
+_PEER_BYTES = 14
 """Of somebody who is named in a message: id (8), address and port (6)."""
-ID_BYTES = 8
+_ID_BYTES = 8
 
 
 def bytes_of(peers: int = 0, ids: int = 0) -> int:
     """Size of a message that names so many peers and ids."""
-    return HEADER_BYTES + PEER_BYTES * peers + ID_BYTES * ids
+    return _HEADER_BYTES + _PEER_BYTES * peers + _ID_BYTES * ids
 
 
 @dataclass(frozen=True)

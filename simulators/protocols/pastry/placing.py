@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from simulators.protocols.pastry.overlay import Overlay
 
-Words = npt.NDArray[np.uint64]
-Indexes = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+_Indexes = npt.NDArray[np.int64]
 
 
 def place(overlay: Overlay, peers: Sequence[int]) -> None:
@@ -31,7 +31,7 @@ def place(overlay: Overlay, peers: Sequence[int]) -> None:
     _fill_tables(overlay, np.array(order))
 
 
-def _fill_tables(overlay: Overlay, order: Indexes) -> None:
+def _fill_tables(overlay: Overlay, order: _Indexes) -> None:
     ring = overlay.ring
     ids = np.array([ring.ids[peer] for peer in order], np.uint64)
     random = np.random.default_rng(overlay.net.random.getrandbits(64))
@@ -48,13 +48,13 @@ def _fill_tables(overlay: Overlay, order: Indexes) -> None:
             return
 
 
-def _prefixes(prefixes: Words, digit: int, b: int) -> Words:
+def _prefixes(prefixes: _Words, digit: int, b: int) -> _Words:
     """The same with another last digit."""
     width = np.uint64(b)
     return prefixes >> width << width | np.uint64(digit)
 
 
-def _drawn(ids: Words, first: Words, rest: np.uint64, random: np.random.Generator) -> Indexes:
+def _drawn(ids: _Words, first: _Words, rest: np.uint64, random: np.random.Generator) -> _Indexes:
     """For each first id of a range of 2^rest, the place of an id in that range, -1 if none is."""
     low = np.searchsorted(ids, first)
     high = np.searchsorted(ids, first | (np.uint64(1) << rest) - np.uint64(1), side="right")

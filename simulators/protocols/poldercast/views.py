@@ -124,7 +124,7 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
 
 
 @compiled(VIEW, DRAWS, int64, int64, VIEW)
-def sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
+def _sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
     """Fill the last `wanted` entries of a message with random ones of a view, but for its first
     `kept`. They come to stand next in the view.
     """
@@ -180,7 +180,7 @@ def open_shuffle(
     others = min(length - 1, filled(view))
     message = np.empty((2, 1 + others), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
-    sample(view, draws, 0, others, message)
+    _sample(view, draws, 0, others, message)
     lent[peer] = others
     return int(target), message, bytes_of(entry_bytes, message)
 
@@ -197,6 +197,6 @@ def answer_shuffle(
     view, kept = views[peer], int(lent[peer])
     others = max(0, min(length, filled(view) - kept))
     answer = np.empty((2, others), np.int32)
-    sample(view, draws, kept, others, answer)
+    _sample(view, draws, kept, others, answer)
     merge_shuffle(views, peer, received, answer, min(kept, 1))
     return answer

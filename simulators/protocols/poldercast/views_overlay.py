@@ -37,7 +37,7 @@ from simulators.protocols.poldercast.views import (
     seeded,
 )
 
-FIELDS: dict[str, Any] = {
+_FIELDS: dict[str, Any] = {
     "cyclon": VIEWS,
     "vicinity": VIEWS,
     "rings": VIEWS,
@@ -55,18 +55,18 @@ FIELDS: dict[str, Any] = {
 
 @structref.register
 class _PackedType(types.StructRef):
-    """The type of `Packed`."""
+    """The type of `_Packed`."""
 
 
-PACKED: Any = _PackedType(list(FIELDS.items()))  # type: ignore[no-untyped-call]
+PACKED: Any = _PackedType(list(_FIELDS.items()))  # type: ignore[no-untyped-call]
 
 
-class Packed(structref.StructRefProxy):
+class _Packed(structref.StructRefProxy):
     """The arrays of an Overlay as one argument."""
 
 
 _new: Any = structref.new
-structref.define_boxing(_PackedType, Packed)  # type: ignore[no-untyped-call]
+structref.define_boxing(_PackedType, _Packed)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,10 @@ class Overlay:
         self.entry_bytes[peer] = ENTRY_BYTES + profile
 
     def _pack(self) -> Any:
-        return self if IS_PLAIN else _pack(tuple(getattr(self, name) for name in FIELDS))
+        return self if IS_PLAIN else _pack(tuple(getattr(self, name) for name in _FIELDS))
 
 
-@compiled(types.Tuple(list(FIELDS.values())))  # type: ignore[no-untyped-call]
+@compiled(types.Tuple(list(_FIELDS.values())))  # type: ignore[no-untyped-call]
 def _pack(arrays: tuple[Any, ...]) -> Any:
     packed = _new(PACKED)
     (

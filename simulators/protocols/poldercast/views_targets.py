@@ -13,7 +13,7 @@ from simulators.protocols.poldercast.views_rings import rank
 
 
 @compiled(PACKED, int64, int64)
-def subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
+def _subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
     """Whether the peer's profile has the topic."""
     bit = np.uint64(1) << np.uint64(topic % 64)
     return bool(overlay.profiles[peer, topic // 64] & bit)
@@ -24,7 +24,7 @@ def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) 
     """Add those of a view that subscribe to the topic and are not marked; mark them."""
     for k in range(view.shape[1]):
         other = view[PEER, k]
-        if other >= 0 and overlay.place[other] < 0 and subscribes(overlay, other, topic):
+        if other >= 0 and overlay.place[other] < 0 and _subscribes(overlay, other, topic):
             overlay.place[other] = 0
             pool[count] = other
             count += 1
@@ -82,7 +82,7 @@ def targets_of(
     first, held = overlay.first[peer], overlay.held[peer]
     room = overlay.vicinity.shape[2] + overlay.cyclon.shape[2] + held * rings.shape[2]
     pool, count, wanted = np.empty(2 + room, np.int32), 0, both
-    is_member = subscribes(overlay, peer, topic)
+    is_member = _subscribes(overlay, peer, topic)
     if not is_member and sender != peer:
         return pool[:0].copy()
     place[peer] = place[sender] = 0

@@ -36,7 +36,7 @@ def _add_short(wishes: Words, lacks: Int64s) -> None:
 
 
 @compiled(PACKED, int64)
-def wishes_of(overlay: Overlay, peer: int) -> Words:
+def _wishes_of(overlay: Overlay, peer: int) -> Words:
     """uint64[1 + k, words]: bits of all topics of a peer; then, in row i = 1 … k, of those whose
     ring lacks i or more neighbours, so that a topic's bit stands in as many rows as it lacks.
     """
@@ -57,7 +57,7 @@ def wishes_of(overlay: Overlay, peer: int) -> Words:
 
 
 @compiled(WORDS, WORDS, int64, int64)
-def nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
+def _nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
     """How near somebody is to who has those wishes: by the ring neighbours it could be among
     those that are missing, then by the topics they share, then by how lately it was heard of.
     """
@@ -78,7 +78,7 @@ def fill_with_nearest(
     """Put the candidates nearest to the target, the nearest first, into `chosen` from `begin` on
     as far as it goes; where they end. Of those as near the earlier win.
     """
-    profiles, wishes = overlay.profiles, wishes_of(overlay, target)
+    profiles, wishes = overlay.profiles, _wishes_of(overlay, target)
     width = chosen.shape[1]
     keys = np.empty(width, np.int64)
     end = begin
@@ -86,7 +86,7 @@ def fill_with_nearest(
         other, age = candidates[PEER, k], candidates[AGE, k]
         if other == target:
             continue
-        key = nearness(profiles, wishes, other, age)
+        key = _nearness(profiles, wishes, other, age)
         if end < width:
             end += 1
         elif end == begin or key <= keys[end - 1]:

@@ -6,11 +6,11 @@ from simulators.protocols.pastry.leaves import View
 from simulators.protocols.pastry.node import NOBODY
 from simulators.protocols.pastry.parameters import bytes_of
 
-Path = tuple[int, ...]
+_Path = tuple[int, ...]
 """Peers of a tree from the root down."""
-UNSURE: Path = (NOBODY,)
+UNSURE: _Path = (NOBODY,)
 """The path to a peer that looks for a parent: what hangs below it begins with that, too."""
-Beat = tuple[tuple[int, Path], ...]
+Beat = tuple[tuple[int, _Path], ...]
 """A heartbeat: (topic, path down to the sender) of each tree in which the receiver is its child."""
 
 REMEMBERED = 512
@@ -29,7 +29,7 @@ class Group:
         self.former = NOBODY
         """The parent before, which still serves the peer until the new one does."""
         self.children: dict[int, None] = {}
-        self.path: Path = UNSURE
+        self.path: _Path = UNSURE
         """From the root down to the parent, as the parent said last."""
 
     @property
@@ -49,7 +49,7 @@ class Parent:
         """Its last heartbeat, if it agreed with what the child thinks."""
 
 
-class Child:
+class _Child:
     """Somebody who is child in one tree or more."""
 
     __slots__ = ("beat", "size", "topics")
@@ -91,7 +91,7 @@ class Member:
         self.groups: dict[int, Group] = {}
         """By topic."""
         self.parents: dict[int, Parent] = {}
-        self.children: dict[int, Child] = {}
+        self.children: dict[int, _Child] = {}
         self.orphans: dict[int, None] = {}
         """Topics that wait for the next heartbeat to look for a parent again."""
         self.seen = Recent()
@@ -105,7 +105,7 @@ class Member:
     def add_child(self, topic: int, child: int) -> None:
         """The child hangs on the peer in the topic's tree."""
         self.groups[topic].children[child] = None
-        entry = self.children.setdefault(child, Child())
+        entry = self.children.setdefault(child, _Child())
         entry.topics[topic] = None
         entry.beat = None
 
@@ -118,7 +118,7 @@ class Member:
             if not entry.topics:
                 del self.children[child]
 
-    def set_path(self, topic: int, path: Path) -> bool:
+    def set_path(self, topic: int, path: _Path) -> bool:
         """The way down to the peer's parent is that one, which is news for the children;
         whether it was another before.
         """
@@ -130,7 +130,7 @@ class Member:
             self.children[child].beat = None
         return True
 
-    def beat_for(self, child: Child) -> Beat:
+    def beat_for(self, child: _Child) -> Beat:
         """What a heartbeat says to that child."""
         if child.beat is None:
             groups, own = self.groups, (self.peer,)

@@ -14,7 +14,7 @@ from simulators.protocols.scribe.parameters import ScribeParameters
 from simulators.protocols.scribe.trees import Trees
 
 
-class Passing(NamedTuple):
+class _Passing(NamedTuple):
     """A copy that is no reception where it arrives: on its way to the root, or back at its
     publisher for that one's children.
     """
@@ -93,14 +93,14 @@ class Scribe(System):
             self.net.forward(self.up, peer, (to,), Copy(publication, 0))
         else:
             self.net.forward(self.up, peer, (), Copy(publication, 0))
-            self._send(self.up, peer, to, Passing(publication, 1))
+            self._send(self.up, peer, to, _Passing(publication, 1))
 
-    def on_up(self, peer: int, sender: int, copy: Copy | Passing) -> None:
+    def on_up(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
         """On its way to the root, or there."""
         if copy.hops <= TOO_FAR:
             self._pass_up(peer, copy)
 
-    def on_up_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
+    def on_up_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
         """Route around: send it again, or take it where the route ends here now."""
         self.pastry.doubt(peer, to)
         onward = self._next_hop(peer, copy.publication.topic)
@@ -109,7 +109,7 @@ class Scribe(System):
         else:
             self._send(self.up, peer, onward, copy)
 
-    def on_down(self, peer: int, sender: int, copy: Copy | Passing) -> None:
+    def on_down(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
         """From a parent: pass it on to the children, once."""
         member = self.trees.members[peer]
         if copy.publication.topic not in member.groups:
@@ -117,7 +117,7 @@ class Scribe(System):
         elif member.seen.is_new(copy.publication.message):
             self._pass_down(peer, Copy(copy.publication, copy.hops))
 
-    def on_down_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
+    def on_down_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
         """Send it again, as the paper's transport would, until the child is found dead or gone."""
         self.pastry.doubt(peer, to)
         group = self.trees.members[peer].groups.get(copy.publication.topic)
@@ -133,7 +133,7 @@ class Scribe(System):
     def _next_hop(self, peer: int, topic: int) -> int:
         return self.pastry.nodes[peer].next_hop(self.pastry.keys[topic])
 
-    def _pass_up(self, peer: int, copy: Copy | Passing) -> None:
+    def _pass_up(self, peer: int, copy: Copy | _Passing) -> None:
         to = self._next_hop(peer, copy.publication.topic)
         if to == peer:
             self._at_root(peer, copy)
@@ -142,10 +142,10 @@ class Scribe(System):
         else:
             self._send(self.up, peer, to, copy._replace(hops=copy.hops + 1))
 
-    def _at_root(self, peer: int, copy: Copy | Passing) -> None:
+    def _at_root(self, peer: int, copy: Copy | _Passing) -> None:
         publication = copy.publication
         arrived = Copy(publication, copy.hops)
-        if peer != publication.publisher and isinstance(copy, Passing):
+        if peer != publication.publisher and isinstance(copy, _Passing):
             self.net.received(peer, publication.publisher, arrived)
         self._down(peer, arrived)
 
@@ -169,8 +169,8 @@ class Scribe(System):
             self.net.forward(self.down, peer, children, copy)
             return
         self.net.forward(self.down, peer, [to for to in children if to != publisher], copy)
-        self._send(self.down, peer, publisher, Passing(copy.publication, copy.hops + 1))
+        self._send(self.down, peer, publisher, _Passing(copy.publication, copy.hops + 1))
 
-    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | Passing) -> None:
+    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | _Passing) -> None:
         """Send a copy that is not to be reported: a Passing, or one that is sent again."""
         self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)
