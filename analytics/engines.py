@@ -1,6 +1,6 @@
-"""The engines that measure an overlay, and which one suits a run.
+"""The engines that measure an overlay, and the choice between them.
 
-`kernels` suits while the run's largest overlay fits into one task.
+`kernels` is chosen if the run's largest overlay fits into one task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from model.errors import ArtifactsMissing, UseError
 
 
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    from analytics.graphframes.engine import by_graphframes  # and with it what compiles kernels
+    from analytics.graphframes.engine import by_graphframes  # imports compiled kernels
 
     return by_graphframes(versions, clock, measures)
 
@@ -29,7 +29,7 @@ Engine = Callable[[Versions, Clock, Measures], DataFrame]
 _ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
-"""What kernels measure whichever the engine is."""
+"""Parts that the kernels measure for both engines."""
 
 
 def measure(
@@ -41,16 +41,15 @@ def measure(
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, and what the run's metadata says of it."""
+    """An engine, and its description in the run's metadata."""
 
     engine: str
     told: str
 
 
 def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
-    """The engine of that name; for `auto` kernels while the largest interval fits into a task.
-
-    Else GraphFrames; if it is not available, kernels are tried anyway, and the run says so.
+    """The engine of that name. `auto` is kernels if the largest interval fits into a task, or if
+    GraphFrames is not available, which the metadata then says; otherwise GraphFrames.
     """
     if asked != "auto":
         return Choice(asked, asked)
@@ -64,7 +63,7 @@ def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
 
 
 def _all_fit(versions: Versions, clock: Clock) -> bool:
-    """Asks for the largest interval only if so many peers can be linked so much."""
+    """Counts the largest interval only if that many peers could exceed a task."""
     peers = versions.peers
     return (peers > 0 and fits_task(peers, peers**2)) or fits_task(
         *largest_interval(versions, clock)
@@ -72,7 +71,7 @@ def _all_fit(versions: Versions, clock: Clock) -> bool:
 
 
 def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
-    """Which engine measured each part, and in how many intervals a sample stands for the whole.
+    """Which engine measured each part, and in how many intervals it was sampled.
 
     `overlay` is the table metrics/overlay.
     """

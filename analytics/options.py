@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ENGINES = ("auto", "kernels", "graphframes")
-"""What may measure; auto is kernels while the largest interval fits into a task."""
+"""Engines; auto is kernels if the largest interval fits into a task."""
 
 
 TARGETS_A_WORD = 64
-"""Targets that ride together when distances are searched: the bits of a word."""
+"""Targets of a search for distances that share a word: its bits."""
 LEAST_TARGETS = 512
 """Targets of the smallest sample of distances: eight random groups, a block of words."""
 LEAST_SOURCES = 2
-"""Sources of the smallest sample of betweenness: fewer have no spread."""
+"""Sources of the smallest sample of betweenness: fewer have no variance."""
 DAMPING = 0.85
-"""With this probability PageRank's walk goes on along a link."""
+"""Probability that PageRank's walk follows a link."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What an engine is asked for."""
+    """What an engine measures."""
 
     betweenness: bool = True
     topics: bool = True
     max_edge_visits: float = 2e10
-    """Links walked per interval, n · (n + m) for exact betweenness and a 64th of that for exact
-    distances; what would cost more is sampled."""
+    """Links traversed per interval at most: n · (n + m) for exact betweenness, 1/64 of that for
+    exact distances. Metrics that need more are sampled."""
     seed: int = 0
-    """Draws what is sampled, in each interval apart, so that blocks may be cut anywhere."""
+    """Seed of the samples, drawn separately in each interval, so that blocks do not matter."""

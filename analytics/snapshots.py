@@ -1,8 +1,7 @@
-"""From what an engine measures to the graph's columns in the metrics tables.
+"""The graph's columns of the metrics tables, from what an engine measured.
 
-Numpy in, numpy out. NaN is null, and so is -1 in a column of integers. What is said of an
-interval is summed over its peers in their order, so that no cut into blocks or tasks moves
-the last digit.
+Numpy in, numpy out. NaN is null, and so is -1 in a column of integers. Sums of an interval are
+over its peers in their order, so that they do not depend on blocks or tasks to the last digit.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _AS_MEASURED = (
 )
 _MEANS = ("in_degree", "out_degree", "degree", "clustering", "betweenness", "closeness")
 _KNOWN_MEANS = ("mean_distance", "eccentricity")
-"""Of those peers that reach somebody."""
+"""Means over the peers that reach another peer."""
 _LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
 
 
@@ -77,7 +76,7 @@ def of_intervals(
 ) -> _Columns:
     """The graph's columns of metrics/overlay, for each interval with peers.
 
-    `measured` is what `of_peers` took and `peers` what it gave; `errors` has interval and
+    `measured` is the input of `of_peers`, `peers` its result; `errors` has interval and
     average_path_length_error.
     """
     numbers, place, sizes = _intervals(peers["interval"])
@@ -113,7 +112,7 @@ def of_intervals(
 
 
 def topic_diameter_mean(topics: Mapping[str, _Array], intervals: _Array) -> _Floats:
-    """The mean over the topics that have one, for each of the intervals."""
+    """The mean over the topics that have a diameter, for each of the intervals."""
     known = topics["topic_diameter"] >= 0
     place = np.searchsorted(intervals, topics["interval"][known])
     sums = np.bincount(place, topics["topic_diameter"][known], intervals.size)
@@ -121,12 +120,12 @@ def topic_diameter_mean(topics: Mapping[str, _Array], intervals: _Array) -> _Flo
 
 
 def _intervals(interval: _Array) -> tuple[_Array, _Array, _Array]:
-    """The intervals of some rows, the place of each row's among them, how many rows each has."""
+    """The distinct intervals, the index of each row's interval, and the rows per interval."""
     return np.unique(interval, return_inverse=True, return_counts=True)
 
 
 def _ratio(part: _Array, whole: _Array) -> _Floats:
-    """NaN where the whole is 0."""
+    """Quotient; NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
@@ -137,7 +136,7 @@ def _known_mean(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
 
 
 def _largest(place: _Array, component: _Array) -> _Array:
-    """How many peers the largest component of each interval has."""
+    """Number of peers in the largest component of each interval."""
     width = int(component.max()) + 1
     sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
     largest: _Array = sizes.reshape(-1, width).max(axis=1)

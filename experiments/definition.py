@@ -110,7 +110,7 @@ class Experiment:
         missing = [data for data in self.content.data if not _is_there(data.file)]
         if missing:
             raise InputError(
-                f"experiment '{self.name}' at scale {self.scale} needs data files that are missing: "
+                f"experiment '{self.name}' at scale {self.scale} needs data that is missing: "
                 f"{', '.join(data.file for data in missing)}",
                 "\n  ".join(
                     [

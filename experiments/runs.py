@@ -230,9 +230,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
         return
     from ingest.spark.tasks import spread
 
-    folders = [
-        run.folder.absolute() for run in runs
-    ]  # executors may have another working directory
+    folders = [run.folder.absolute() for run in runs]  # executors may work elsewhere
     plans = [run.plan for run in runs]
     spread(
         simulate_quietly,

@@ -59,7 +59,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
 def simulate(
     system: str, out: Path | str, *, seed: int = 1, replace: bool = False, **parameters: Any
 ) -> Path:
-    """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); returns the folder of its reports.
+    """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); returns its reports' folder.
 
     `parameters` are those of the system and of its world, as the options of `vizpub simulate`:
     `peers=200, churn="exponential:60s,down=20s"`. A simulation that exists already is reused.

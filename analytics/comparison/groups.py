@@ -1,7 +1,7 @@
-"""Which runs are replicates of one another, and what distinguishes groups.
+"""Groups of replicates, and what distinguishes groups.
 
-A run's traits are its protocol, source, name, seed and parameters; a parameter inside another
-goes by both names, as 'churn.rate'.
+A run's traits are its protocol, source, name, seed and parameters. A nested parameter has a name
+such as 'churn.rate'.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _Traits = dict[str, str]
 
 _FACTS = ("protocol", "source", "run", "seed")
 _BARE = ("protocol", "source", "run")
-"""Traits that need no name beside them."""
+"""Traits whose values are shown without their name."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The group of every run, and what a reader of the comparison should know of them."""
+    """The group of every run, and notes on the groups."""
 
     groups: tuple[str, ...]
     settings: tuple[str, ...]
-    """Every run's value of the trait that is compared over; empty texts without one."""
+    """Each run's value of the trait to compare over; empty without one."""
     notes: tuple[str, ...]
 
 
 def grouped(
     runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
 ) -> Grouping:
-    """Group runs by the traits named, else by protocol and what parameters differ inside it; then
-    a run that does not differ from the others of its group in the seed is a group of its own.
+    """Group runs by the given traits, by default by protocol and by the parameters that differ
+    within a protocol. By default, runs that differ in the name only are a group each.
 
-    `over` is a trait that does not set groups apart: they are compared at each of its values.
+    `over` is a trait that does not distinguish groups: they are compared at each of its values.
 
-    Raises: UnknownName for a trait that no run has, UseError for one of `over` that some lack.
+    Raises: UnknownName for a trait that no run has, UseError if a run lacks the trait `over`.
     """
     traits = [_traits(facts) for facts in runs]
     known = sorted({trait for of in traits for trait in of})
@@ -70,7 +70,7 @@ def grouped(
 
 
 def _no_replicates(traits: Sequence[_Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
-    """Runs that others are like in all but the name: nothing says that they are independent."""
+    """Runs that differ from another run in the name only, so may not be independent."""
     cells = [(cell, of.get("seed")) for of, cell in zip(traits, alike, strict=True)]
     sizes, same = Counter(alike), Counter(cells)
     return {
@@ -111,7 +111,7 @@ def _parameters(of: _Traits) -> dict[str, str]:
 
 
 def _differing(traits: Sequence[_Traits]) -> list[str]:
-    """Parameters in which two runs of one protocol differ; systems have parameters of their own."""
+    """Parameters in which runs of one protocol differ; each system has its own parameters."""
     by_protocol: dict[str, list[_Traits]] = defaultdict(list)
     for of in traits:
         by_protocol[of["protocol"]].append(of)
@@ -165,11 +165,11 @@ def _mixed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
 def _confounded_notes(
     members: Mapping[str, Sequence[_Traits]], chosen: Sequence[str | None]
 ) -> Iterator[str]:
-    """What all groups have and hold fixed, each at its own value, without being told apart by."""
+    """Traits that are fixed in each group and differ between groups, but do not define them."""
     runs = [of for group in members.values() for of in group]
     shared = [name for name in _varying(runs) if all(name in of for of in runs)]
     inside = {name for group in members.values() for name in _varying(group)}
     for name in shared:
         if name not in chosen and name not in inside:
             values = ", ".join(f"{label}: {group[0][name]}" for label, group in members.items())
-            yield f"the groups differ in {name} too ({values})"
+            yield f"the groups also differ in {name} ({values})"

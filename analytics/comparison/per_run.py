@@ -28,28 +28,28 @@ from runstore.totals import Span, whole_run
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
 )
-"""Metrics of messages that leave out those that somebody refused, as every pooled figure does."""
+"""Metrics of messages that leave out messages that a peer refused, as all pooled metrics do."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the runs."""
+    """What to compare."""
 
     metrics: tuple[str, ...] | None = None
-    """Names as in analytics.comparison.metrics; null = the usual ones, those known in some run."""
+    """Names as in analytics.comparison.metrics; null = the default ones that are known in a run."""
     by: tuple[str, ...] | None = None
-    """What sets groups apart (analytics.comparison.groups)."""
+    """Traits that distinguish groups (analytics.comparison.groups)."""
     window: tuple[int | None, int | None] = (None, None)
-    """First and last interval; null = as far as all runs go."""
+    """First and last interval; null = of the intervals that all runs have."""
     per_interval: bool = False
-    """A value of each metric in every interval, in the place of one for the run."""
+    """A value of each metric per interval instead of one per run."""
     setting: str | None = None
-    """The parameter at each of whose values groups are compared; it sets no groups apart."""
+    """The parameter to compare over; it does not distinguish groups."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the runs come to in intervals `first` to `last`, and what to know when reading it."""
+    """The metrics of the runs in intervals `first` to `last`, and caveats."""
 
     runs: tuple[Measured, ...]
     metrics: tuple[Metric, ...]
@@ -59,9 +59,9 @@ class Answer:
 
 
 def common_clock(runs: Sequence[Run]) -> Clock:
-    """The intervals that all runs have; their length is null where they differ in it.
+    """The intervals that all runs have; their length is null if it differs.
 
-    Raises: UseError where they have none in common.
+    Raises: UseError if they have none in common.
     """
     clocks = [run.clock for run in runs]
     first, last = max(c.first for c in clocks), min(c.last for c in clocks)
@@ -75,7 +75,7 @@ def common_clock(runs: Sequence[Run]) -> Clock:
 def measured(
     runs: Sequence[Run], question: Question | None = None, progress: Progress = silent
 ) -> Answer:
-    """Every metric of every run, over the intervals that all of them have.
+    """The metrics of every run, over the intervals that all of them have.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
     """
@@ -124,14 +124,14 @@ def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
 
 
 def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
-    """Each metrics table once, with the metrics of it and their rows."""
+    """Each metrics table once, with its metrics and their rows."""
     for table in dict.fromkeys(of.table for of in metrics if of.table):
         own = [of for of in metrics if of.table == table]
         yield table, own, _rows(span, table, [of.column for of in own])
 
 
 def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
-    """interval and the columns: the rows of the window that a mean is taken over."""
+    """interval and the columns: the rows of the window to average."""
     wanted = ["interval", *dict.fromkeys(columns)]
     if table == "messages":
         return _accepted(span.messages, columns).select(wanted)
@@ -142,7 +142,7 @@ def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
 
 
 def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Messages without what their refusal makes unfit for comparison."""
+    """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
     refused = pc.greater(messages["rejections"], 0)
     for name in _REFUSABLE.intersection(columns):
         place = messages.column_names.index(name)
@@ -152,12 +152,12 @@ def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _means(rows: pa.Table, column: str) -> pa.Table:
-    """interval, <column>_mean: in one thread, so that it is the same to the last digit."""
+    """interval, <column>_mean; in one thread, so that it is the same to the last digit."""
     return rows.group_by("interval", use_threads=False).aggregate([(column, "mean")])
 
 
 def _value(table: str, rows: pa.Table, column: str) -> float | None:
-    """The mean over messages, else over intervals of the means in them."""
+    """The mean over messages, or over intervals of the means in each."""
     every = rows[column] if table == "messages" else _means(rows, column)[f"{column}_mean"]
     found: float | None = pc.mean(every).as_py()
     return found
@@ -180,12 +180,12 @@ _OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_
 
 
 def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
-    """Runs of other lengths or with other intervals. `cut`: the window was not chosen."""
+    """Runs with different intervals. `cut`: the window was not given."""
     spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
     if cut and len({*spans.values()}) > 1:
         yield (
-            f"the runs have different intervals ({_by_value(spans)}); compared are the "
-            f"intervals that all have, {first} to {last}"
+            f"the runs have different intervals ({_by_value(spans)}); they are compared over "
+            f"the common ones, {first} to {last}"
         )
     lengths = {run.facts.name: _length(run) for run in runs}
     if len({*lengths.values()}) > 1:
@@ -201,19 +201,19 @@ def _length(run: Run) -> str:
 
 
 def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Runs whose metrics count links of other layers."""
+    """Runs whose metrics count links of different layers."""
     layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
     if len({*layers.values()}) > 1:
         yield f"the metrics count links of different layers ({_by_value(layers)})"
 
 
 def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Messages that somebody refused, where hit ratios are compared."""
+    """Messages that a peer refused, if hit ratios are compared."""
     if not any((of.column or of.name) in _OF_HITS for of in metrics):
         return
     refused = {run.facts.name: _refused(run) for run in runs}
-    if told := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
-        yield f"the hit ratios leave out messages that a peer refused ({told} in total)"
+    if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
+        yield f"the hit ratios leave out messages that a peer refused ({counts} in total)"
 
 
 def _refused(run: Run) -> int:
@@ -222,7 +222,7 @@ def _refused(run: Run) -> int:
 
 
 def _unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Metrics that nobody knows in some runs, or in all."""
+    """Metrics that are unknown in some or all runs."""
     missing = {of.name: _list(r.run for r in found if not is_known(r, of.name)) for of in metrics}
     nowhere = [of.name for of in metrics if not any(is_known(run, of.name) for run in found)]
     if nowhere:

@@ -96,7 +96,7 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
 
 def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
-    """Write the guide of a run, and return its address. Raises: as graphstore.browser.kit.write_kit."""
+    """Write the guide of a run; returns its URL. Raises: as graphstore.browser.kit.write_kit."""
     from graphstore.browser.kit import write_kit
 
     folder = guide_folder(settings, run.facts.name)

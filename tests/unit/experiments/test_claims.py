@@ -121,7 +121,7 @@ class TestChecks:
         [
             ({"kind": "value", "of": "a"}, "no value, range, above or below"),
             ({"kind": "value", "of": "a", "relative": 0.1}, "a tolerance needs a value"),
-            ({"kind": "order", "order": ["a"]}, "an order needs two"),
+            ({"kind": "order", "order": ["a"]}, "an order needs at least two"),
             (
                 {
                     "kind": "correlation",
