@@ -1,4 +1,4 @@
-"""The systems that can be simulated, by name. Their code is imported when one is asked for."""
+"""The systems that can be simulated, by name. Their code is imported on use."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Where a system is: a class with the constructor (network, parameters, topics).
+    """The location of a system: a class with the constructor (network, parameters, topics).
 
-    Its `parameters` are a frozen dataclass, as annotated there, every field with a default;
-    `topics` is how many there are.
+    `parameters` is annotated as a frozen dataclass whose fields all have defaults; `topics` is the
+    number of topics.
     """
 
     module: str
-    """Its name, or the path of a .py file."""
+    """Name of the module, or path of a .py file."""
     system: str
     summary: str = ""
 
@@ -79,7 +79,7 @@ SYSTEMS = {
 
 
 def system_named(name: str) -> _Entry:
-    """The system of that name, or of a class of your own as MODULE:CLASS or FILE.py:CLASS.
+    """The system of that name, or a class given as MODULE:CLASS or FILE.py:CLASS.
 
     Raises: UnknownName.
     """
@@ -110,6 +110,6 @@ def _module_of_file(path: Path) -> ModuleType:
         return known
     module = module_from_spec(spec)
     module.__file__ = str(path.resolve())
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     spec.loader.exec_module(module)
     return module

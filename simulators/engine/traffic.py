@@ -1,4 +1,4 @@
-"""What each peer sent and received since it was last asked."""
+"""Counters of sent and received messages of each peer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ingest.reports.files import Counters
 
 
 class Traffic:
-    """Messages and bytes each way, a list with a place for each peer."""
+    """Messages and bytes in each direction, by peer."""
 
     __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
 
@@ -17,7 +17,7 @@ class Traffic:
         self.bytes_received = [0] * peers
 
     def take(self, peer: int) -> Counters:
-        """The counts of a peer, which begin at 0 again."""
+        """The counts of a peer since the last call."""
         counted = Counters(
             self.messages_sent[peer],
             self.bytes_sent[peer],

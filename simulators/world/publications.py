@@ -1,7 +1,7 @@
-"""Who publishes what and when.
+"""Models of publications: who publishes what and when.
 
-Plans are lazy: one publication is drawn when the one before has been asked for. They look at
-the subscriptions then, and skip topics that have no subscribers.
+Plans are lazy: a publication is drawn after the previous one has been taken. It depends on the
+subscriptions at that time; topics without subscribers are skipped.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _Last = Annotated[
 
 
 class Planned(NamedTuple):
-    """A publication that is to be made."""
+    """A planned publication."""
 
     time_us: int
     topic: int
     publisher: int | None
-    """None: any subscriber who is up."""
+    """None: any subscriber that is up."""
     size: int
 
 
 class Publications(Protocol):
-    """A model of what is published."""
+    """A model of publications."""
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """The publications of one run, by time, all before its end."""
+        """The publications of one run in order of time, all before its end."""
 
 
 @dataclass(frozen=True)
 class NoPublications:
-    """Nobody publishes."""
+    """No publications."""
 
     example: ClassVar[str] = "none"
 
@@ -97,7 +97,7 @@ class Every:
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """Rounds over all topics, in an order and at moments that stay the same."""
+        """Rounds over all topics, always in the same order and at the same offsets."""
         period = self.intervals * setting.interval_us
         start, end = _publishing_span(self.first, self.last, setting)
         moments = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
@@ -135,7 +135,7 @@ class Popular:
 
 @dataclass(frozen=True)
 class Script:
-    """As written, here or in a file."""
+    """Scripted publications, given here or in a file."""
 
     file: Annotated[
         str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")
@@ -147,7 +147,7 @@ class Script:
         "largest"
     )
     publisher: Annotated[
-        Count | None, Meta(description="A peer; none: any subscriber who is up.")
+        Count | None, Meta(description="A peer; none: any subscriber that is up.")
     ] = None
     count: Annotated[Positive, Meta(description="Number of publications, one per interval.")] = 1
     size: _Size = 512
@@ -160,10 +160,10 @@ class Script:
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """The lines by time; which topic is largest is seen then.
+        """The lines in order of time; the largest topic is chosen at that time.
 
-        Raises: InputError where the file cannot be read; UseError for a topic or a peer that
-        there is not, or a time after the run.
+        Raises: InputError if the file cannot be read; UseError for an unknown topic or peer, or a
+        time after the run.
         """
         names = [*_CHOICES, *_names(subscriptions)]
         written = sorted(self._lines(setting), key=itemgetter(0))
@@ -196,7 +196,7 @@ def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
 
 
 def _moment(at: str, setting: Setting) -> int:
-    """µs of an interval's start, or of a duration since that of the run."""
+    """µs of an interval's start, or of a duration since the start of the run."""
     return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting)
 
 
@@ -216,7 +216,7 @@ def _peer(publisher: int | None, setting: Setting) -> int | None:
 
 
 def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
-    """The topic that is named, or one by its size among those with subscribers."""
+    """The named topic, or one by its size among those with subscribers."""
     names = _names(subscriptions)
     if topic in names:
         return names.index(topic)
@@ -236,14 +236,14 @@ def _names(subscriptions: Subscriptions) -> Sequence[str]:
 
 
 def _by_size(subscriptions: Subscriptions) -> list[int]:
-    """Topics from the one with most subscribers down; at equal numbers by index."""
+    """Topics in descending order of subscribers, then by index."""
     return sorted(range(subscriptions.topics), key=lambda t: -len(subscriptions.subscribers(t)))
 
 
 def _publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
-    """[start, end) in µs of the intervals first … last, as far as the run goes.
+    """[start, end) in µs of the intervals first … last within the run.
 
-    Raises: UseError where the run is over before the first.
+    Raises: UseError if the run ends before the first.
     """
     _within(first * setting.interval_us, setting)
     end = setting.duration_us if last is None else (last + 1) * setting.interval_us
