@@ -18,7 +18,7 @@ from analytics.kernels.clustering import clustering
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.pagerank import pagerank
 from analytics.kernels.path_lengths import path_lengths
-from analytics.kernels.periods import clipped_spans
+from analytics.kernels.periods import clipped_periods
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
 from analytics.options import Measures
 from model.arrays import Int32s, Integers
@@ -156,19 +156,23 @@ def _snapshots(
     links: Links, presence: Presence, subscriptions: Subscriptions, window: range
 ) -> Iterator[Snapshot]:
     """The overlay of each interval of the window, each made from the previous one."""
-    stays = clipped_spans((presence.peer, presence.peer), presence[1:], window)
-    lives = clipped_spans((links.src, links.dst), links[2:], window)
-    taken = clipped_spans((subscriptions.topic, subscriptions.peer), subscriptions[2:], window)
-    known = max(int(x.max(initial=-1)) for x in (stays.a, lives.a, lives.b, taken.b))
+    of_peers = clipped_periods((presence.peer, presence.peer), presence[1:], window)
+    of_links = clipped_periods((links.src, links.dst), links[2:], window)
+    of_topics = clipped_periods(
+        (subscriptions.topic, subscriptions.peer), subscriptions[2:], window
+    )
+    known = max(int(x.max(initial=-1)) for x in (of_peers.a, of_links.a, of_links.b, of_topics.b))
     rank = np.empty(known + 1, np.int32)
-    alive = zip(window, stays.alive(window), lives.alive(window), taken.alive(window), strict=True)
-    for interval, staying, linked, subscribed in alive:
-        peers = stays.a[staying]
+    alive = zip(
+        window, of_peers.alive(window), of_links.alive(window), of_topics.alive(window), strict=True
+    )
+    for interval, present, linked, subscribed in alive:
+        peers = of_peers.a[present]
         rank[:] = -1
         rank[peers] = np.arange(peers.size)
-        out = outgoing(peers.size, rank, lives.a, lives.b, linked)
+        out = outgoing(peers.size, rank, of_links.a, of_links.b, linked)
         turned = reverse(*out)
-        subscriber = rank[taken.b[subscribed]]
+        subscriber = rank[of_topics.b[subscribed]]
         here = subscriber >= 0
         yield Snapshot(
             interval,
@@ -176,7 +180,7 @@ def _snapshots(
             out,
             turned,
             union(*out, *turned),
-            taken.a[subscribed][here],
+            of_topics.a[subscribed][here],
             subscriber[here].astype(np.uint32),
         )
 

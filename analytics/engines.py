@@ -44,7 +44,7 @@ class Choice:
     """An engine, and its description in the run's metadata."""
 
     engine: str
-    told: str
+    description: str
 
 
 def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
@@ -85,12 +85,12 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
         F.count("*").alias("intervals"),
     ).first()
     assert sampled is not None  # an aggregate has one row
-    told = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
+    parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
         if sampled[part]:
-            told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+            parts[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
     if sampled["left_out"]:  # too large for kernels
-        told |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
+        parts |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:
-        del told["betweenness"]
-    return told
+        del parts["betweenness"]
+    return parts

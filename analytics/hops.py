@@ -29,7 +29,7 @@ class Arrivals(NamedTuple):
     peer: Int64s
     previous: Int64s
     publisher: Int64s
-    told: Int64s
+    reported: Int64s
     """The hop, if the source reports it."""
 
 
@@ -50,7 +50,7 @@ def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:
     is incomplete or circular, or exceeds 32 bits, gives no hop.
     """
     direct = (arrivals.previous == arrivals.publisher) & (arrivals.previous >= 0)
-    hops = np.where(arrivals.told >= 0, arrivals.told, np.where(direct, 1, UNKNOWN))
+    hops = np.where(arrivals.reported >= 0, arrivals.reported, np.where(direct, 1, UNKNOWN))
     while True:
         waiting = np.flatnonzero((hops < 0) & (parents >= 0))
         before = hops[parents[waiting]]

@@ -161,7 +161,7 @@ class MessageFold:
 
     def _audience_known(self, published: Publications) -> Flags:
         """Whether the subscribers at the publication are known; not if it was not reported."""
-        return self._interest_known(published.topic) & published.told
+        return self._interest_known(published.topic) & published.reported
 
     def _missed(
         self,
@@ -180,7 +180,7 @@ class MessageFold:
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
     def _interested(
-        self, told: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
+        self, reported: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
     ) -> Known:
         """Whether the peer subscribed at each arrival: as it reports, else by its subscriptions.
 
@@ -189,8 +189,8 @@ class MessageFold:
         known = self._interest_known(topic)
         if self.sampled_since is not None:
             known &= (tick <= self.sampled_since) | ~interest.turned(topic, peer, tick)
-        values = np.where(told.known, told.values, interest.of(topic, peer, tick))
-        return Known(values, told.known | known)
+        values = np.where(reported.known, reported.values, interest.of(topic, peer, tick))
+        return Known(values, reported.known | known)
 
     def _interest_known(self, topic: Int64s) -> Flags:
         """Whether subscriptions and the message's topic are known."""
@@ -202,16 +202,16 @@ class MessageFold:
         """The columns of metrics/messages but `rejections`, as far as they are known."""
         everywhere = np.ones(published.message.size, np.bool_)
         columns = {"message": Known(published.message, everywhere)}
-        told = self._audience_known(published)
+        asked_known = self._audience_known(published)
         asked = eligible(published, interest, silence)
-        columns["eligible"] = Known(asked, told)
+        columns["eligible"] = Known(asked, asked_known)
         if not self.receptions_known:
             return columns
         reached = hits(published, received)
         columns |= {
-            name: Known(found.values, found.known & told) for name, found in reached.items()
+            name: Known(found.values, found.known & asked_known) for name, found in reached.items()
         }
-        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, told)
+        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, asked_known)
         every = counted(published, received.at)
         firsts = counted(published, received.at[received.first]).values
         subscribed = received.subscribed
@@ -233,9 +233,9 @@ class MessageFold:
         }
 
 
-def together(told: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
+def together(found: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
     """The capabilities that any of several folds found."""
-    known = [one for one in told if one is not None]
+    known = [one for one in found if one is not None]
     return tuple(sorted({*chain.from_iterable(known)})) if known else None
 
 
@@ -302,14 +302,14 @@ def _publications(rows: pa.Table) -> Publications:
         interval=_ints(rows, "interval"),
         tick=_ints(rows, "tick"),
         time=_known(rows, "time"),
-        told=_flags(rows["told"]),
+        reported=_flags(rows["told"]),
     )
 
 
 def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
     """The earliest arrival that is reported as first; without one, the earliest of all."""
-    told, not_denied = (_flags(rows["told"].fill_null(unsaid)) for unsaid in (False, True))
-    by_word = np.where(told, 0, 1)
+    first, not_denied = (_flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
+    by_word = np.where(first, 0, 1)
     return not_denied & earliest(message, peer, by_word, tick, _ints(rows, "arrival"))
 
 

@@ -36,7 +36,7 @@ class Publications(NamedTuple):
     interval: Int64s
     tick: Int64s
     time: Known
-    told: Flags
+    reported: Flags
     """The publisher reported it."""
 
 

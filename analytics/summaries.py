@@ -191,9 +191,9 @@ def overlay_table(metrics: Metrics) -> DataFrame:
         parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
         zero += ["publications", "rejected_publications"]
     rows = join_all(parts, ["interval"], "left").fillna(0, zero)
-    nobody = F.lit(0 if metrics.receptions_known else None)
+    without = F.lit(0 if metrics.receptions_known else None)
     sums = {
-        name: F.when(F.col(f"{name}.known") > 0, F.col(f"{name}.sum")).otherwise(nobody)
+        name: F.when(F.col(f"{name}.known") > 0, F.col(f"{name}.sum")).otherwise(without)
         for name in _SUMS
     }
     return conform(rows.withColumns(sums), METRICS_OVERLAY)

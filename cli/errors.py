@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.terminal.streams import is_closed, prepare, standard_output, tell
+from cli.terminal.streams import is_closed, message, prepare, standard_output
 from model.errors import VizpubError
 
 _INTERRUPTED = 130
@@ -72,10 +72,10 @@ class CommandGroup(TyperGroup):
             error.message += _misplaced(error, ctx)
             raise
         except KeyboardInterrupt:
-            tell("interrupted")
+            message("interrupted")
             raise typer.Exit(_INTERRUPTED) from None
         except _Ended as ended:
-            tell(ended.word)
+            message(ended.word)
             raise typer.Exit(ended.exit_code) from None
         except BrokenPipeError as error:  # while typer prints help
             with standard_output():
@@ -129,10 +129,10 @@ def report(error: Exception, *, debug: bool = False) -> int:
     if debug:
         traceback.print_exception(error)
     if isinstance(error, VizpubError):
-        tell(f"error: {error}")
+        message(f"error: {error}")
         return error.exit_code
     hint = "" if debug else " (vizpub --debug shows more)"
-    tell(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
+    message(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
     return 1
 
 

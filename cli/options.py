@@ -38,7 +38,7 @@ class Output:
             "--format",
             "-f",
             metavar="|".join(FORMATS),
-            help="Output format (default: by the suffix of -o, else a table).",
+            help="Output format (default: by the suffix of -o, otherwise a table).",
             autocompletion=complete_formats,
         ),
     ] = None
@@ -138,7 +138,7 @@ def _as_option(hint: Any) -> Any:
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:
-    """'a, b' → ('a', 'b'); nothing → null. Raises: UseError where an item is empty."""
+    """'a, b' → ('a', 'b'); nothing → null. Raises: UseError if an item is empty."""
     if text is None:
         return None
     items = tuple(item.strip() for item in text.split(","))

@@ -48,7 +48,7 @@ def start_local(settings: Settings) -> Connection:
 def _to_read(settings: Settings) -> Connection:
     """A Neo4j to query. The local one is started if it was started before.
 
-    Raises: Neo4jUnavailable where there is none, UseError.
+    Raises: Neo4jUnavailable if there is none, UseError.
     """
     from graphstore.server.address import from_environment
     from graphstore.server.connection import find_connection

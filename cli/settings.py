@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.terminal.streams import tell
+from cli.terminal.streams import message
 from model.progress import Progress, silent
 from runstore.leavings import SCRATCH
 
@@ -36,7 +36,7 @@ class Settings:
     def say(self, text: str) -> None:
         """Print a message for the user on stderr."""
         if not self.quiet:
-            tell(text)
+            message(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:

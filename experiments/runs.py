@@ -224,9 +224,9 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     if not runs:
         return
     # A simulation whose reports were removed is repeated.
-    anew = [run.result() is not None for run in runs]
+    repeated = [run.result() is not None for run in runs]
     if len(runs) == 1:
-        simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=anew[0])
+        simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=repeated[0])
         return
     from ingest.spark.tasks import spread
 
@@ -234,7 +234,7 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     plans = [run.plan for run in runs]
     spread(
         simulate_quietly,
-        list(zip(plans, folders, anew, strict=True)),
+        list(zip(plans, folders, repeated, strict=True)),
         step="simulate",
         scratch=making.scratch,
         master=making.master,

@@ -12,7 +12,7 @@ from model.compiled import compiled
 
 
 @dataclass(frozen=True)
-class Spans:
+class Periods:
     """Pairs `(a, b)` in order with their validity periods `[start, stop)`, without overlaps."""
 
     a: Int32s
@@ -35,19 +35,19 @@ class Spans:
             yield alive
 
 
-def clipped_spans(
-    pairs: tuple[Integers, Integers], lives: tuple[Integers, ...], window: range
-) -> Spans:
+def clipped_periods(
+    pairs: tuple[Integers, Integers], ends: tuple[Integers, ...], window: range
+) -> Periods:
     """The periods `[start, stop)` of the pairs `(a, b)`, clipped to `window`.
 
     They may come in any order and repeat: overlapping or touching periods of a pair become one.
     Numbers may be of any integer type; ends beyond int32 are clipped too.
     """
-    start = np.maximum(lives[0], window.start)
-    stop = np.minimum(lives[1], window.stop)
+    start = np.maximum(ends[0], window.start)
+    stop = np.minimum(ends[1], window.stop)
     inside = np.flatnonzero(start < stop)
     order = inside[_ordered(pairs[0][inside], pairs[1][inside], start[inside] - window.start)]
-    return Spans(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
+    return Periods(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
 
 
 def _ordered(*columns: Integers) -> Int64s:

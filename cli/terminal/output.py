@@ -112,7 +112,7 @@ def _is_no_file(path: Path) -> bool:
 def opened(path: Path | None) -> Iterator[TextIO]:
     """Open a file or stdout to write text. The file appears complete or not at all.
 
-    Raises: UseError where the file cannot be written, VizpubError where stdout cannot.
+    Raises: UseError where the file cannot be written, VizpubError if stdout cannot.
     """
     if path is None or to_stdout(path):
         with standard_output() as out:
@@ -127,7 +127,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path that becomes `path` if the block succeeds.
 
     Pipes and devices such as /dev/stdout are written directly.
-    Raises: UseError where it cannot be written.
+    Raises: UseError if it cannot be written.
     """
     goal = Path(os.path.realpath(path))
     try:

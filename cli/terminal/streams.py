@@ -61,7 +61,7 @@ def standard_output() -> Iterator[TextIO]:
         raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def tell(text: str) -> None:
+def message(text: str) -> None:
     """Print a message for the user on stderr."""
     print(printable_lines(text), file=sys.stderr)
 

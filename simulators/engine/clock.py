@@ -15,8 +15,8 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
+from ingest.reports.files import Counters
 from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind
-from simulators.engine.traffic import Traffic
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -51,6 +51,30 @@ def stream(seed: int, name: str) -> Random:
     return Random(f"vizpub/{seed}/{name}")
 
 
+class Traffic:
+    """Messages and bytes in each direction, by peer."""
+
+    __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
+
+    def __init__(self, peers: int) -> None:
+        self.messages_sent = [0] * peers
+        self.bytes_sent = [0] * peers
+        self.messages_received = [0] * peers
+        self.bytes_received = [0] * peers
+
+    def take(self, peer: int) -> Counters:
+        """The counts of a peer since the last call."""
+        counted = Counters(
+            self.messages_sent[peer],
+            self.bytes_sent[peer],
+            self.messages_received[peer],
+            self.bytes_received[peer],
+        )
+        self.messages_sent[peer] = self.bytes_sent[peer] = 0
+        self.messages_received[peer] = self.bytes_received[peer] = 0
+        return counted
+
+
 class Simulation:
     """A network of `size` peers, all down at time 0.
 
@@ -77,7 +101,7 @@ class Simulation:
         self.control, self.publication = Traffic(size), Traffic(size)
         self.up = bytearray(size)
         """1 for each peer that is up."""
-        self.lives = [0] * size
+        self.sessions = [0] * size
         """Number of sessions of each peer so far; timers of earlier sessions are void."""
         self._present: list[int] = []
         self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
@@ -113,7 +137,7 @@ class Simulation:
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """See Network.after."""
-        timer = partial(self._fire, peer, self.lives[peer], handler, args)
+        timer = partial(self._fire, peer, self.sessions[peer], handler, args)
         self.at(self.now + delay_us, timer)
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
@@ -126,7 +150,7 @@ class Simulation:
         arrival = self.now + self._delay(sender, to)
         if self._upload:
             arrival += self._queued(sender, size)
-        what = (payload, size, self.lives[sender])
+        what = (payload, size, self.sessions[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
             self._fail(kind, sender, to, what, arrival)
@@ -164,7 +188,7 @@ class Simulation:
     def come_up(self, peer: int) -> None:
         """Start a session of a peer that is down."""
         self.up[peer] = 1
-        self.lives[peer] += 1
+        self.sessions[peer] += 1
         if self._upload:
             # Messages queued in an earlier session do not delay this one.
             self._idle_from[peer] = self.now
@@ -210,14 +234,14 @@ class Simulation:
     def _fail(self, kind: Kind, sender: int, to: int, what: _Sent, arrival_us: int) -> None:
         """Notify the sender, if it expects acknowledgements and its session has not ended."""
         if kind.failed is not None:
-            payload, _, life = what
-            notice = partial(self._fire, sender, life, kind.failed, (to, payload))
+            payload, _, session = what
+            notice = partial(self._fire, sender, session, kind.failed, (to, payload))
             self.at(arrival_us + self._timeout_us, notice)
 
     def _fire(
-        self, peer: int, life: int, handler: Callable[..., None], args: tuple[Any, ...]
+        self, peer: int, session: int, handler: Callable[..., None], args: tuple[Any, ...]
     ) -> None:
-        if self.up[peer] and self.lives[peer] == life:
+        if self.up[peer] and self.sessions[peer] == session:
             handler(peer, *args)
 
     def _queued(self, sender: int, size: int) -> int:

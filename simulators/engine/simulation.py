@@ -73,7 +73,7 @@ class Running:
         kinds = self.network.kinds
         return Result(
             intervals=intervals,
-            peers=sum(map(bool, self.network.lives)),
+            peers=sum(map(bool, self.network.sessions)),
             published=self.published,
             unpublished=self.unpublished,
             seconds=round(seconds, 3),
