@@ -43,34 +43,11 @@ def _workspace(ctx: typer.Context) -> Path:
     return Path(ctx.find_root().params["workspace"])
 
 
-@_offering
-def complete_formats(ctx: typer.Context) -> Iterable[str]:
-    """Output formats of rows."""
-    return FORMATS
-
-
-@_offering
-def complete_kinds(ctx: typer.Context) -> Iterable[str]:
-    """Kinds of figures."""
-    return KINDS
-
-
-@_offering
-def complete_layouts(ctx: typer.Context) -> Iterable[str]:
-    """Layouts of a dissemination tree."""
-    return LAYOUTS
-
-
-@_offering
-def complete_sources(ctx: typer.Context) -> Iterable[str]:
-    """Formats of the input."""
-    return SOURCES
-
-
-@_offering
-def complete_engines(ctx: typer.Context) -> Iterable[str]:
-    """Engines that measure the overlay."""
-    return ENGINES
+complete_formats = _offering(lambda _: FORMATS)
+complete_kinds = _offering(lambda _: KINDS)
+complete_layouts = _offering(lambda _: LAYOUTS)
+complete_sources = _offering(lambda _: SOURCES)
+complete_engines = _offering(lambda _: ENGINES)
 
 
 @_offering

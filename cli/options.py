@@ -23,6 +23,10 @@ Layers = Annotated[
         metavar="A,B,…", help="Only links of these layers.", autocompletion=complete_layers
     ),
 ]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="Spark master (default: this machine)."),
+]
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]

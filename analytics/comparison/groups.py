@@ -36,7 +36,7 @@ def grouped(
     runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
 ) -> Grouping:
     """Group runs by the given traits, by default by protocol and by the parameters that differ
-    within a protocol. By default, runs that differ in the name only are a group each.
+    within a protocol. By default, runs that are not distinguished by a seed are a group each.
 
     `over` is a trait that does not distinguish groups: they are compared at each of its values.
 
@@ -70,7 +70,7 @@ def grouped(
 
 
 def _no_replicates(traits: Sequence[_Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
-    """Runs that differ from another run in the name only, so may not be independent."""
+    """Runs without a seed of their own in their group, so they may not be independent."""
     cells = [(cell, of.get("seed")) for of, cell in zip(traits, alike, strict=True)]
     sizes, same = Counter(alike), Counter(cells)
     return {

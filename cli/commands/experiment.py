@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import Output, command
+from cli.options import Master, Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show
 from model.errors import UnknownName, UseError
@@ -89,9 +89,7 @@ class _Running:
         bool, typer.Option("--keep-reports", help="Keep the reports after they are ingested.")
     ] = False
     load: Annotated[bool, typer.Option("--load", help="Also load every run into Neo4j.")] = False
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
 
 
 def list_experiments(settings: Settings, output: Output) -> None:

@@ -14,7 +14,7 @@ from analytics.options import ENGINES, Measures
 from cli.commands.load import load_stored
 from cli.commands.runs import show_summary
 from cli.completion import SOURCES, complete_engines, complete_sources
-from cli.options import Output, comma_list, command
+from cli.options import Master, Output, comma_list, command
 from cli.service import Filling, remove_stale
 from cli.settings import Settings
 from cli.terminal.output import to_stdout
@@ -111,9 +111,7 @@ class Handling(Filling):
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
     profile: Annotated[
         bool, typer.Option("--profile", help="Show how much time each stage took.")
     ] = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.options import comma_list, command
+from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError
 
@@ -151,9 +151,7 @@ class _Runs:
     no_load: Annotated[
         bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
     ] = False
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
     config: Annotated[
         Path | None,
         typer.Option(
