@@ -1,7 +1,7 @@
 """Metrics of every interval of a block, rebuilt from versions inside one task.
 
-Numpy in, numpy out. All spans are `[start, stop)` in sampled interval numbers, in any order;
-they may repeat, overlap, touch and reach beyond the block.
+Numpy in, numpy out. All validity periods are `[start, stop)` in numbers of sampled intervals, in
+any order; they may repeat, overlap, touch and extend beyond the block.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from analytics.kernels.clustering import clustering
 from analytics.kernels.components import strong_components, weak_components
 from analytics.kernels.pagerank import pagerank
 from analytics.kernels.path_lengths import path_lengths
-from analytics.kernels.periods import clipped_spans
+from analytics.kernels.periods import clipped_periods
 from analytics.kernels.topics import TOPIC_COLUMNS, topic_measures
-from analytics.measures import Measures
+from analytics.options import Measures
 from model.arrays import Int32s, Integers
 
 Columns = dict[str, npt.NDArray[Any]]
-Types = dict[str, type[np.generic]]
+_Types = dict[str, type[np.generic]]
 
 
 class Links(NamedTuple):
-    """Lives of directed links, of any layer and topic."""
+    """Validity periods of directed links, of any layer and topic."""
 
     src: Integers
     dst: Integers
@@ -37,7 +37,7 @@ class Links(NamedTuple):
 
 
 class Presence(NamedTuple):
-    """Stays of peers."""
+    """Validity periods of the presence of peers."""
 
     peer: Integers
     start: Integers
@@ -45,7 +45,7 @@ class Presence(NamedTuple):
 
 
 class Subscriptions(NamedTuple):
-    """Lives of subscriptions."""
+    """Validity periods of subscriptions."""
 
     peer: Integers
     topic: Integers
@@ -53,7 +53,7 @@ class Subscriptions(NamedTuple):
     stop: Integers
 
 
-PEER_TYPES: Types = {
+PEER_TYPES: _Types = {
     "interval": np.int32,
     "peer": np.int32,
     "in_degree": np.int32,
@@ -71,7 +71,7 @@ PEER_TYPES: Types = {
     "pagerank": np.float64,
     "subscriptions": np.int32,
 }
-TOPIC_TYPES: Types = {
+TOPIC_TYPES: _Types = {
     "interval": np.int32,
     "topic": np.int32,
     "subscribers": np.int32,
@@ -83,20 +83,20 @@ TOPIC_TYPES: Types = {
 }
 
 
-INTERVAL_TYPES: Types = {"interval": np.int32, "average_path_length_error": np.float64}
+INTERVAL_TYPES: _Types = {"interval": np.int32, "average_path_length_error": np.float64}
 
 
 class BlockMetrics(NamedTuple):
-    """Columns of equal length, by interval and then by peer or topic."""
+    """Columns of equal length, ordered by interval, then by peer or topic."""
 
     peers: Columns
     topics: Columns
     intervals: Columns
-    """Of intervals with peers."""
+    """Of intervals with at least one peer."""
 
 
 class Snapshot(NamedTuple):
-    """The overlay of one interval. Peers are numbered by their place in `peers` from here on."""
+    """The overlay of one interval. Other fields number peers by their position in `peers`."""
 
     interval: int
     peers: Int32s
@@ -107,7 +107,7 @@ class Snapshot(NamedTuple):
     """See `analytics.kernels`."""
     topic: Int32s
     subscriber: Peers
-    """Subscriptions of those present, by topic and then by peer."""
+    """Subscriptions of present peers, ordered by topic, then by peer."""
 
 
 def measure_block(
@@ -118,15 +118,15 @@ def measure_block(
     last: int,
     measures: Measures = Measures(),
 ) -> BlockMetrics:
-    """Metrics of each peer present, and each topic with subscribers present, first … last.
+    """Metrics of each present peer and each topic with present subscribers, first … last.
 
     `peers` has the columns of `PEER_TYPES`: degrees (distinct links in, out, and peers linked
     either way), clustering (undirected), betweenness (directed, ordered pairs, not normalised)
     with its standard error (0 where exact; both NaN where not asked for), distance_sum and
     reach (hops to, and number of, the other peers it reaches), eccentricity (-1 where it
     reaches none), mean_distance_error (standard error of distance_sum / reach: 0 where exact,
-    NaN where it reaches none, or too few of a sample to tell), component and strong_component
-    (smallest peer of it), pagerank, subscriptions (topics). Where distances are sampled, reach
+    NaN where it reaches none, or too few of a sample), component and strong_component
+    (its smallest peer), pagerank, subscriptions (topics). Where distances are sampled, reach
     and distance_sum are estimates and eccentricity is at most the true one.
     `topics` has the columns of `TOPIC_TYPES`, of the links whose two ends both subscribe:
     topic_links with direction; components, topic_diameter (-1 where no pair is connected),
@@ -135,8 +135,8 @@ def measure_block(
     standard error of the mean distance over all connected ordered pairs (0 where exact, NaN
     without one).
 
-    Links of a peer to itself and links or subscriptions of absent peers do not count. Memory
-    does not grow with the number of intervals but for what is returned.
+    Links of a peer to itself and links or subscriptions of absent peers do not count. Except for
+    the result, memory does not grow with the number of intervals.
     """
     peers, topics, intervals = [], [], []
     for snapshot in _snapshots(links, presence, subscriptions, range(first, last + 1)):
@@ -155,20 +155,24 @@ def measure_block(
 def _snapshots(
     links: Links, presence: Presence, subscriptions: Subscriptions, window: range
 ) -> Iterator[Snapshot]:
-    """The overlay of each interval of the window, each from the one before."""
-    stays = clipped_spans((presence.peer, presence.peer), presence[1:], window)
-    lives = clipped_spans((links.src, links.dst), links[2:], window)
-    taken = clipped_spans((subscriptions.topic, subscriptions.peer), subscriptions[2:], window)
-    known = max(int(x.max(initial=-1)) for x in (stays.a, lives.a, lives.b, taken.b))
+    """The overlay of each interval of the window, each made from the previous one."""
+    of_peers = clipped_periods((presence.peer, presence.peer), presence[1:], window)
+    of_links = clipped_periods((links.src, links.dst), links[2:], window)
+    of_topics = clipped_periods(
+        (subscriptions.topic, subscriptions.peer), subscriptions[2:], window
+    )
+    known = max(int(x.max(initial=-1)) for x in (of_peers.a, of_links.a, of_links.b, of_topics.b))
     rank = np.empty(known + 1, np.int32)
-    alive = zip(window, stays.alive(window), lives.alive(window), taken.alive(window), strict=True)
-    for interval, staying, linked, subscribed in alive:
-        peers = stays.a[staying]
+    alive = zip(
+        window, of_peers.alive(window), of_links.alive(window), of_topics.alive(window), strict=True
+    )
+    for interval, present, linked, subscribed in alive:
+        peers = of_peers.a[present]
         rank[:] = -1
         rank[peers] = np.arange(peers.size)
-        out = outgoing(peers.size, rank, lives.a, lives.b, linked)
+        out = outgoing(peers.size, rank, of_links.a, of_links.b, linked)
         turned = reverse(*out)
-        subscriber = rank[taken.b[subscribed]]
+        subscriber = rank[of_topics.b[subscribed]]
         here = subscriber >= 0
         yield Snapshot(
             interval,
@@ -176,7 +180,7 @@ def _snapshots(
             out,
             turned,
             union(*out, *turned),
-            taken.a[subscribed][here],
+            of_topics.a[subscribed][here],
             subscriber[here].astype(np.uint32),
         )
 
@@ -229,7 +233,7 @@ def _measure_topics(snapshot: Snapshot) -> Columns:
     }
 
 
-def _stack(rows: Sequence[Columns], types: Types) -> Columns:
+def _stack(rows: Sequence[Columns], types: _Types) -> Columns:
     """The rows of all intervals as one set of columns of the given types."""
     return {
         name: np.concatenate(

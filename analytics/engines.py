@@ -1,6 +1,6 @@
-"""The engines that measure an overlay, and which one suits a run.
+"""The engines that measure an overlay, and the choice between them.
 
-`kernels` suits while the run's largest overlay fits into one task.
+`kernels` is chosen if the run's largest overlay fits into one task.
 """
 
 from __future__ import annotations
@@ -12,45 +12,44 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.graphframes.graphs import load_graphframes
-from analytics.measures import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
+from analytics.options import LEAST_SOURCES, LEAST_TARGETS, TARGETS_A_WORD, Measures
 from analytics.structure import Versions, by_kernels, fits_task, largest_interval
 from model.clock import Clock
 from model.errors import ArtifactsMissing, UseError
 
 
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
-    from analytics.graphframes.engine import by_graphframes  # and with it what compiles kernels
+    from analytics.graphframes.engine import by_graphframes  # imports compiled kernels
 
     return by_graphframes(versions, clock, measures)
 
 
 Engine = Callable[[Versions, Clock, Measures], DataFrame]
 """Versions, clock, what to measure → rows of `STRUCTURE_SCHEMA` for each interval of the run."""
-ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
+_ENGINES: Mapping[str, Engine] = {"kernels": by_kernels, "graphframes": _by_graphframes}
 _PARTS = ("degrees", "clustering", "components", "pagerank", "topics", "distances", "betweenness")
 _PATHS = ("topics", "distances", "betweenness")
-"""What kernels measure whichever the engine is."""
+"""Parts that the kernels measure for both engines."""
 
 
 def measure(
     versions: Versions, clock: Clock, measures: Measures | None = None, engine: str = "kernels"
 ) -> DataFrame:
     """Rows of `STRUCTURE_SCHEMA` from the engine of that name, lazily."""
-    return ENGINES[engine](versions, clock, measures or Measures())
+    return _ENGINES[engine](versions, clock, measures or Measures())
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, and what the run's metadata says of it."""
+    """An engine, and its description in the run's metadata."""
 
     engine: str
-    told: str
+    description: str
 
 
 def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
-    """The engine of that name; for `auto` kernels while the largest interval fits into a task.
-
-    Else GraphFrames; if it is not available, kernels are tried anyway, and the run says so.
+    """The engine of that name. `auto` is kernels if the largest interval fits into a task, or if
+    GraphFrames is not available, which the metadata then says; otherwise GraphFrames.
     """
     if asked != "auto":
         return Choice(asked, asked)
@@ -64,7 +63,7 @@ def engine_for(asked: str, versions: Versions, clock: Clock) -> Choice:
 
 
 def _all_fit(versions: Versions, clock: Clock) -> bool:
-    """Asks for the largest interval only if so many peers can be linked so much."""
+    """Counts the largest interval only if that many peers could exceed a task."""
     peers = versions.peers
     return (peers > 0 and fits_task(peers, peers**2)) or fits_task(
         *largest_interval(versions, clock)
@@ -72,7 +71,7 @@ def _all_fit(versions: Versions, clock: Clock) -> bool:
 
 
 def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
-    """Which engine measured each part, and in how many intervals a sample stands for the whole.
+    """Which engine measured each part, and in how many intervals it was sampled.
 
     `overlay` is the table metrics/overlay.
     """
@@ -86,12 +85,12 @@ def measured_by(engine: str, measures: Measures, overlay: DataFrame) -> dict[str
         F.count("*").alias("intervals"),
     ).first()
     assert sampled is not None  # an aggregate has one row
-    told = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
+    parts = {part: "kernels" if part in _PATHS else engine for part in _PARTS}
     for part in ("distances", "betweenness"):
         if sampled[part]:
-            told[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
+            parts[part] += f", sampled in {sampled[part]} of {sampled['intervals']} intervals"
     if sampled["left_out"]:  # too large for kernels
-        told |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
+        parts |= {"topics": f"{engine}, links alone", "distances": "none", "betweenness": "none"}
     if not measures.betweenness:
-        del told["betweenness"]
-    return told
+        del parts["betweenness"]
+    return parts

@@ -1,4 +1,4 @@
-"""DataFrames in the shape of a table of the run."""
+"""Helpers for DataFrames that become tables of a run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SPARK_TYPES = {"int32": "int", "int64": "long", "double": "double", "string": "
 
 
 def conform(frame: DataFrame, table: Table, *more: str) -> DataFrame:
-    """The table's columns, in its order and types; one that the frame lacks is null (unknown).
+    """The table's columns, in its order and types; columns that the frame lacks are null (unknown).
 
-    `more` names columns of the frame that stay beside them.
+    `more` names further columns of the frame to keep.
     """
     return frame.select(
         *more,
@@ -30,12 +30,12 @@ def conform(frame: DataFrame, table: Table, *more: str) -> DataFrame:
 
 
 def join_all(frames: Sequence[DataFrame], keys: Sequence[str], how: str = "full") -> DataFrame:
-    """The frames side by side, by their common keys."""
+    """Join the frames by their common keys."""
     return reduce(lambda left, right: left.join(right, list(keys), how), frames)
 
 
 def count_if(condition: Column) -> Column:
-    """How many rows hold the condition; unknown does not. 0 where none does."""
+    """Number of rows for which the condition is true; unknown is not counted."""
     return F.coalesce(F.count_if(condition), F.lit(0))
 
 
@@ -45,8 +45,8 @@ def if_known(column: str, value: Column) -> Column:
 
 
 def mean_in_order(values: Column) -> Column:
-    """The mean of a group's values that are known, summed from the smallest: the same to the last
-    digit however the rows are spread. For groups that fit into a row.
+    """The mean of a group's known values, summed in ascending order, so that the result does not
+    depend on the partitions. The values of a group must fit into a row.
     """
     known = F.array_sort(F.collect_list(values))
     total = F.aggregate(known, F.lit(0.0), lambda total, value: total + value)

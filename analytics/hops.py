@@ -1,4 +1,4 @@
-"""Arrivals of messages as arrays: which are the first at a peer, and how far they came."""
+"""Arrivals of messages as arrays: which are first at a peer, and their number of hops."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
 _MOST_HOPS = 2**31 - 1
-"""As the column `hop` holds."""
+"""Largest value of the column `hop`."""
 _BITS = 32
-"""Of a pair: what comes second is an int32. What is left holds as many messages as ingest.indexing
-can number."""
+"""Bits of the second number of a pair, an int32. The other bits suffice for all messages that
+ingest.indexing can number."""
 LARGEST = (1 << _BITS) - 1
-"""No second number of a pair is larger."""
+"""Largest second number of a pair."""
 
 
 class Arrivals(NamedTuple):
@@ -29,28 +29,28 @@ class Arrivals(NamedTuple):
     peer: Int64s
     previous: Int64s
     publisher: Int64s
-    told: Int64s
-    """The hop, where the source told it."""
+    reported: Int64s
+    """The hop, if the source reports it."""
 
 
 def pairs(one: Int64s, other: Int64s) -> Int64s:
-    """One number for both, ordered as they are; -1 where `other` is unknown."""
+    """One number for both, in the same order; -1 where `other` is unknown."""
     return one << _BITS | other
 
 
 def first_and_second(both: Int64s) -> tuple[Int64s, Int64s]:
-    """The numbers of pairs that are both known."""
+    """The two numbers of each pair; both must be known."""
     return both >> _BITS, both & LARGEST
 
 
 def chain_hops(arrivals: Arrivals, parents: Int64s) -> Int64s:
     """Hop of every reception, -1 where it cannot be known. O(receptions · depth).
 
-    The publisher is at hop 0, a reception one further than its parent (`parents_of`). A chain that
-    breaks off, runs in a circle or leaves 32 bits gives none.
+    The publisher is at hop 0, a reception one hop after its parent (`parents_of`). A chain that
+    is incomplete or circular, or exceeds 32 bits, gives no hop.
     """
     direct = (arrivals.previous == arrivals.publisher) & (arrivals.previous >= 0)
-    hops = np.where(arrivals.told >= 0, arrivals.told, np.where(direct, 1, UNKNOWN))
+    hops = np.where(arrivals.reported >= 0, arrivals.reported, np.where(direct, 1, UNKNOWN))
     while True:
         waiting = np.flatnonzero((hops < 0) & (parents >= 0))
         before = hops[parents[waiting]]
@@ -64,7 +64,7 @@ def parents_of(arrivals: Arrivals) -> Int64s:
     """Row of the first reception at each row's previous hop; -1 where there is none."""
     firsts = np.flatnonzero(arrivals.first)
     keys = pairs(arrivals.message, arrivals.peer)[firsts]
-    order = np.argsort(keys, kind="stable")  # they may be in order, or nearly
+    order = np.argsort(keys, kind="stable")  # fast if they are nearly in order
     wanted = pairs(arrivals.message, arrivals.previous)
     place = np.searchsorted(keys, wanted, sorter=order)
     at = np.append(firsts[order], UNKNOWN)[place]

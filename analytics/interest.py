@@ -1,4 +1,4 @@
-"""Who subscribes to which topic at which tick, and whose reports leave receptions open."""
+"""Subscriptions at a given tick, and intervals in which peers do not report receptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.arrays import Int64s
 
 
 class Interest:
-    """Subscriptions: of a peer and topic no two overlap. O(subscriptions) of memory."""
+    """Subscriptions; those of a peer and topic do not overlap. O(subscriptions) memory."""
 
     def __init__(self, topic: Int64s, peer: Int64s, valid_from: Int64s, valid_to: Int64s) -> None:
         of_pair = np.lexsort((valid_from, peer, topic))
@@ -22,7 +22,7 @@ class Interest:
         self._all_ends = valid_to[np.lexsort((valid_to, topic))]
 
     def of(self, topic: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-        """Whether each peer subscribes to that topic at that tick; not where one is -1."""
+        """Whether each peer subscribes to that topic at that tick; false where one is -1."""
         low, high = _places(self._pairs, pairs(topic, peer))
         last = _beyond(self._begins, low, high, tick) - 1
         begun = last >= low
@@ -39,14 +39,14 @@ class Interest:
         return turned & (topic >= 0)
 
     def count(self, topic: Int64s, tick: Int64s) -> Int64s:
-        """How many peers subscribe to each topic at that tick. No list of them is made."""
+        """Number of subscribers of each topic at that tick, without listing them."""
         low, high = _places(self._topics, topic)
         begun = _beyond(self._all_begins, low, high, tick)
         return begun - _beyond(self._all_ends, low, high, tick)
 
     def alive(self, topic: Int64s, tick: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
-        """The peers that subscribe to each of the topics at that tick: (places in `topic`, peers),
-        in parts of about so many subscriptions `at_once`, or those ever of one topic.
+        """The subscribers of each of the topics at that tick: (positions in `topic`, peers), in
+        parts of about `at_once` subscriptions, or all those of one topic.
         """
         for place, row in _spread(*_of_first(self._pairs, topic), at_once):
             here = (self._begins[row] <= tick[place]) & (tick[place] < self._ends[row])
@@ -54,33 +54,33 @@ class Interest:
 
 
 class Silence:
-    """Peers and intervals whose receptions are left open."""
+    """Peers and intervals whose receptions are not reported."""
 
     def __init__(self, interval: Int64s, peer: Int64s) -> None:
         self._pairs = np.unique(pairs(interval, peer))
 
     def of(self, interval: Int64s, peer: Int64s) -> Flags:
-        """Whether it is left open what each peer received in that interval."""
+        """Whether the receptions of each peer in that interval are unknown."""
         low, high = _places(self._pairs, pairs(interval, peer))
         return high > low
 
     def in_each(self, interval: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
-        """The peers that are silent in each of the intervals: (places in `interval`, peers), in
-        parts of about so many pairs `at_once`, or those of one interval.
+        """The silent peers of each of the intervals: (positions in `interval`, peers), in parts of
+        about `at_once` pairs, or all those of one interval.
         """
         for place, row in _spread(*_of_first(self._pairs, interval), at_once):
             yield place, first_and_second(self._pairs[row])[1]
 
 
 def _of_first(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
-    """Where the pairs of each of the wanted first numbers stand: `[low, high)`."""
+    """Positions `[low, high)` of the pairs with each of the wanted first numbers."""
     least, most = (pairs(wanted, np.full_like(wanted, second)) for second in (0, LARGEST))
     return np.searchsorted(ordered, least), np.searchsorted(ordered, most, "right")
 
 
 def _spread(low: Int64s, high: Int64s, at_once: int) -> Iterator[tuple[Int64s, Int64s]]:
-    """All numbers of each `[low, high)`: (places in `low`, numbers), in parts of about so many
-    `at_once`, or those of one.
+    """All numbers of each `[low, high)`: (positions in `low`, numbers), in parts of about `at_once`
+    numbers, or all those of one range.
     """
     counts = high - low
     ends = np.cumsum(counts)
@@ -93,13 +93,13 @@ def _spread(low: Int64s, high: Int64s, at_once: int) -> Iterator[tuple[Int64s, I
 
 
 def _places(ordered: Int64s, wanted: Int64s) -> tuple[Int64s, Int64s]:
-    """Where each of the wanted numbers stands: `[low, high)`."""
+    """Positions `[low, high)` of each of the wanted numbers."""
     return np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, "right")
 
 
 def _beyond(values: Int64s, low: Int64s, high: Int64s, limit: Int64s) -> Int64s:
-    """First place of each `[low, high)`, where `values` ascend, that is beyond the limit; `high`
-    where none is.
+    """First position of each `[low, high)` whose value exceeds the limit, or `high`. The `values`
+    of a range ascend.
     """
     low, high = low.copy(), high.copy()
     while (rest := np.flatnonzero(low < high)).size:

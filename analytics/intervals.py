@@ -1,4 +1,4 @@
-"""Spans in ticks against reporting intervals, as Spark expressions."""
+"""Validity periods in ticks and reporting intervals, as Spark expressions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from model.clock import OPEN, Clock
 
 
 def sampled(spans: DataFrame, clock: Clock) -> DataFrame:
-    """Adds start, stop (int32): the intervals `[start, stop)` of the run in whose sampling
-    tick the span `[valid_from, valid_to)` is alive. Spans that are sampled nowhere are left out.
+    """Adds start, stop (int32): the intervals `[start, stop)` of the run whose sampling tick is in
+    `[valid_from, valid_to)`. Periods without a sampling tick are left out.
 
         valid_from   valid_to    start  stop                (1,000 ticks per interval)
         0    2500  0      2
@@ -27,9 +27,9 @@ def sampled(spans: DataFrame, clock: Clock) -> DataFrame:
 
 
 def per_interval(spans: DataFrame, clock: Clock) -> DataFrame:
-    """A row per interval in which each span is sampled; adds `interval` (int32).
+    """A row per interval in which each period is sampled; adds `interval` (int32).
 
-    For things that are few: its size is that of all intervals together.
+    Use it for few rows: the result has a row for each row and interval.
     """
     rows = sampled(spans, clock)
     return rows.withColumn("interval", F.explode(F.sequence("start", F.col("stop") - 1))).drop(
@@ -38,7 +38,7 @@ def per_interval(spans: DataFrame, clock: Clock) -> DataFrame:
 
 
 def every_interval(frame: DataFrame, clock: Clock) -> DataFrame:
-    """The run's intervals, one row each; `frame` only lends its session."""
+    """The run's intervals, one row each; `frame` only provides the session."""
     numbers = frame.sparkSession.range(clock.first, clock.last + 1)
     return numbers.select(F.col("id").cast("int").alias("interval"))
 

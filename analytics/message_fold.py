@@ -1,7 +1,7 @@
 """The dissemination of each message, in one pass: arrivals, hops, interest, deliveries, delays.
 
 Rows of several kinds in, rows of the tables `receptions`, `missed` and `metrics/messages` out
-(model.tables); all by dense indices. Held at once are the subscriptions and some messages with all
+(model.tables); all by dense indices. Memory holds the subscriptions, and some messages with all
 their arrivals.
 """
 
@@ -53,14 +53,14 @@ ROWS = pa.schema(
         ("subscribed", pa.bool_()),
     ]
 )
-"""What the fold takes. `message` is null in what concerns all messages. By `kind`:
+"""Input of the fold. `message` is null in rows that concern all messages. By `kind`:
 
     SUBSCRIPTION  peer, other (topic), tick (valid_from), time (valid_to)
-    SILENCE       peer, interval: it left open what it received
+    SILENCE       peer, interval: it did not report its receptions
     PUBLICATION   peer (publisher), other (topic), interval, tick, time, told (publication_known)
     ARRIVAL       peer, other (previous hop), interval, tick, time, arrival, told (first), hop,
-                  subscribed (the peer, then, by its own word)
-    REJECTION     the message alone
+                  subscribed (the peer at that time, if it reports it)
+    REJECTION     the message only
 
 Every message has one publication. Times are time_us.
 """
@@ -71,25 +71,25 @@ _TOLD_BY = {
     "time_us": TIMES,
     "eligible": AUDIENCE,
 }
-"""By which column of `receptions` an arrival has what of model.run.CAPABILITIES."""
+"""The column of `receptions` that each of model.run.CAPABILITIES depends on."""
 
 
 @dataclass(frozen=True)
 class MessageFold:
-    """The fold (ingest.sink.Fold). Takes `ROWS` by message, what has none first."""
+    """The fold (ingest.sink.Fold). Takes `ROWS` by message, those without one first."""
 
     receptions_known: bool
     subscriptions_known: bool
     duplicates_known: bool = True
-    """All arrivals are told, not the first ones alone."""
+    """All arrivals are reported, not only the first ones."""
     at_once: int = 1 << 18
-    """Rows after which no further message is held."""
+    """Number of rows after which messages in memory are written."""
     sampled_since: int | None = None
-    """The run's first tick, where ticks are intervals and subscriptions those at their ends; null
-    where subscriptions have times of their own.
+    """The run's first tick if ticks are intervals and subscriptions are the state at their ends;
+    null if subscriptions have times of their own.
     """
     _told: set[str] = field(default_factory=set, init=False)
-    """Columns of `receptions` that have been known in some row."""
+    """Columns of `receptions` that are known in at least one row."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `tables`, by their keys."""
@@ -119,27 +119,27 @@ class MessageFold:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """What it makes."""
+        """The tables that it makes."""
         if not self.receptions_known:
             return (METRICS_MESSAGES,)
         audience = (MISSED,) if self.subscriptions_known else ()
         return (RECEPTIONS, *audience, METRICS_MESSAGES)
 
     def told(self) -> str:
-        """Which of model.run.CAPABILITIES some arrival has, as JSON; null where none came."""
+        """The model.run.CAPABILITIES that some arrival has, as JSON; null without arrivals."""
         return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
 
     def _judged(
         self, published: Publications, rows: pa.Table, interest: Interest, silence: Silence
     ) -> Receptions:
-        """The arrivals with what follows from all of a message: first, hop and interest."""
+        """The arrivals with values that depend on the whole message: first, hop and interest."""
         keys = [_ints(rows, name) for name in ("message", "peer", "other", "tick")]
         order = np.lexsort(keys[::-1])
         rows = rows.take(pa.array(order))
         message, peer, previous, tick = (key[order] for key in keys)
         at = np.searchsorted(published.message, message)
         publisher, topic = published.publisher[at], published.topic[at]
-        # What comes back to its publisher is a copy of what it had.
+        # An arrival at the publisher is a duplicate.
         first = _firsts(rows, message, peer, tick) & (peer != publisher)
         arrivals = Arrivals(first, message, peer, previous, publisher, _ints(rows, "hop"))
         parent = parents_of(arrivals)
@@ -160,8 +160,8 @@ class MessageFold:
         )
 
     def _audience_known(self, published: Publications) -> Flags:
-        """If the publication was not reported, the subscribers at its time are unknown."""
-        return self._interest_known(published.topic) & published.told
+        """Whether the subscribers at the publication are known; not if it was not reported."""
+        return self._interest_known(published.topic) & published.reported
 
     def _missed(
         self,
@@ -171,7 +171,7 @@ class MessageFold:
         interest: Interest,
         silence: Silence,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of `missed`. Only of messages that somebody missed the eligible are looked at."""
+        """Rows of `missed`. Eligible peers are listed only for messages that a peer missed."""
         if MISSED in self.tables:
             asked, delivered = columns["eligible"], columns["delivered"]
             some = np.flatnonzero(asked.known & (asked.values > delivered.values))
@@ -180,19 +180,20 @@ class MessageFold:
             yield from ((MISSED.name, part) for part in rows.cast(MISSED.arrow).to_batches())
 
     def _interested(
-        self, told: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
+        self, reported: Known, interest: Interest, topic: Int64s, peer: Int64s, tick: Int64s
     ) -> Known:
-        """Who subscribed at an arrival: by the peer's word, else by its subscriptions, unless one
-        began or ended in that interval, before the arrival or after it.
+        """Whether the peer subscribed at each arrival: as it reports, else by its subscriptions.
+
+        Unknown if a subscription began or ended in that interval: before or after the arrival?
         """
         known = self._interest_known(topic)
         if self.sampled_since is not None:
             known &= (tick <= self.sampled_since) | ~interest.turned(topic, peer, tick)
-        values = np.where(told.known, told.values, interest.of(topic, peer, tick))
-        return Known(values, told.known | known)
+        values = np.where(reported.known, reported.values, interest.of(topic, peer, tick))
+        return Known(values, reported.known | known)
 
     def _interest_known(self, topic: Int64s) -> Flags:
-        """Somebody told of subscriptions and of the message's topic."""
+        """Whether subscriptions and the message's topic are known."""
         return (topic >= 0) & self.subscriptions_known
 
     def _measured(
@@ -201,16 +202,16 @@ class MessageFold:
         """The columns of metrics/messages but `rejections`, as far as they are known."""
         everywhere = np.ones(published.message.size, np.bool_)
         columns = {"message": Known(published.message, everywhere)}
-        told = self._audience_known(published)
+        asked_known = self._audience_known(published)
         asked = eligible(published, interest, silence)
-        columns["eligible"] = Known(asked, told)
+        columns["eligible"] = Known(asked, asked_known)
         if not self.receptions_known:
             return columns
         reached = hits(published, received)
         columns |= {
-            name: Known(found.values, found.known & told) for name, found in reached.items()
+            name: Known(found.values, found.known & asked_known) for name, found in reached.items()
         }
-        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, told)
+        columns["hit_ratio"] = ratio(reached["delivered"].values, asked, asked_known)
         every = counted(published, received.at)
         firsts = counted(published, received.at[received.first]).values
         subscribed = received.subscribed
@@ -232,14 +233,14 @@ class MessageFold:
         }
 
 
-def together(told: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
-    """What several folds told."""
-    known = [one for one in told if one is not None]
+def together(found: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
+    """The capabilities that any of several folds found."""
+    known = [one for one in found if one is not None]
     return tuple(sorted({*chain.from_iterable(known)})) if known else None
 
 
 def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[pa.Table]:
-    """The rows in parts that cut no message, of `at_once` rows or what one message has."""
+    """The rows in parts of whole messages, of about `at_once` rows."""
     held: list[pa.RecordBatch] = []
     rows, last = 0, None
     for batch in batches:
@@ -260,7 +261,7 @@ def _whole_messages(batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator
 
 
 def _common(rows: pa.Table) -> tuple[Interest, Silence]:
-    """What concerns all messages, from the rows before them."""
+    """The subscriptions and silent peers, from the rows without a message."""
     taken, silent = _of(rows, SUBSCRIPTION), _of(rows, SILENCE)
     return (
         Interest(*(_ints(taken, name) for name in ("other", "peer", "tick", "time"))),
@@ -284,7 +285,7 @@ def _flags(values: pa.ChunkedArray) -> Flags:
 
 
 def _told(values: pa.ChunkedArray) -> Known:
-    """Flags of which some may be null."""
+    """Flags, some of which may be null."""
     return Known(_flags(values.fill_null(False)), _flags(values.is_valid()))
 
 
@@ -301,14 +302,14 @@ def _publications(rows: pa.Table) -> Publications:
         interval=_ints(rows, "interval"),
         tick=_ints(rows, "tick"),
         time=_known(rows, "time"),
-        told=_flags(rows["told"]),
+        reported=_flags(rows["told"]),
     )
 
 
 def _firsts(rows: pa.Table, message: Int64s, peer: Int64s, tick: Int64s) -> Flags:
-    """Who is told to be first is, the earliest of them; where nobody is, the earliest of all."""
-    told, not_denied = (_flags(rows["told"].fill_null(unsaid)) for unsaid in (False, True))
-    by_word = np.where(told, 0, 1)
+    """The earliest arrival that is reported as first; without one, the earliest of all."""
+    first, not_denied = (_flags(rows["told"].fill_null(unknown)) for unknown in (False, True))
+    by_word = np.where(first, 0, 1)
     return not_denied & earliest(message, peer, by_word, tick, _ints(rows, "arrival"))
 
 
@@ -331,7 +332,7 @@ def _reception_rows(published: Publications, received: Receptions) -> pa.RecordB
 
 
 def _message_rows(columns: dict[str, Known]) -> pa.RecordBatch:
-    """Rows of metrics/messages; a column that is not there is unknown."""
+    """Rows of metrics/messages; a missing column is unknown."""
     size = columns["message"].values.size
     unknown = Known(np.zeros(size, np.int64), np.zeros(size, np.bool_))
     return _record_batch(

@@ -1,4 +1,4 @@
-"""What is measured of messages and their arrivals: eligible peers, hits, hops, delays. Arrays."""
+"""Metrics of messages and their arrivals, from arrays: eligible peers, hits, hops, delays."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from model.arrays import Floats, Int64s
 
 _SHARES = {"delay_us_p50": 0.5, "delay_us_p95": 0.95, "delay_us_p99": 0.99}
 _AT_ONCE = 1 << 20
-"""Pairs of a message and a peer that are held at once."""
+"""Pairs of a message and a peer in memory at once."""
 _HALF = 31
-"""Bits of the lower part of a number that is summed in two."""
+"""Bits of the lower part of a number that is summed in two parts."""
 
-Values = npt.NDArray[Any]
+_Values = npt.NDArray[Any]
 
 
 class Known(NamedTuple):
-    """Values of one length, and which of them are known."""
+    """Values, and a flag for each whether it is known."""
 
-    values: Values
+    values: _Values
     known: Flags
 
 
 class Publications(NamedTuple):
-    """A row per message, ascending."""
+    """A row per message, in ascending order."""
 
     message: Int64s
     publisher: Int64s
@@ -36,15 +36,15 @@ class Publications(NamedTuple):
     interval: Int64s
     tick: Int64s
     time: Known
-    told: Flags
+    reported: Flags
     """The publisher reported it."""
 
 
 class Receptions(NamedTuple):
-    """A row per arrival, by message, peer, previous hop and tick."""
+    """A row per arrival, ordered by message, peer, previous hop and tick."""
 
     at: Int64s
-    """Place of the message among the publications."""
+    """Position of the message in the publications."""
     peer: Int64s
     previous: Int64s
     interval: Int64s
@@ -59,20 +59,20 @@ class Receptions(NamedTuple):
 
 
 def counted(published: Publications, places: Int64s) -> Known:
-    """How often each message is there; 0 is known, too."""
+    """How often each message occurs; always known."""
     counts = np.bincount(places, minlength=published.message.size)
     return Known(counts, np.ones(counts.size, np.bool_))
 
 
 def ratio(above: Int64s, below: Int64s, known: Flags) -> Known:
-    """Unknown where it is of nothing, too."""
+    """Quotient; unknown if `below` is 0."""
     known = known & (below > 0)
     return Known(np.divide(above, below, out=np.zeros(below.size), where=known), known)
 
 
 def eligible(published: Publications, interest: Interest, silence: Silence) -> Int64s:
-    """How many peers subscribed (and so were present) at the publication's tick, without the
-    publisher and whoever left open what it received then.
+    """Number of peers that subscribed (and so were present) at the publication's tick, without the
+    publisher and without peers that did not report their receptions then.
     """
     topic, tick = published.topic, published.tick
     found = interest.count(topic, tick) - interest.of(topic, published.publisher, tick)
@@ -83,8 +83,8 @@ def eligible(published: Publications, interest: Interest, silence: Silence) -> I
 
 
 def hits(published: Publications, received: Receptions) -> dict[str, Known]:
-    """Per message: delivered, delivered_in_interval, late_deliveries; these are unknown where it is
-    whether somebody who was not asked subscribed at the arrival.
+    """Per message: delivered, delivered_in_interval, late_deliveries; the last is unknown
+    if it is unknown whether a peer that was not eligible subscribed at the arrival.
     """
     first = received.first
     at, asked = received.at[first], received.eligible.values[first]
@@ -106,8 +106,8 @@ def missed(
     interest: Interest,
     silence: Silence,
 ) -> tuple[Int64s, Int64s]:
-    """Of the messages in `some` of the places: (places, peers) that were eligible (see `eligible`)
-    and never received the message, ascending.
+    """(positions, peers) of the eligible peers (see `eligible`) that never received the message, in
+    ascending order, for the messages at the positions `some`.
     """
     reached = pairs(received.at[received.first], received.peer[received.first])
     found = [np.empty(0, np.int64)]
@@ -132,7 +132,7 @@ def hops(published: Publications, received: Receptions) -> dict[str, Known]:
 
 
 def delays(published: Publications, received: Receptions) -> dict[str, Known]:
-    """Of first receptions, in µs; the mean is unknown where the sum leaves 64 bits."""
+    """Delays of first receptions, in µs; the mean is unknown if the sum exceeds 64 bits."""
     (time, known), sent = received.time, published.time
     published_us = sent.values[received.at]
     delay = time - published_us
@@ -155,7 +155,7 @@ def delays(published: Publications, received: Receptions) -> dict[str, Known]:
 
 
 def _percentile(ordered: Int64s, begins: Int64s, counts: Int64s, share: float) -> Floats:
-    """Of each group of ascending values, between the two that are next to it; 0 of none."""
+    """Percentile of each group of ascending values, interpolated; 0 for an empty group."""
     some = counts > 0
     position = (counts[some] - 1) * share
     below, above = np.floor(position), np.ceil(position)
@@ -169,7 +169,7 @@ def _percentile(ordered: Int64s, begins: Int64s, counts: Int64s, share: float) -
 
 
 def exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
-    """Sum of each group of integers; unknown where it leaves 64 bits. Of at most 2³¹ values."""
+    """Sum of each group of integers, at most 2³¹ values; unknown if it exceeds 64 bits."""
     high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
     np.add.at(high, at, values >> _HALF)
     np.add.at(low, at, values & ((1 << _HALF) - 1))
@@ -180,8 +180,8 @@ def exact_sums(values: Int64s, at: Int64s, size: int) -> Known:
 
 
 def violations(published: Publications, received: Receptions) -> Known:
-    """Arrivals before the publication, or before the first one at their previous hop; unknown
-    where no times are.
+    """Number of arrivals before the publication, or before the first arrival at their previous hop;
+    unknown without times.
     """
     time, known = received.time
     causes = (

@@ -1,8 +1,7 @@
-"""From what an engine measures to the graph's columns in the metrics tables.
+"""The graph's columns of the metrics tables, from what an engine measured.
 
-Numpy in, numpy out. NaN is null, and so is -1 in a column of integers. What is said of an
-interval is summed over its peers in their order, so that no cut into blocks or tasks moves
-the last digit.
+Numpy in, numpy out. NaN is null, and so is -1 in a column of integers. Sums of an interval are
+over its peers in their order, so that they do not depend on blocks or tasks to the last digit.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-Columns = dict[str, Array]
+_Array = npt.NDArray[Any]
+_Floats = npt.NDArray[np.float64]
+_Columns = dict[str, _Array]
 
 _AS_MEASURED = (
     "interval",
@@ -36,11 +35,11 @@ _AS_MEASURED = (
 )
 _MEANS = ("in_degree", "out_degree", "degree", "clustering", "betweenness", "closeness")
 _KNOWN_MEANS = ("mean_distance", "eccentricity")
-"""Of those peers that reach somebody."""
+"""Means over the peers that reach another peer."""
 _LARGEST = ("in_degree", "out_degree", "degree", "betweenness")
 
 
-def of_peers(measured: Mapping[str, Array]) -> Columns:
+def of_peers(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/peers.
 
     `measured` has the columns of `analytics.blocks.PEER_TYPES`, by interval.
@@ -60,7 +59,7 @@ def of_peers(measured: Mapping[str, Array]) -> Columns:
     }
 
 
-def of_topics(measured: Mapping[str, Array]) -> Columns:
+def of_topics(measured: Mapping[str, _Array]) -> _Columns:
     """The graph's columns of metrics/topics.
 
     `measured` has the columns of `analytics.blocks.TOPIC_TYPES`, by interval.
@@ -73,18 +72,18 @@ def of_topics(measured: Mapping[str, Array]) -> Columns:
 
 
 def of_intervals(
-    measured: Mapping[str, Array], peers: Mapping[str, Array], errors: Mapping[str, Array]
-) -> Columns:
+    measured: Mapping[str, _Array], peers: Mapping[str, _Array], errors: Mapping[str, _Array]
+) -> _Columns:
     """The graph's columns of metrics/overlay, for each interval with peers.
 
-    `measured` is what `of_peers` took and `peers` what it gave; `errors` has interval and
+    `measured` is the input of `of_peers`, `peers` its result; `errors` has interval and
     average_path_length_error.
     """
     numbers, place, sizes = _intervals(peers["interval"])
     begins = np.cumsum(sizes) - sizes
 
-    def total(values: Array) -> Array:
-        result: Array = np.add.reduceat(values, begins)
+    def total(values: _Array) -> _Array:
+        result: _Array = np.add.reduceat(values, begins)
         return result
 
     n, links, reached = (
@@ -112,33 +111,33 @@ def of_intervals(
     }
 
 
-def topic_diameter_mean(topics: Mapping[str, Array], intervals: Array) -> Floats:
-    """The mean over the topics that have one, for each of the intervals."""
+def topic_diameter_mean(topics: Mapping[str, _Array], intervals: _Array) -> _Floats:
+    """The mean over the topics that have a diameter, for each of the intervals."""
     known = topics["topic_diameter"] >= 0
     place = np.searchsorted(intervals, topics["interval"][known])
     sums = np.bincount(place, topics["topic_diameter"][known], intervals.size)
     return _ratio(sums, np.bincount(place, minlength=intervals.size))
 
 
-def _intervals(interval: Array) -> tuple[Array, Array, Array]:
-    """The intervals of some rows, the place of each row's among them, how many rows each has."""
+def _intervals(interval: _Array) -> tuple[_Array, _Array, _Array]:
+    """The distinct intervals, the index of each row's interval, and the rows per interval."""
     return np.unique(interval, return_inverse=True, return_counts=True)
 
 
-def _ratio(part: Array, whole: Array) -> Floats:
-    """NaN where the whole is 0."""
+def _ratio(part: _Array, whole: _Array) -> _Floats:
+    """Quotient; NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(whole > 0, part / whole, np.nan)
 
 
-def _known_mean(values: Array, total: Callable[[Array], Array]) -> Floats:
+def _known_mean(values: _Array, total: Callable[[_Array], _Array]) -> _Floats:
     known = values >= 0  # neither -1 nor NaN
     return _ratio(total(np.where(known, values, 0)), total(known.astype(np.int32)))
 
 
-def _largest(place: Array, component: Array) -> Array:
-    """How many peers the largest component of each interval has."""
+def _largest(place: _Array, component: _Array) -> _Array:
+    """Number of peers in the largest component of each interval."""
     width = int(component.max()) + 1
     sizes = np.bincount(place * width + component, minlength=(int(place[-1]) + 1) * width)
-    largest: Array = sizes.reshape(-1, width).max(axis=1)
+    largest: _Array = sizes.reshape(-1, width).max(axis=1)
     return largest

@@ -1,11 +1,10 @@
 """The overlay's structure in every interval, from versions, by an engine.
 
-An engine is a function from the versions of a run to a row per peer and interval, with what is
-said of topics and of the interval as a whole beside the first peer of the interval. `kernels`
-cuts the run into blocks of intervals; one Spark task rebuilds the overlay of every interval of
-a block and measures it with compiled kernels, so the number of Spark jobs does not depend on
-the number of intervals, and a version is read once per block that it touches, not once per
-interval.
+An engine is a function from the versions of a run to a row per peer and interval. The row of an
+interval's first peer also holds the rows of its topics and of the interval as a whole. `kernels`
+cuts the run into blocks of intervals; one Spark task rebuilds the overlay of every interval of a
+block and measures it with compiled kernels. So the number of Spark jobs does not depend on the
+number of intervals, and a version is read once per block, not once per interval.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from analytics.intervals import sampled
-from analytics.measures import Measures
+from analytics.options import Measures
 from model.clock import Clock
 from model.columns import Table
 from model.jvm.artifacts import cache_path
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
     from analytics.blocks import BlockMetrics
 
 _ROWS_PER_BLOCK = 250_000
-"""Rows of peers that one task holds at once."""
+"""Rows of peers in the memory of one task."""
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
 
 TASK_BYTES = 4_000_000_000
-"""What a task's Python may take: a quarter of a machine that has 16 GB for four tasks."""
+"""Memory of a task's Python: a quarter of a machine that has 16 GB for four tasks."""
 
 _BYTES_PER_PEER, _BYTES_PER_LINK = 1_500, 150
 """Measured at 20,000 to 1,000,000 peers with 5 to 20 links each: 260 bytes per peer, up to 1,200
@@ -49,7 +48,7 @@ more while betweenness is sampled in lanes, and 100 to 120 per link."""
 
 
 def _of_graph(table: Table, *more: str) -> pa.Schema:
-    """The key of a metrics table, what it says of the graph, and `more` of its columns."""
+    """The key of a metrics table, its columns about the graph, and `more` of its columns."""
     kept = {*table.key, *more, *(column.name for column in table if column.graph)}
     return pa.schema([field.with_nullable(True) for field in table.arrow if field.name in kept])
 
@@ -64,24 +63,24 @@ STRUCTURE_SCHEMA = pa.schema(
         ("overlay", pa.list_(pa.struct(list(_OF_INTERVAL)))),
     ]
 )
-"""A row per peer present: the graph's columns of metrics/peers, and subscriptions. The first of
-each interval also has the rows of metrics/topics (of topics with subscribers) and the one of
-metrics/overlay, as far as they are of the graph; the others have null there."""
+"""A row per present peer: the graph's columns of metrics/peers, and subscriptions. The first row of
+each interval also has the graph's columns of metrics/topics (for topics with subscribers) and of
+metrics/overlay; the other rows have null there."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """What an engine reads: spans in ticks, by dense indices. Columns as in model.tables."""
+    """Input of an engine: validity periods in ticks. Columns as in model.tables."""
 
     presence: DataFrame
     links: DataFrame
     subscriptions: DataFrame
     peers: int = 0
-    """How many peers there are: bounds what a task gives back at once."""
+    """Number of peers; limits the rows that a task returns at once."""
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
-    """The links of those layers; all where none is chosen."""
+    """The links of those layers; all links if layers is null."""
     return links if layers is None else links.where(F.col("layer").isin(*layers))
 
 
@@ -93,8 +92,8 @@ def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFram
 
 def folded_by_kernels(
     versions: Versions, clock: Clock, measures: Measures
-) -> tuple[DataFrame, BlockFold]:
-    """`by_kernels` as what makes rows of what: each partition of the frame is a block."""
+) -> tuple[DataFrame, _BlockFold]:
+    """`by_kernels` as (frame, fold): each partition of the frame is a block."""
     spark = versions.presence.sparkSession
     tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
     size = max(1, -(-clock.intervals // (2 * tasks)))
@@ -102,11 +101,11 @@ def folded_by_kernels(
         size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
     blocks = -(-clock.intervals // size)
     rows = _cut_into_blocks(_together(versions, clock), clock, size)
-    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures)
+    return rows.repartitionById(blocks, "block"), _BlockFold(clock, size, measures)
 
 
 @dataclass(frozen=True)
-class BlockFold:
+class _BlockFold:
     """Rows of versions of one block → rows of `STRUCTURE_SCHEMA` (ingest.sink.Fold)."""
 
     clock: Clock
@@ -121,10 +120,10 @@ class BlockFold:
             yield self.table, rows
 
     def told(self) -> None:
-        """Nothing: all is in the rows."""
+        """Null: the fold has no result besides its rows."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows alone."""
+        """The rows without the table."""
         held = list(batches)
         if not any(batch.num_rows for batch in held):
             return
@@ -141,10 +140,10 @@ def fits_task(peers: int, links: int) -> bool:
 
 
 def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
-    """The most peers, and the most links, of any interval (links of two layers count twice).
+    """The largest number of peers and of links of an interval (links of two layers count twice).
 
-    One Spark job: what begins and ends is counted per interval, and summed over the intervals
-    by two tasks.
+    One Spark job: counts begins and ends per interval, and sums them over the intervals in two
+    tasks.
     """
     spans = sampled(versions.presence, clock).select(F.lit("peers").alias("what"), "start", "stop")
     links = sampled(versions.links, clock).select(F.lit("links"), "start", "stop")
@@ -164,7 +163,7 @@ def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
 
 
 def _together(versions: Versions, clock: Clock) -> DataFrame:
-    """All versions as rows (kind, a, b, start, stop) of one table, to be grouped at once."""
+    """All versions as rows (kind, a, b, start, stop) of one frame, to group them together."""
     kinds = (
         (_PRESENCE, versions.presence, "peer", "peer"),
         (_LINK, versions.links, "src", "dst"),
@@ -192,8 +191,8 @@ def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int) -> DataFrame:
 
 
 def cache_kernels() -> None:
-    """Have kernels compiled once per machine, not once per worker process."""
-    # Beside the code may be read-only.
+    """Compile kernels once per machine, not once per worker process."""
+    # The folder of the code may be read-only.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_path() / "numba"))
 
 
@@ -219,7 +218,7 @@ def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
 
 
 def structure_rows(measured: BlockMetrics) -> pa.Table:
-    """Rows of `STRUCTURE_SCHEMA` of what was measured."""
+    """Rows of `STRUCTURE_SCHEMA` from the metrics of a block."""
     from analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
 
     peers, topics = of_peers(measured.peers), of_topics(measured.topics)
@@ -249,8 +248,8 @@ def _arrow_column(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
 def _beside_first_peers(
     rows: pa.StructArray, intervals: npt.NDArray[Any], peers: npt.NDArray[Any]
 ) -> pa.ListArray:
-    """The rows of each of the `intervals` as a list beside the first of its peers. `peers` has
-    the interval of each peer's row; both ascend, and there are peers wherever there are rows.
+    """The rows of each of the `intervals` as a list in the row of its first peer. `peers` has the
+    interval of each peer's row. Both ascend; every interval with rows has peers.
     """
     import numpy as np
 
@@ -277,7 +276,7 @@ def restored(peers: DataFrame, topics: DataFrame, overlay: DataFrame) -> DataFra
 
 
 def _listed(rows: DataFrame, name: str) -> DataFrame:
-    """interval, and the rows of it as the structs that the schema has under that name."""
+    """interval, and a list of its rows as structs of that field of the schema."""
     kind = from_arrow_type(STRUCTURE_SCHEMA.field(name).type)
     columns = [field.name for field in STRUCTURE_SCHEMA.field(name).type.value_type]
     of_interval = rows.groupBy("interval").agg(F.collect_list(F.struct(*columns)).alias(name))

@@ -1,7 +1,6 @@
-"""metrics/peers, metrics/topics and metrics/overlay, put together from what was measured.
+"""metrics/peers, metrics/topics and metrics/overlay, from the tables and the structure of a run.
 
-Each takes tables of the run (model.tables) and is lazy; a table that is null is unknown, and
-so is what would follow from it.
+All functions are lazy. A table that is null is unknown, and so are the metrics that need it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SUMS = ("receptions", "duplicates")
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of peers and topics. `structure` has analytics.structure's rows."""
+    """Tables about peers and topics. `structure` has analytics.structure's rows."""
 
     clock: Clock
     peers: DataFrame
@@ -32,16 +31,16 @@ class Seen:
     publications: DataFrame | None
     receptions: DataFrame | None
     untold: DataFrame | None = None
-    """What reports leave open: peer, interval, receptions, subscriptions (true = not told)."""
+    """What reports leave out: peer, interval, receptions, subscriptions (true = not reported)."""
     duplicates_known: bool = True
-    """All arrivals are told, not the first ones alone."""
+    """All arrivals are reported, not only the first ones."""
     links_known: bool = True
-    """Without links `structure` tells who was present and who subscribed, and no more."""
+    """Without links `structure` has presence and subscriptions only."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Metrics tables that are already there, and the links that lead nowhere."""
+    """Metrics tables that are complete, and links to absent peers."""
 
     clock: Clock
     peers: DataFrame
@@ -54,48 +53,48 @@ class Metrics:
 
 
 def peers_table(seen: Seen) -> DataFrame:
-    """metrics/peers: peers present at an interval's end, or heard of in it."""
-    # The widest last: what is joined already is spread and sorted anew for each that follows.
+    """metrics/peers: peers present at an interval's end, or with events in it."""
+    # The widest frame last: each join shuffles and sorts the result of the previous ones again.
     parts = (seen.traffic, _arrivals_at_peers(seen), _graph_of_peers(seen))
     known = [part for part in parts if part is not None]
     if not known:
         return conform(seen.peers.limit(0), METRICS_PEERS)
-    rows = _with_tellers(join_all(known, ["interval", "peer"]), seen)
-    repeated = F.when(F.col("tells_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
-    received = _told(rows, "receptions")
-    if not seen.duplicates_known:  # the first ones are listed, and the others counted at most
+    rows = _with_reported(join_all(known, ["interval", "peer"]), seen)
+    repeated = F.when(F.col("reports_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
+    received = _reported(rows, "receptions")
+    if not seen.duplicates_known:  # only first ones are listed; duplicates are counted at most
         received = F.try_add(received, _column(rows, "duplicates").cast("long"))
         repeated = F.lit(None)
     own = {
         "present": F.when(F.lit(seen.structure is not None), _column(rows, "present").isNotNull()),
-        "subscriptions": _told(rows, "subscriptions"),
+        "subscriptions": _reported(rows, "subscriptions"),
         "receptions": received,
-        # What a peer counted itself wins over what we count.
+        # The peer's own count takes precedence over ours.
         "duplicates": F.coalesce(_column(rows, "duplicates"), repeated),
     }
     return conform(rows.withColumns(own), METRICS_PEERS)
 
 
-def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
-    """Adds whether the peer tells of its subscriptions and of its receptions in the interval."""
+def _with_reported(rows: DataFrame, seen: Seen) -> DataFrame:
+    """Adds whether the peer reports its subscriptions and its receptions in the interval."""
     rows = rows.join(F.broadcast(seen.peers.select("peer", "is_reporter")), "peer")
     sources = {"subscriptions": seen.subscriptions, "receptions": seen.receptions}
     left_open = {name: F.lit(False) for name in sources}
     if seen.untold is not None:
-        untold = seen.untold.withColumnsRenamed({name: f"untold_{name}" for name in sources})
-        rows = rows.join(untold, ["interval", "peer"], "left")
-        left_open = {name: F.coalesce(f"untold_{name}", F.lit(False)) for name in sources}
+        left_out = seen.untold.withColumnsRenamed({name: f"unreported_{name}" for name in sources})
+        rows = rows.join(left_out, ["interval", "peer"], "left")
+        left_open = {name: F.coalesce(f"unreported_{name}", F.lit(False)) for name in sources}
     return rows.withColumns(
         {
-            f"tells_{name}": F.col("is_reporter") & F.lit(source is not None) & ~left_open[name]
+            f"reports_{name}": F.col("is_reporter") & F.lit(source is not None) & ~left_open[name]
             for name, source in sources.items()
         }
     )
 
 
-def _told(rows: DataFrame, name: str) -> Column:
-    """A count that only the peer itself can tell: null where it does not, 0 if it told of none."""
-    return F.when(F.col(f"tells_{name}"), F.coalesce(_column(rows, name), F.lit(0)))
+def _reported(rows: DataFrame, name: str) -> Column:
+    """A count that only the peer can report: null if it does not, 0 if it reports none."""
+    return F.when(F.col(f"reports_{name}"), F.coalesce(_column(rows, name), F.lit(0)))
 
 
 def _column(rows: DataFrame, name: str) -> Column:
@@ -164,7 +163,7 @@ def _arrivals_of_topics(seen: Seen, receptions: DataFrame, of_message: DataFrame
 
 
 def _hits(messages: DataFrame, *keys: str) -> DataFrame:
-    """Messages published per key, and their hit ratios without those that somebody refused."""
+    """Messages published per key, and their hit ratios without messages that a peer refused."""
     counted = F.col("rejections") == 0
     eligible = F.nullif(F.sum(F.when(counted, F.col("eligible"))), F.lit(0))
     at_once = F.sum(F.when(counted, F.col("delivered_in_interval")))
@@ -192,9 +191,9 @@ def overlay_table(metrics: Metrics) -> DataFrame:
         parts.append(_hits(metrics.messages.join(published, "message"), "interval"))
         zero += ["publications", "rejected_publications"]
     rows = join_all(parts, ["interval"], "left").fillna(0, zero)
-    nobody = F.lit(0 if metrics.receptions_known else None)
+    without = F.lit(0 if metrics.receptions_known else None)
     sums = {
-        name: F.when(F.col(f"{name}.told") > 0, F.col(f"{name}.sum")).otherwise(nobody)
+        name: F.when(F.col(f"{name}.known") > 0, F.col(f"{name}.sum")).otherwise(without)
         for name in _SUMS
     }
     return conform(rows.withColumns(sums), METRICS_OVERLAY)
@@ -206,15 +205,15 @@ def _graph_of_overlay(structure: DataFrame, links_known: bool) -> DataFrame:
 
 
 def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
-    """Means per peer present; of _SUMS over all peers heard of, a struct (sum, told): how many
-    tell it, and what it comes to, null beyond 64 bits.
+    """Means per present peer; for _SUMS a struct over all peers (sum: null beyond 64 bits, known:
+    number of peers with a value).
     """
     here = F.coalesce("present", F.lit(True))
-    # Without presence nobody can say whose report is missing.
-    untold = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
+    # Without presence, missing reports are unknown.
+    unreported = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
     control = [(f"control_messages_{way}", 1) for way in ("sent", "received")]
     control += [(f"control_bytes_{way}", 1000) for way in ("sent", "received")]
-    # Sums of whole numbers are exact in whatever order; of kilobytes they would not be.
+    # Sums of whole numbers are exact in any order; sums of kilobytes would not be.
     means = [
         (F.mean(F.when(here, F.col(name))) / unit).alias(
             f"{name.replace('bytes', 'kilobytes')}_mean"
@@ -223,9 +222,9 @@ def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     ]
     return peers.groupBy("interval").agg(
         *means,
-        if_known("present", count_if(untold)).alias("unknown_reports"),
+        if_known("present", count_if(unreported)).alias("unknown_reports"),
         *(
-            F.struct(F.try_sum(name).alias("sum"), F.count(name).alias("told")).alias(name)
+            F.struct(F.try_sum(name).alias("sum"), F.count(name).alias("known")).alias(name)
             for name in _SUMS
         ),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from analytics.blocks import Links, measure_block
-from analytics.measures import Measures
+from analytics.options import Measures
 from benchmarks.reference import Versions, read_versions
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS

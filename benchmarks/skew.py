@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analytics.measures import Measures
+from analytics.options import Measures
 from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
 from ingest.job import Measuring

@@ -1,1 +1,5 @@
-"""The command line: parse, call one function of the packages, print."""
+"""The command line. A command parses its arguments, calls one function of a package and prints.
+
+In: arguments and environment variables. Out: data on stdout, messages on stderr, an exit code.
+`cli.main.app` is the application; `cli.__main__.main` runs it.
+"""

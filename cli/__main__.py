@@ -1,4 +1,4 @@
-"""The entry point of the program: `vizpub`, `python -m cli`, and what `spark-submit` is given."""
+"""The entry point of the program: for `vizpub`, `python -m cli` and `spark-submit`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if not __package__:
 
 
 def main() -> None:
-    """Run the command that was given.
+    """Run the command.
 
-    What is imported stays, and to look for garbage in it would be a tenth of a short command.
+    Imported modules stay loaded; searching them for garbage takes a tenth of a short command.
     """
     gc.disable()
     from cli.main import app

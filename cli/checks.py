@@ -25,7 +25,7 @@ _ANSWER_S = 5
 
 @dataclass(frozen=True)
 class Check:
-    """One part. `state` 'on first use' means that vizpub fetches it itself when it needs it."""
+    """One part. State 'on first use': vizpub downloads it itself when it needs it."""
 
     part: str
     state: Literal["ok", "on first use", "missing"]
@@ -36,12 +36,12 @@ class Check:
 
     @property
     def fails(self) -> bool:
-        """Whether vizpub's default path cannot be used without it."""
+        """Whether the default commands do not work without it."""
         return self.state == "missing" and not self.optional
 
 
 def checks(workspace: Path) -> Iterator[Check]:
-    """Every part, what is needed first."""
+    """Every part, required ones first."""
     yield _python()
     yield _packages()
     java = _found_java()
@@ -119,7 +119,7 @@ def _given_neo4j() -> Check:
         if connection := from_environment():
             connect(connection).close()
     except VizpubError as error:
-        # Without the error's own advice in its second line: it is for who wants the local one.
+        # The second line of the error is advice for users of the local server.
         return Check("Neo4j", "missing", str(error).splitlines()[0], "check NEO4J_URI, or unset it")
     return Check("Neo4j", "ok", f"{os.environ['NEO4J_URI']} answers")
 
@@ -133,7 +133,7 @@ def _workspace(workspace: Path) -> Check:
 
 
 def _cache() -> Check:
-    """Jars, compiled kernels, and what Java keeps of classes: without it each start costs more."""
+    """Jars, compiled kernels and archives of Java classes: without them each start takes longer."""
     folder = cache_path()
     if not _may_write(folder):
         found = f"{folder} cannot be written: every start downloads, loads and compiles again"
@@ -150,13 +150,13 @@ def _kinds(program: str) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    with suppress(OSError):  # what is made there goes, too
+    with suppress(OSError):  # files may be removed meanwhile
         return path.stat().st_size if path.is_file() else 0
     return 0
 
 
 def _nearest(folder: Path) -> Path:
-    """What is there of a folder that is to be made."""
+    """The folder, or the nearest parent of it that exists."""
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
 
 
@@ -179,7 +179,7 @@ def _compiler(java: Java | VizpubError) -> Check:
 
 
 def _graphframes() -> Check:
-    """Of the jars alone: whether they load is known when Spark runs."""
+    """Checks the jars only; whether they load is known once Spark runs."""
     part, given = "GraphFrames", os.environ.get("VIZPUB_GRAPHFRAMES_JARS")
     locked = jar_set("graphframes")
     get = f"set VIZPUB_GRAPHFRAMES_JARS=a.jar,b.jar to those of {', '.join(locked.roots)}"

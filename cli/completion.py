@@ -1,4 +1,4 @@
-"""What the shell completes on Tab; on an error, nothing."""
+"""Completions for the shell (Tab). On an error there are none."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 
 import typer
 
-from analytics.measures import ENGINES
+from analytics.options import ENGINES
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
-"""How rows are written."""
+"""Output formats of rows."""
 KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
-"""The kinds of figures."""
+"""Kinds of figures."""
 LAYOUTS = ("ring", "layers")
-"""How a message's dissemination is laid out."""
+"""Layouts of a dissemination tree."""
 SOURCES = ("auto", "reports", "libp2p", "vizpub", "edges", "deliveries")
-"""What an input may be."""
+"""Formats of the input."""
 _MOST = 200
-"""More than this no one reads; a run may have 100,000 peers."""
+"""Completions shown at most; a run may have 100,000 peers."""
 
-Completer = Callable[[typer.Context, str], list[str]]
+_Completer = Callable[[typer.Context, str], list[str]]
 
 
-def _offering(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
+def _offering(names: Callable[[typer.Context], Iterable[str]]) -> _Completer:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
             found = [name for name in names(ctx) if name.startswith(incomplete)]
-        except Exception:  # whatever it is, a shell cannot show it
+        except Exception:  # the shell cannot show an error
             return []
         return found[:_MOST]
 
@@ -35,7 +35,7 @@ def _offering(names: Callable[[typer.Context], Iterable[str]]) -> Completer:
 
 
 def _typed(ctx: typer.Context, name: str, place: int) -> str:
-    """An argument already typed; behind an option that waits for its value they are bare."""
+    """An argument already typed. While an option lacks its value, arguments are not parsed yet."""
     return str(ctx.args[place] if len(ctx.args) > place else ctx.params[name])
 
 
@@ -43,34 +43,11 @@ def _workspace(ctx: typer.Context) -> Path:
     return Path(ctx.find_root().params["workspace"])
 
 
-@_offering
-def complete_formats(ctx: typer.Context) -> Iterable[str]:
-    """How rows are written."""
-    return FORMATS
-
-
-@_offering
-def complete_kinds(ctx: typer.Context) -> Iterable[str]:
-    """The kinds of figures."""
-    return KINDS
-
-
-@_offering
-def complete_layouts(ctx: typer.Context) -> Iterable[str]:
-    """How a message's dissemination is laid out."""
-    return LAYOUTS
-
-
-@_offering
-def complete_sources(ctx: typer.Context) -> Iterable[str]:
-    """What an input may be."""
-    return SOURCES
-
-
-@_offering
-def complete_engines(ctx: typer.Context) -> Iterable[str]:
-    """What may measure the overlay."""
-    return ENGINES
+complete_formats = _offering(lambda _: FORMATS)
+complete_kinds = _offering(lambda _: KINDS)
+complete_layouts = _offering(lambda _: LAYOUTS)
+complete_sources = _offering(lambda _: SOURCES)
+complete_engines = _offering(lambda _: ENGINES)
 
 
 @_offering

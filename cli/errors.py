@@ -1,4 +1,4 @@
-"""Errors become a line on stderr and an exit code, here and nowhere else.
+"""Turns errors into a line on stderr and an exit code.
 
 0 done · 1 failed · 2 wrong use · 3 a service cannot be reached · 130 interrupted · 131 quit ·
 143 terminated
@@ -18,15 +18,15 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.terminal.streams import is_closed, prepare, standard_output, tell
+from cli.terminal.streams import is_closed, message, prepare, standard_output
 from model.errors import VizpubError
 
-INTERRUPTED = 130
+_INTERRUPTED = 130
 _ENDS = {signal.SIGTERM: "terminated", signal.SIGQUIT: "quit"}
 
 
-class Ended(BaseException):
-    """A signal tells the process to end; as KeyboardInterrupt, so that all is left in order."""
+class _Ended(BaseException):
+    """A signal ends the process. As KeyboardInterrupt, so that blocks clean up."""
 
     def __init__(self, number: int) -> None:
         self.word, self.exit_code = _ENDS[signal.Signals(number)], 128 + number
@@ -34,19 +34,19 @@ class Ended(BaseException):
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands; what a command raises ends here."""
+    """The group of all commands; handles what a command raises."""
 
     def main(self, *words: Any, **more: Any) -> Any:
-        """Run the program, as of typer."""
+        """Run the program; see typer."""
         prepare()
         try:
             with _signals_raised():
                 return self._ran(*words, **more)
-        except Ended as ended:  # before a command began, or behind its end
+        except _Ended as ended:  # before a command began, or after it ended
             sys.exit(ended.exit_code)
 
     def _ran(self, *words: Any, **more: Any) -> Any:
-        """What typer prints itself (help, versions) may find no place, too."""
+        """As `main`; output of typer itself (help, version) can fail as well."""
         try:
             try:
                 return super().main(*words, **more)
@@ -62,7 +62,7 @@ class CommandGroup(TyperGroup):
             sys.exit(report(error))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises: typer.Exit with the code of what went wrong."""
+        """Run the command. Raises: typer.Exit with the exit code of the error."""
         try:
             result = super().invoke(ctx)
             _flush()
@@ -72,12 +72,12 @@ class CommandGroup(TyperGroup):
             error.message += _misplaced(error, ctx)
             raise
         except KeyboardInterrupt:
-            tell("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
-        except Ended as ended:
-            tell(ended.word)
+            message("interrupted")
+            raise typer.Exit(_INTERRUPTED) from None
+        except _Ended as ended:
+            message(ended.word)
             raise typer.Exit(ended.exit_code) from None
-        except BrokenPipeError as error:  # of help, which typer prints
+        except BrokenPipeError as error:  # while typer prints help
             with standard_output():
                 raise error from None
         except Exception as error:
@@ -86,7 +86,7 @@ class CommandGroup(TyperGroup):
 
 
 def _misplaced(error: typer.TyperException, ctx: Any) -> str:
-    """Where an option stands that the command lacks and `vizpub` has."""
+    """A hint if global options were given after the command."""
     name = getattr(error, "option_name", None)
     for option in ctx.command.params:
         if name in option.opts:
@@ -96,7 +96,7 @@ def _misplaced(error: typer.TyperException, ctx: Any) -> str:
 
 
 def _flush() -> None:
-    """See that all data is written. Raises: as standard_output."""
+    """Write all buffered data. Raises: as standard_output."""
     if not is_closed(sys.stdout):
         with standard_output():
             pass
@@ -104,14 +104,14 @@ def _flush() -> None:
 
 @contextmanager
 def _signals_raised() -> Iterator[None]:
-    """In the block, signals that tell the process to end raise Ended; a second one ends it at once.
-    One that whoever started us ignores, or that has its handler, stays what it is.
+    """In the block, signals that end the process raise _Ended; a second one ends it at once.
+    Signals that the parent process ignores, or that already have a handler, are left alone.
     """
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
         signal.signal(number, signal.SIG_DFL)
-        raise Ended(number)
+        raise _Ended(number)
 
     here = threading.current_thread() is threading.main_thread()
     ours = [number for number in _ENDS if here and signal.getsignal(number) is signal.SIG_DFL]
@@ -125,14 +125,14 @@ def _signals_raised() -> Iterator[None]:
 
 
 def report(error: Exception, *, debug: bool = False) -> int:
-    """Tell the error on stderr. Returns the exit code it stands for."""
+    """Print the error on stderr. Returns its exit code."""
     if debug:
         traceback.print_exception(error)
     if isinstance(error, VizpubError):
-        tell(f"error: {error}")
+        message(f"error: {error}")
         return error.exit_code
     hint = "" if debug else " (vizpub --debug shows more)"
-    tell(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
+    message(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
     return 1
 
 

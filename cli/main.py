@@ -1,4 +1,4 @@
-"""`vizpub`: the commands and what holds for all of them."""
+"""`vizpub`: the application, its global options and its commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from cli.commands import (
 )
 from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, without_pandas
-from cli.notes import show_notes
 from cli.settings import Settings
 from runstore.leavings import sweep
 
@@ -53,6 +52,23 @@ def _print_version(wanted: bool) -> None:
         except PackageNotFoundError:
             print("vizpub (from a checkout)")
         raise typer.Exit
+
+
+class _Say(logging.Handler):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._settings.say(record.getMessage())
+
+
+def _show_log(settings: Settings) -> None:
+    """Print log records of the ingest on stderr: warnings, with --debug also information."""
+    logger = logging.getLogger("ingest")
+    logger.handlers = [_Say(settings)]
+    logger.setLevel(logging.INFO if settings.debug else logging.WARNING)
+    logger.propagate = False
 
 
 @app.callback()
@@ -89,15 +105,15 @@ def vizpub(
     ```
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # whatever the terminal cannot show
+        if isinstance(stream, TextIOWrapper):  # for characters that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     if not debug and not logging.getLogger().handlers:
-        # What a library logs of a call that was interrupted is no news to the user.
+        # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
         ctx.with_resource(without_pandas())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
-    show_notes(ctx.obj)
+    _show_log(ctx.obj)
     sweep(workspace)
 
 

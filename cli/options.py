@@ -23,6 +23,10 @@ Layers = Annotated[
         metavar="A,B,…", help="Only links of these layers.", autocompletion=complete_layers
     ),
 ]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="Spark master (default: this machine)."),
+]
 Limit = Annotated[
     int, typer.Option("--limit", metavar="N", min=0, help="Print at most N rows; 0 = all.")
 ]
@@ -38,7 +42,7 @@ class Output:
             "--format",
             "-f",
             metavar="|".join(FORMATS),
-            help="Output format (default: by the suffix of -o, else a table).",
+            help="Output format (default: by the suffix of -o, otherwise a table).",
             autocompletion=complete_formats,
         ),
     ] = None
@@ -50,7 +54,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Moment:
-    """At which time, and in which part of the protocol, an overlay is looked at."""
+    """A point in time, and the layers of the overlay to include."""
 
     at: Annotated[
         str,
@@ -63,7 +67,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Window:
-    """The intervals that are looked at."""
+    """The intervals to include."""
 
     first: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="First interval, or a time.")
@@ -74,7 +78,7 @@ class Window:
     ] = None
 
     def intervals(self, clock: Clock) -> tuple[int | None, int | None]:
-        """First and last interval, null = not limited. Raises: OutOfRange, UseError."""
+        """First and last interval; null = no limit. Raises: OutOfRange, UseError."""
         first, last = (
             None if text is None else clock.interval_of(clock.parse_at(text))
             for text in (self.first, self.last)
@@ -85,7 +89,7 @@ class Window:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function of plain arguments as a command.
+    """Make a command of a function with plain arguments.
 
     A parameter that is a dataclass becomes one option per field; `Settings` is taken from
     the global options.
@@ -122,7 +126,7 @@ def _field_parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 def _as_option(hint: Any) -> Any:
-    """A type that msgspec's notes describe, as an option; others are options already."""
+    """An option for a type with msgspec metadata; other types are options already."""
     notes = [note for note in getattr(hint, "__metadata__", ()) if hasattr(note, "description")]
     if not notes:
         return hint
@@ -138,7 +142,7 @@ def _as_option(hint: Any) -> Any:
 
 
 def comma_list(text: str | None) -> tuple[str, ...] | None:
-    """'a, b' → ('a', 'b'); nothing → null. Raises: UseError where an item is empty."""
+    """'a, b' → ('a', 'b'); nothing → null. Raises: UseError if an item is empty."""
     if text is None:
         return None
     items = tuple(item.strip() for item in text.split(","))

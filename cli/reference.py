@@ -1,6 +1,6 @@
 """The page docs/cli.md, generated from the help of the commands.
 
-`python -m cli.reference` writes it; a test holds it to the commands.
+`python -m cli.reference` writes it; a test compares it with the commands.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from cli.main import app
+from experiments.formatting import markdown
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
@@ -19,13 +20,13 @@ _HEAD = """\
 # The command line
 
 Data goes to standard output, messages and progress to standard error. Exit codes: 0 done,
-1 failed (a check did not hold; `--strict` and some of the input was refused), 2 wrong use,
-3 a service cannot be reached or answers wrongly (Neo4j, Java), 130 interrupted, 131 quit
+1 failed (a check failed; `--strict` and some input was refused), 2 wrong use,
+3 a service (Neo4j, Java) is unavailable or fails, 130 interrupted, 131 quit
 (SIGQUIT), 143 terminated (SIGTERM).
 
 Every command that prints data takes `--format` and `-o FILE`. A table on a terminal is fitted
 to its width; the other formats have every column and value in full. In tables `-` is
-unknown, in JSON `null`, in CSV an empty field; 0 was measured.
+unknown, in JSON `null`, in CSV an empty field; 0 is a measured zero.
 
 `vizpub --install-completion` lets Tab complete the names of runs, topics, peers and queries.
 This page is made from the commands' own help (`python -m cli.reference`).
@@ -53,36 +54,39 @@ def page() -> str:
 def _overview() -> str:
     """Every command with the first line of its help, as a table in Markdown."""
     rows = [
-        f"| `{name}` | {command.help.splitlines()[0]} |"
+        (f"`{name}`", command.help.splitlines()[0])
         for name, command in commands()
         if not hasattr(command, "commands")
     ]
-    return "\n".join(["| command | does |", "| --- | --- |", *rows, ""])
+    return "\n".join([*markdown(("command", "does"), rows), ""])
 
 
 def _section(name: str, command: Any) -> str:
     lines = [f"## {name}", "", command.help.strip(), ""]
-    if rows := [_row(parameter) for parameter in command.params if _row(parameter)]:
-        lines += ["| | |", "| --- | --- |", *rows, ""]
+    if rows := [row for parameter in command.params if (row := _row(parameter))]:
+        lines += [*markdown(("", ""), rows), ""]
     return "\n".join(lines)
 
 
-def _row(parameter: Any) -> str:
+def _row(parameter: Any) -> tuple[str, str] | None:
     if parameter.name in ("help", "install_completion", "show_completion"):
-        return ""
+        return None
     argument = parameter.param_type_name == "argument"
     shown = parameter.metavar or (parameter.name.upper() if argument else _value(parameter))
     names = [] if argument else [", ".join([*parameter.opts, *parameter.secondary_opts])]
     words = [parameter.help or ""]
     if parameter.default not in (None, False, 0) and not callable(parameter.default):
-        words.append(f"Default: {parameter.default}.")
+        words.append(f"Default: {_plain(parameter.default)}.")
     if parameter.required:
         words.append("Required.")
     if parameter.envvar:
         words.append(f"Or: {parameter.envvar}.")
     left = " ".join([*names, *([shown] if shown else [])])
-    cells = (f"`{left}`", " ".join(filter(None, words)))
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return f"`{left}`", " ".join(filter(None, words))
+
+
+def _plain(default: Any) -> str:
+    return f"{default:g}" if isinstance(default, float) else str(default)
 
 
 def _value(parameter: Any) -> str:

@@ -1,4 +1,7 @@
-"""Which Neo4j a command talks to: NEO4J_URI if it is set, else the workspace's own server."""
+"""The Neo4j that a command uses: at NEO4J_URI if that is set, else the workspace's own server.
+
+Some commands stop and start it: the workspace's own server, or a container that is named.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from cli.settings import Settings
 from model.errors import ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
+    from graphstore.load.bulk import Target
     from graphstore.load.verify import Difference
     from graphstore.runs import LoadedRun
     from graphstore.server.address import Connection
+    from graphstore.server.offline import Place
     from graphstore.server.server import LocalServer
     from runstore.store import StoredRun
 
@@ -27,7 +34,7 @@ def local_server(settings: Settings) -> LocalServer:
 
 
 def start_local(settings: Settings) -> Connection:
-    """Start the local server, with a bar while its jars are fetched.
+    """Start the local server, with a progress bar while its jars are downloaded.
 
     Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """
@@ -38,10 +45,10 @@ def start_local(settings: Settings) -> Connection:
         return server.start(lambda done, total: progress("Fetch Neo4j (bytes)", done, total))
 
 
-def to_read(settings: Settings) -> Connection:
-    """A Neo4j to ask; the local one is started if it ever was before.
+def _to_read(settings: Settings) -> Connection:
+    """A Neo4j to query. The local one is started if it was started before.
 
-    Raises: Neo4jUnavailable where there is none, UseError.
+    Raises: Neo4jUnavailable if there is none, UseError.
     """
     from graphstore.server.address import from_environment
     from graphstore.server.connection import find_connection
@@ -53,7 +60,7 @@ def to_read(settings: Settings) -> Connection:
 
 @dataclass(frozen=True)
 class Neo4j:
-    """A server that has answered, for as long as the block of `connected` lasts."""
+    """A connection to a server; valid inside the block of `connected`."""
 
     driver: Any
     database: str
@@ -71,14 +78,14 @@ class Neo4j:
         return verify_run(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
-        """Whether it has a copy of that name made from other tables."""
+        """Whether it has a run of that name made from other tables."""
         from graphstore.runs import is_of_other_tables, run_properties
 
         there = run_properties(self.driver, self.database, run.name)
         return there is not None and is_of_other_tables(there, run.facts)
 
     def remove(self, run: str, settings: Settings) -> bool:
-        """Remove a run, in whatever state; false where there is none of that name."""
+        """Remove a run in any state. False if there is none of that name."""
         from graphstore.load.remove import remove_run
 
         with settings.progress() as progress:
@@ -91,7 +98,7 @@ class Neo4j:
 
 @contextmanager
 def connected(connection: Connection) -> Iterator[Neo4j]:
-    """The server for the length of the block. Raises: Neo4jUnavailable."""
+    """Connect to the server for the block. Raises: Neo4jUnavailable."""
     from graphstore.server.connection import connect
 
     with connect(connection) as driver:
@@ -100,11 +107,11 @@ def connected(connection: Connection) -> Iterator[Neo4j]:
 
 @contextmanager
 def asking(settings: Settings) -> Iterator[Neo4j]:
-    """A Neo4j to ask, for the length of the block; the local one is started as in `to_read`.
+    """A Neo4j to query in the block. The local one is started as in `_to_read`.
 
     Raises: Neo4jUnavailable, and UseError for a run that the workspace has and Neo4j has not.
     """
-    with connected(to_read(settings)) as neo4j:
+    with connected(_to_read(settings)) as neo4j:
         try:
             yield neo4j
         except UnknownName as error:
@@ -122,9 +129,9 @@ def _stored(settings: Settings, run: str) -> bool:
 
 
 def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, str]:
-    """Of each run: complete, loading, removing, absent, or outdated for the complete copy of an
-    earlier run of that name. Empty where no Neo4j is running or it cannot be asked; none is
-    started, and a message says what is wrong with it.
+    """The state of each run: complete, loading, removing, absent, or outdated (a complete copy of
+    an earlier run of that name). Empty if no Neo4j is running, or if it fails, with a message.
+    No server is started.
     """
     if not runs or not _any_home(settings):
         return {}
@@ -145,7 +152,7 @@ def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, 
 
 
 def _any_home(settings: Settings) -> bool:
-    """Whether there may be a Neo4j; asks without the driver, which takes a while to import."""
+    """Whether there may be a Neo4j. Does not import the driver, which is slow."""
     return bool(os.environ.get("NEO4J_URI")) or (settings.workspace / "neo4j").is_dir()
 
 
@@ -157,22 +164,22 @@ def _state(run: StoredRun, state: str, tables: str | None) -> str:
 
 
 def remove_from_neo4j(settings: Settings, run: str) -> bool:
-    """Remove a run from Neo4j if there is a Neo4j, and the run in it."""
+    """Remove a run from Neo4j, if there is one with that run. Returns whether it was removed."""
     if not _any_neo4j(settings):
         return False
-    with connected(to_read(settings)) as neo4j:
+    with connected(_to_read(settings)) as neo4j:
         return neo4j.remove(run, settings)
 
 
 def remove_stale(settings: Settings, run: StoredRun) -> None:
-    """Remove the copy in Neo4j, if any, that an earlier run of that name left there.
+    """Remove the copy of an earlier run of that name from Neo4j, if there is one.
 
-    A Neo4j that cannot be reached only gives a message: the next load finds the copy too.
+    If Neo4j is unavailable, print a message only: the next load finds the copy as well.
     """
     if not _any_neo4j(settings):
         return
     try:
-        with connected(to_read(settings)) as neo4j:
+        with connected(_to_read(settings)) as neo4j:
             removed = neo4j.has_other(run) and neo4j.remove(run.name, settings)
     except ServiceError as error:
         settings.say(
@@ -187,3 +194,83 @@ def _any_neo4j(settings: Settings) -> bool:
     from graphstore.server.address import from_environment
 
     return bool(from_environment()) or local_server(settings).status().state != "absent"
+
+
+_VARIABLE = "VIZPUB_NEO4J_CONTAINER"
+
+Container = Annotated[
+    str | None,
+    typer.Option(
+        "--container",
+        metavar="NAME",
+        envvar=_VARIABLE,
+        help="The container that runs the Neo4j of NEO4J_URI.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """How a run is loaded into Neo4j."""
+
+    bulk: Annotated[
+        bool | None,
+        typer.Option(
+            "--bulk/--no-bulk",
+            help="Import into an empty Neo4j while it is stopped (default: if that is faster).",
+        ),
+    ] = None
+    container: Container = None
+
+
+def _stoppable(settings: Settings, container: str | None) -> Place | None:
+    """The Neo4j that commands use, if they can stop it.
+
+    Raises: UseError for a container without NEO4J_URI.
+    """
+    from graphstore.server.address import from_environment
+
+    given = from_environment()
+    # Some commands that load a run do not have the option.
+    container = container or os.environ.get(_VARIABLE)
+    if not container:
+        return None if given else local_server(settings)
+    if not given:
+        raise UseError(
+            f"container {container} is given, but NEO4J_URI is not set; set it (and "
+            "NEO4J_PASSWORD), or leave out the container"
+        )
+    from graphstore.server.container import Container
+
+    return Container(container, given)
+
+
+def stopping(settings: Settings, container: str | None) -> tuple[Place, Connection]:
+    """As `_stoppable`, and start it. Raises: UseError if it cannot be stopped."""
+    place = _stoppable(settings, container)
+    if not place:
+        raise UseError(
+            "this command stops Neo4j, and the one at NEO4J_URI cannot be stopped from here; "
+            "name its container with --container NAME, or unset NEO4J_URI to use the "
+            "workspace's own"
+        )
+    return place, _started(settings, place)
+
+
+def target(settings: Settings, filling: Filling) -> Target:
+    """The target of a load, started if possible.
+
+    Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
+    """
+    from graphstore.load.bulk import Target
+
+    place = _stoppable(settings, filling.container)
+    return Target(_started(settings, place), place, filling.bulk)
+
+
+def _started(settings: Settings, place: Place | None) -> Connection:
+    from graphstore.server.address import from_environment
+
+    if not (given := from_environment()):
+        return start_local(settings)
+    return place.start() if place else given

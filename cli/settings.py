@@ -1,14 +1,14 @@
-"""Global options: where the runs are, and which messages are shown."""
+"""Global options: the workspace, and which messages are shown."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.terminal.streams import tell
+from cli.terminal.streams import message
 from model.progress import Progress, silent
 from runstore.leavings import SCRATCH
 
@@ -24,31 +24,68 @@ class Settings:
 
     @property
     def scratch(self) -> Path:
-        """Where Spark's temporary files are, and the session that stays."""
+        """Folder of Spark's temporary files and of the session that keeps running."""
         return self.workspace / SCRATCH
 
     def as_arguments(self) -> list[str]:
-        """The same options as words of a command line."""
+        """The same options as command-line arguments."""
         switches = {"--debug": self.debug, "--quiet": self.quiet, "--no-color": not self.color}
         chosen = [word for word, on in switches.items() if on]
         return ["--workspace", str(self.workspace), *chosen]
 
     def say(self, text: str) -> None:
-        """A message for the person at the terminal, on stderr; data never goes here."""
+        """Print a message for the user on stderr."""
         if not self.quiet:
-            tell(text)
+            message(text)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
-        """Progress of long work: a bar on a terminal, else a line per step."""
+        """Show progress: a bar on a terminal, otherwise a line per step."""
         if self.quiet:
             yield silent
         elif sys.stderr.isatty():
-            from cli.terminal.progress import bar
-
             with bar(color=self.color) as progress:
                 yield progress
         else:
-            from cli.terminal.progress import line_per_step
+            yield _line_per_step(self.say)
 
-            yield line_per_step(self.say)
+
+@contextmanager
+def bar(*, color: bool = True) -> Iterator[Progress]:
+    """A progress bar per step during the block; a total of 0 means unknown."""
+    import rich.progress as rp
+    from rich.console import Console
+
+    columns = (
+        rp.SpinnerColumn(finished_text="✓"),
+        rp.TextColumn("{task.description}", markup=False),
+        rp.BarColumn(),
+        rp.TaskProgressColumn(),
+        rp.TimeElapsedColumn(),
+        rp.TimeRemainingColumn(),
+        rp.TextColumn("{task.fields[note]}", markup=False),
+    )
+    console = Console(stderr=True, no_color=not color)
+    with rp.Progress(*columns, console=console, transient=True) as display:
+        tasks: dict[str, rp.TaskID] = {}
+
+        def show(step: str, done: int, total: int, note: str = "") -> None:
+            if step not in tasks:
+                for earlier in tasks.values():
+                    display.stop_task(earlier)
+                tasks[step] = display.add_task(step, total=None, note="")
+            display.update(tasks[step], completed=done, total=total or None, note=note)
+
+        yield show
+
+
+def _line_per_step(say: Callable[[str], None]) -> Progress:
+    """Print the name of each step once, when it begins: for logs and pipes."""
+    begun: set[str] = set()
+
+    def show(step: str, done: int, total: int, note: str = "") -> None:
+        if step not in begun:
+            begun.add(step)
+            say(step)
+
+    return show

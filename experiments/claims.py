@@ -1,8 +1,8 @@
 """Published values, and whether our runs agree with them.
 
 A claim is about the mean over the runs. It names a metric (`vizpub tables`, docs/compare.md
-or `experiments.measures.OWN`) and groups; a term is a group, or two as 'PolderCast / Scribe'
-for the one divided by the other. A claim without bounds is shown, not judged.
+or `experiments.results.OWN`) and groups. A term is a group, or a ratio of two groups such as
+'PolderCast / Scribe'. A claim without bounds is shown, not judged.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from experiments.formatting import estimate_text, number
 from experiments.groups import WHOLE, Share, groups_of
-from experiments.measures import check_metric
-from experiments.words import number, told
+from experiments.results import check_metric
 from model.errors import UseError
 
 if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
-    from experiments.measures import Measures
+    from experiments.results import Measures
 
-Outcome = Literal["met", "not met", "shown", "unknown"]
+_Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
 _EXACT = 1e-9
-"""Relative: what is equal but for the rounding of doubles."""
+"""Relative difference that is due to the rounding of doubles."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What our runs say to a claim."""
+    """The result of our runs for a claim."""
 
     ours: str
-    outcome: Outcome
+    outcome: _Outcome
     deviation: str = ""
-    """How far off, where it is."""
+    """Distance from the published value, if the claim is not met."""
 
 
 class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
-    """What every claim has."""
+    """Fields of every claim."""
 
     what: str
     source: str
     """Where it is published."""
     metric: str
     why: str = ""
-    """Why it may not be met, where that is known beforehand."""
+    """Why it may not be met, if that is known in advance."""
     only: Literal["small", "full"] | None = None
     """The only scale at which it is judged."""
     during: Share = WHOLE
 
     def check(self) -> None:
-        """Raises: UnknownName, UseError for what it cannot be asked of."""
+        """Raises: UnknownName, UseError if the claim cannot be evaluated."""
         check_metric(self.metric)
 
 
@@ -62,7 +62,7 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
 
     of: str
     value: float | None = None
-    """As published."""
+    """The published value."""
     relative: float | None = None
     """Tolerance as a share of the value; 0 = exactly."""
     absolute: float | None = None
@@ -72,12 +72,12 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """What it is about."""
+        """The terms that the claim compares."""
         return (self.of,)
 
     @property
     def published(self) -> str:
-        """What is claimed, in words."""
+        """The claim as text."""
         words = [] if self.value is None else [number(self.value)]
         if self.relative == 0:
             words.append("exactly")
@@ -117,15 +117,14 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         return max(relative * abs(self.value), self.absolute or 0)
 
     def judged(self, ours: Estimate) -> Verdict:
-        """What an estimate says to it."""
+        """Compare an estimate with the bounds."""
         if ours.value is None:
             return Verdict("–", "unknown")
-        holds = self.holds(ours.value)
-        if holds is None:
-            return Verdict(told(ours), "shown", self._deviation(ours.value))
-        return Verdict(
-            told(ours), "met" if holds else "not met", "" if holds else self._deviation(ours.value)
-        )
+        text, holds = estimate_text(ours), self.holds(ours.value)
+        if holds:
+            return Verdict(text, "met")
+        outcome: _Outcome = "shown" if holds is None else "not met"
+        return Verdict(text, outcome, self._deviation(ours.value))
 
     def _deviation(self, ours: float) -> str:
         if not self.value:
@@ -137,21 +136,21 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
 
 
 class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
-    """The metric of a term is a number."""
+    """The value of a metric for a term."""
 
     def verdict(self, measures: Measures) -> Verdict:
-        """What our runs say."""
+        """Evaluate the claim for our runs."""
         return self.judged(measures.estimate(self.metric, self.of, self.during))
 
 
 class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
-    """The metric changes from one part of the run to another by a share: -0.1 is a tenth less."""
+    """Relative change of a metric from one part of the run to another: -0.1 is 10 % less."""
 
     before: Share
     after: Share
 
     def verdict(self, measures: Measures) -> Verdict:
-        """What our runs say."""
+        """Evaluate the claim for our runs."""
         return self.judged(measures.change(self.metric, self.of, (self.before, self.after)))
 
 
@@ -162,7 +161,7 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
     """The other metric."""
 
     def verdict(self, measures: Measures) -> Verdict:
-        """What our runs say."""
+        """Evaluate the claim for our runs."""
         return self.judged(measures.correlation((self.metric, self.to), self.of, self.during))
 
     def check(self) -> None:
@@ -175,34 +174,35 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
 
 
 class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
-    """The metric grows from term to term."""
+    """The metric increases from term to term."""
 
     order: tuple[str, ...]
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """What it is about."""
+        """The terms that the claim compares."""
         return self.order
 
     @property
     def published(self) -> str:
-        """What is claimed, in words."""
+        """The claim as text."""
         return " < ".join(f"({term})" if " / " in term else term for term in self.order)
 
     def check(self) -> None:
         """See _Claimed."""
         super().check()
         if len(self.order) < 2:
-            raise UseError("an order needs two at least")
+            raise UseError("an order needs at least two terms")
 
     def verdict(self, measures: Measures) -> Verdict:
-        """What our runs say."""
+        """Evaluate the claim for our runs."""
         found = [measures.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in found if estimate.value is not None]
+        texts = list(map(estimate_text, found))
         if len(values) < len(found):
-            return Verdict(", ".join(map(told, found)), "unknown")
+            return Verdict(", ".join(texts), "unknown")
         signs = [_SIGN[(a < b) - (a > b)] for a, b in pairwise(values)]
-        ours = "".join(f"{told(of)} {sign} " for of, sign in zip(found, [*signs, ""], strict=True))
+        ours = "".join(f"{text} {sign} " for text, sign in zip(texts, [*signs, ""], strict=True))
         return Verdict(ours.strip(), "met" if {*signs} == {"<"} else "not met")
 
 

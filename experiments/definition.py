@@ -1,8 +1,8 @@
 """An evaluation: systems in a world, with seeds, and the expected results.
 
-It is written as TOML and read by `read`. All of it is data: which runs are made, which of
-their metrics are told, what is drawn, and which published values they are held to. What the
-table `small` holds replaces what stands outside of it when the evaluation is run small.
+It is a TOML file that `read` reads: which runs are made, which metrics are reported, what is
+drawn, and the published values to compare with. At scale `small`, values of the table `small`
+replace those outside of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from simulators.engine.files import found
 from simulators.engine.plan import Plan, planned
 from simulators.engine.systems import system_named
 
-SCALES = ("small", "full")
+_SCALES = ("small", "full")
 _SUFFIX = ".toml"
 
 
@@ -37,11 +37,11 @@ class Data(Struct, frozen=True, forbid_unknown_fields=True):
 
     file: str
     source: str
-    """Where it is from."""
+    """Where to get it."""
 
 
 class Content(Struct, frozen=True, forbid_unknown_fields=True):
-    """All that stands in the file, at one scale."""
+    """The content of the file, at one scale."""
 
     title: str
     about: str
@@ -52,12 +52,12 @@ class Content(Struct, frozen=True, forbid_unknown_fields=True):
     metrics: tuple[str, ...]
     settings: tuple[Setting, ...] = (Setting(),)
     axis: str = ""
-    """What the settings' `x` is."""
+    """Meaning of the settings' `x`."""
     window: Share = (0.0, 1.0)
-    """The part of the run that metrics are taken over."""
+    """The part of the run over which metrics are averaged."""
     data: tuple[Data, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader has to know; stands in the report."""
+    """Notes for the reader of the report."""
     figures: tuple[Drawing, ...] = ()
     published: tuple[Claim, ...] = ()
 
@@ -94,7 +94,7 @@ class Experiment:
         return (*seeds, *more)[:wanted]
 
     def plan(self, group: Group, seed: int) -> Plan:
-        """What is to be simulated. Raises: InputError naming the group."""
+        """The plan of a simulation. Raises: InputError naming the group."""
         chosen = {
             **self.content.world,
             **group.setting.parameters,
@@ -106,23 +106,23 @@ class Experiment:
             raise InputError(f"experiment '{self.name}', {group.name}: {error}") from error
 
     def check_data(self) -> None:
-        """Raises: InputError naming every file that is missing, and where it is from."""
+        """Raises: InputError naming every missing file and where to get it."""
         missing = [data for data in self.content.data if not _is_there(data.file)]
         if missing:
             raise InputError(
-                f"experiment '{self.name}' at scale {self.scale} needs data that is not here: "
+                f"experiment '{self.name}' at scale {self.scale} needs data that is missing: "
                 f"{', '.join(data.file for data in missing)}",
                 "\n  ".join(
                     [
                         *(f"{data.file}: {data.source}" for data in missing),
-                        "name the folder that has them: --data DIR, or VIZPUB_DATA",
+                        "give the folder that has them: --data DIR, or VIZPUB_DATA",
                     ]
                 ),
             )
 
 
 def _reported(system: System) -> dict[str, str]:
-    """What is not measured need not be reported, where the system says which layers it has."""
+    """The option that limits reported links to the measured layers, if the system has them all."""
     layers = set(system.layers or ())
     known = set(system_named(system.system).make.layers)
     return {"links": ",".join(system.layers or ())} if layers and layers <= known else {}
@@ -144,11 +144,11 @@ def shipped() -> list[str]:
 def read(name: str, scale: str = "full") -> Experiment:
     """The experiment of that name, or of that TOML file.
 
-    Raises: UnknownName, InputError for a file that cannot be read or says what cannot be,
-    naming the place; UseError for the scale.
+    Raises: UnknownName for the name or scale; InputError for a file that cannot be read, or for
+    invalid content, with its place in the file.
     """
-    if scale not in SCALES:
-        raise UnknownName("scale", scale, SCALES)
+    if scale not in _SCALES:
+        raise UnknownName("scale", scale, _SCALES)
     text = _text(name)
     try:
         given = tomllib.loads(text)
@@ -174,7 +174,7 @@ def _text(name: str) -> str:
 
 
 def merged(whole: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """`whole` with what is in `other`: tables are merged, anything else is replaced."""
+    """`whole` updated with `other`: tables are merged, other values replaced."""
     result = dict(whole)
     for key, value in other.items():
         before = result.get(key)
@@ -204,12 +204,15 @@ def _plainly(message: str) -> str:
 
 
 def _check(name: str, experiment: Experiment) -> None:
-    """Raises: InputError for what no table of types finds."""
+    """Raises: InputError for errors that the types cannot express."""
     content = experiment.content
     if not (content.systems and content.settings and content.seeds and content.metrics):
-        raise InputError(f"{name}: systems, settings, seeds and metrics need at least one each")
+        raise InputError(f"{name}: give at least one system, setting, seed and metric")
     if len({group.slug for group in experiment.groups}) < len(experiment.groups):
         raise InputError(f"{name}: two groups have the same name")
+    places = [setting.x for setting in content.settings if setting.x is not None]
+    if len({*places}) < len(places):
+        raise InputError(f"{name}: two settings have the same x")
     for place, asked in _asked(content):
         try:
             asked.check()

@@ -1,24 +1,24 @@
-"""The figures of an experiment: what is drawn of which groups, and the numbers beside it."""
+"""The figures of an experiment, with the numbers that they show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from experiments.groups import WHOLE, Share, intervals
-from experiments.measures import check_metric, metric_of
+from experiments.results import check_metric, metric_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
     from experiments.groups import Group
-    from experiments.measures import Measures, Replica
+    from experiments.results import Measures, Replica
 
-FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+_FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class Drawn:
     figure: Figure
     numbers: pa.Table
     message: tuple[Replica, str] | None = None
-    """The run and the message that it shows, which then is written as GEXF too."""
+    """The run and the message that it shows; the message is written as GEXF as well."""
 
 
 class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", kw_only=True):
-    """What every figure has."""
+    """Fields of every figure."""
 
-    name: FileName
-    """Of its files."""
+    name: _FileName
+    """Name of its files."""
     caption: str
     groups: tuple[str, ...] = ()
-    """Those that are drawn; all where none is named."""
+    """Groups to draw; all if none is named."""
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """What it is about."""
+        """The groups that the figure names."""
         return self.groups
 
     def check(self) -> None:
-        """Raises: UnknownName for a metric there is not."""
+        """Raises: UnknownName for an unknown metric."""
 
     def chosen(self, groups: Sequence[Group]) -> list[Group]:
-        """Those of the groups that are drawn."""
+        """The groups to draw."""
         return [group for group in groups if not self.groups or group.name in self.groups]
 
 
@@ -108,26 +108,31 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
     """Metrics over the settings' x, a line for each system, with 95 % intervals over the runs."""
 
     label: str
-    """What x is."""
+    """Meaning of x."""
     during: Share = WHOLE
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
-        from experiments.over_axis import over_axis, table_over_axis
+        from analytics.comparison.tables import compare_settings
+        from analytics.figures.comparison import comparison_settings
 
-        there = {replica.group for replica in measures.replicas}
-        shown = [g for g in self.chosen(groups) if g.setting.x is not None and g.name in there]
-        if shown:
-            table = table_over_axis(measures, shown, self.metrics, self.during)
-            yield Drawn(self.name, self.caption, over_axis(table, self.label), table)
+        shown = {group.name: group for group in self.chosen(groups) if group.setting.x is not None}
+        found = [
+            replace(of, group=group.system.name, setting=f"{group.setting.x:g}")
+            for of in measures.measured(self.metrics, self.during)
+            if (group := shown.get(of.group))
+        ]
+        if found:
+            table = compare_settings(found, [metric_of(metric) for metric in self.metrics])
+            yield Drawn(self.name, self.caption, comparison_settings(table, self.label), table)
 
 
 class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
-    """Share of peers with at least x of a metric at a moment, of the first run of each group."""
+    """Share of peers with a value of at least x at a time, for the first run of each group."""
 
     metric: str
     at: float = 1.0
-    """When, as a share of the run's length."""
+    """Time as a share of the run's length."""
 
     def check(self) -> None:
         """See _Drawing."""
@@ -154,7 +159,7 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
     """How the first message of the first run of each group spread, hop by hop; GEXF as well."""
 
     hops: tuple[int, ...] = ()
-    """Also drawn up to each of these hops."""
+    """Draw a figure up to each of these hops as well."""
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group and number of hops."""
@@ -180,10 +185,10 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
 
 
 class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
-    """The overlay of the first run of each group at a moment, its peers on a ring."""
+    """The overlay of the first run of each group at a time, with its peers on a ring."""
 
     at: float = 1.0
-    """When, as a share of the run's length."""
+    """Time as a share of the run's length."""
 
     def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group."""

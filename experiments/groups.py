@@ -1,4 +1,4 @@
-"""What published values and figures are about: groups of runs, and parts of a run."""
+"""Groups of runs, and parts of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from model.clock import Clock
 
 Share = tuple[Annotated[float, Meta(ge=0, le=1)], Annotated[float, Meta(ge=0, le=1)]]
-"""From where to where in the run, as shares of its length: so it holds at every scale."""
+"""Begin and end of a part of a run, as shares of its length, valid at every scale."""
 WHOLE: Share = (0.0, 1.0)
 _OVER = " / "
 
@@ -22,36 +22,36 @@ class System(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     system: str
-    """As `vizpub simulate` has it."""
+    """Its name for `vizpub simulate`."""
     layers: tuple[str, ...] | None = None
-    """Layers that are "the overlay" in the metrics; all where none is named."""
+    """Layers whose links the metrics count; all if none is named."""
     parameters: dict[str, Any] = {}
 
 
 class Setting(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is different of the world; every system is run in every setting."""
+    """Parameters that differ from the world; every system is run in every setting."""
 
     name: str = ""
     x: float | None = None
-    """Where it stands on the axis of figures over the settings."""
+    """Its place on the axis of figures over the settings."""
     parameters: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class Group:
-    """A system in a setting: its runs differ in the seed alone."""
+    """A system in a setting; its runs differ in the seed only."""
 
     system: System
     setting: Setting
 
     @property
     def name(self) -> str:
-        """'PolderCast', or 'PolderCast, Facebook' where settings have names."""
+        """'PolderCast', or 'PolderCast, Facebook' if settings have names."""
         return ", ".join(filter(None, (self.system.name, self.setting.name)))
 
     @property
     def slug(self) -> str:
-        """The name as a part of a file's."""
+        """The name for use in file names."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
@@ -61,7 +61,7 @@ def groups_of(term: str) -> list[str]:
 
 
 def intervals(clock: Clock, share: Share) -> tuple[int, int]:
-    """First and last interval of a part of a run; one at least."""
+    """First and last interval of a part of a run; at least one interval."""
     first = min(floor(share[0] * clock.intervals), clock.intervals - 1)
     last = max(ceil(share[1] * clock.intervals) - 1, first)
     return clock.first + first, clock.first + last

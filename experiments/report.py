@@ -17,9 +17,15 @@ from analytics.comparison.tables import compare
 from analytics.figures import save
 from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
-from experiments.measures import Measures, metric_of
-from experiments.message_gexf import write_message
-from experiments.words import UNKNOWN, duration, number, size, told
+from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
+from experiments.results import Measures, metric_of
+from graphstore.ask.bulk_reads import ArrivalRow
+from graphstore.gexf.export import gexf_output
+from graphstore.gexf.message import MessageGraph, MessageRows
+from graphstore.gexf.writer import write_gexf
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
+from runstore.run import Run
+from runstore.snapshots import spread
 
 if TYPE_CHECKING:
     from experiments.definition import Experiment
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
 _FORMS = ("png", "svg")
 _WIDE = 4
-"""Up to this many groups are side by side, more are below one another."""
+"""Up to this many groups have a column each; more have a row each."""
 _PUBLISHED = ("what", "source", "published", "ours", "outcome", "deviation", "why")
 
 
@@ -54,12 +60,12 @@ class Findings:
         return list(dict.fromkeys(run.group.name for run in self.runs))
 
     def count(self, outcome: str) -> int:
-        """How many claims came out like this."""
+        """Number of claims with this outcome."""
         return sum(one.verdict.outcome == outcome for one in self.judged)
 
     @property
     def summary(self) -> str:
-        """How many claims are met, of how many."""
+        """How many claims are met, as text."""
         met, missed = self.count("met"), self.count("not met")
         judged = [f"{met} of {met + missed} claims met"] if met + missed else []
         rest = [f"{self.count(o)} {o}" for o in ("shown", "unknown") if self.count(o)]
@@ -67,7 +73,7 @@ class Findings:
 
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
-    """Compare the runs, all of them complete, with the published values."""
+    """Compare the complete runs with the published values."""
     measures = Measures([replica for run in runs if (replica := run.replica())])
     judged = [Judged(claim, _verdict(claim, experiment, measures)) for claim in _claims(experiment)]
     return Findings(experiment, runs, measures, judged)
@@ -85,7 +91,7 @@ def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdic
 
 
 def write_report(found: Findings, out: Path) -> Path:
-    """Write report.md, figures/ and the tables as CSV. Gives the path of report.md."""
+    """Write report.md, figures/ and the tables as CSV. Returns the path of report.md."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     drawn = list(_draw(found, out / "figures"))
     table = _values(found)
@@ -112,7 +118,7 @@ def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
 
 
 def _values(found: Findings) -> pa.Table:
-    """Every metric of every group, as analytics.comparison.tables.compare has it."""
+    """Every metric of every group, as a table of analytics.comparison.tables.compare."""
     content = found.experiment.content
     measured = found.measures.measured(content.metrics, content.window)
     return compare(measured, [metric_of(metric) for metric in content.metrics])
@@ -187,7 +193,7 @@ def _judgements(judged: Sequence[Judged]) -> Iterator[str]:
         )
         for place, j in enumerate(judged, 1)
     ]
-    yield from _markdown(("", "claim", "source", "published", "ours", ""), rows)
+    yield from markdown(("", "claim", "source", "published", "ours", ""), rows)
     if whys := list(_whys(judged)):
         yield from ("", "Not met, and why:", "", *whys)
 
@@ -198,7 +204,7 @@ def _bold(verdict: Verdict) -> str:
 
 
 def _whys(judged: Sequence[Judged]) -> Iterator[str]:
-    """The claims that are not met, those for one reason together."""
+    """The claims that are not met, grouped by reason."""
     places: dict[str, list[str]] = {}
     for place, one in enumerate(judged, 1):
         if one.verdict.outcome == "not met":
@@ -218,20 +224,20 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
         about[row["metric"]] = row["over"]
         if row["estimate"] == "mean":
             estimate = found.measures.estimate(row["metric"], row["group"], content.window)
-            cells[row["metric"], row["group"]] = told(estimate)
+            cells[row["metric"], row["group"]] = estimate_text(estimate)
     names = [(metric_of(metric).name, _with_unit(metric)) for metric in content.metrics]
     if len(found.groups) <= _WIDE:
         rows = [
             (shown, about.get(metric, ""), *(cells.get((metric, g), UNKNOWN) for g in found.groups))
             for metric, shown in names
         ]
-        yield from _markdown(("metric", "over", *found.groups), rows)
+        yield from markdown(("metric", "over", *found.groups), rows)
     else:
         across = [
             (group, *(cells.get((metric, group), UNKNOWN) for metric, _ in names))
             for group in found.groups
         ]
-        yield from _markdown(("", *(shown for _, shown in names)), across)
+        yield from markdown(("", *(shown for _, shown in names)), across)
     yield from (
         "",
         "Means over the runs with 95 % intervals (Student's t). All values: values.csv.",
@@ -253,22 +259,22 @@ def _figures(drawn: Sequence[Drawn]) -> Iterator[str]:
 
 def _setup(found: Findings) -> Iterator[str]:
     content = found.experiment.content
-    yield from _markdown(("system", "is", "layers counted", "parameters"), [
+    yield from markdown(("system", "type", "counted layers", "parameters"), [
         (s.name, s.system, ", ".join(s.layers or ("all",)), _parameters(s.parameters))
         for s in content.systems
     ])  # fmt: skip
-    yield from ("", f"In all of them: {_parameters(content.world)}.")
+    yield from ("", f"In all runs: {_parameters(content.world)}.")
     if any(setting.name for setting in content.settings):
         x = content.axis or "x"
         rows = [(s.name, number(s.x), _parameters(s.parameters)) for s in content.settings]
-        yield from ("", *_markdown(("setting", x, "parameters"), rows))
+        yield from ("", *markdown(("setting", x, "parameters"), rows))
     if content.data:
         yield from ("", "Data that is not shipped:", "")
         yield from (f"- `{data.file}`: {data.source}" for data in content.data)
 
 
 def _parameters(given: dict[str, Any]) -> str:
-    return ", ".join(f"`{name}={value}`" for name, value in given.items()) or "as by default"
+    return ", ".join(f"`{name}={value}`" for name, value in given.items()) or "defaults"
 
 
 def _costs(found: Findings) -> Iterator[str]:
@@ -286,10 +292,10 @@ def _costs(found: Findings) -> Iterator[str]:
             duration(_mean([c.ingest_seconds for c in costs])),
             size(_mean([c.run_bytes for c in costs])),
         ))  # fmt: skip
-    yield from _markdown(heads, rows)
+    yield from markdown(heads, rows)
     yield ""
     yield (
-        f"Means per run, simulated side by side on {os.cpu_count()} cores ({platform.machine()}, "
+        f"Means per run, simulated in parallel on {os.cpu_count()} cores ({platform.machine()}, "
         f"Python {platform.python_version()}, vizpub {version('vizpub')}). Messages by kind: "
         "runs.csv."
     )
@@ -299,11 +305,25 @@ def _mean(values: Sequence[float]) -> Any:
     return sum(values) / len(values) if values else None
 
 
-def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _row(heads)
-    yield _row(["---"] * len(heads))
-    yield from map(_row, rows)
+def write_message(run: Run, message: str, path: Path) -> None:
+    """Write the GEXF file of `vizpub export gexf RUN --message MESSAGE`, from the run store.
+
+    Raises: UnknownName for the message, UseError if the file cannot be written.
+    """
+    run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
+    graph = MessageGraph(_rows(run, message), counts=run.facts.knows(DUPLICATES))
+    with gexf_output(path) as out:
+        write_gexf(out, graph.head(message, run.facts.name), graph.nodes(), graph.edges())
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _rows(run: Run, message: str) -> MessageRows:
+    published = run.table("publications", ["name", "publisher", "time_us"])
+    (about,) = (row for row in published.to_pylist() if row["name"] == message)
+    peers, copies = spread(run, message)
+    return MessageRows(
+        dict(enumerate(run.peers)),
+        about["publisher"],
+        about["time_us"],
+        [ArrivalRow(*(row[name] for name in ArrivalRow._fields)) for row in copies.to_pylist()],
+        missed={row["peer"] for row in peers.to_pylist() if row["role"] == "missed"},
+    )

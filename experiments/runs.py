@@ -1,9 +1,9 @@
 """The runs of an experiment: simulated, and ingested into its own workspace.
 
-    <out>/simulations/<group>-<seed>/    a simulation; its reports are let go once they are read
+    <out>/simulations/<group>-<seed>/    a simulation; its reports are removed after the ingest
     <out>/workspace/runs/<group>-<seed>/ the run made from them
 
-Each step finds what it has done before, so that the same command goes on after an interrupt.
+Each step finds its earlier results, so that the same command resumes after an interruption.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from experiments.definition import Experiment
 from experiments.groups import Group
-from experiments.measures import Replica
+from experiments.results import Replica
 from model.errors import RunNotComplete, UnknownName, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
@@ -37,18 +37,18 @@ class Place:
 
     @property
     def workspace(self) -> Path:
-        """Its own, so that the user's runs are left alone."""
+        """A workspace of its own, apart from the user's runs."""
         return self.path / "workspace"
 
     @property
     def simulations(self) -> Path:
-        """One folder for each run."""
+        """The parent of a folder for each run."""
         return self.path / "simulations"
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a run took, on the machine it was made on."""
+    """Sizes and time of a run, on the machine that made it."""
 
     reports_bytes: int
     run_bytes: int
@@ -57,7 +57,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Planned:
-    """A run to make, made or not."""
+    """A run of the experiment, which may exist already."""
 
     group: Group
     plan: Plan
@@ -65,17 +65,17 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """Name of the run."""
         return check_run_name(f"{self.group.slug}-{self.plan.seed}")
 
     @property
-    def told(self) -> str:
-        """The name for people."""
+    def label(self) -> str:
+        """Name of the run in messages."""
         return f"{self.group.name}, seed {self.plan.seed}"
 
     @property
     def folder(self) -> Folder:
-        """Where it is simulated."""
+        """Folder of the simulation."""
         return Folder(self.place.simulations / self.name)
 
     @property
@@ -83,17 +83,17 @@ class Planned:
         return self.folder.path / "costs.json"
 
     def result(self) -> Result | None:
-        """What the simulation came to, once it is over."""
+        """The result of the finished simulation; null before."""
         return self.folder.result(self.plan)
 
     def costs(self) -> Costs | None:
-        """What it took, if that was written down."""
+        """Its costs, if they are known."""
         if not self._costs.exists():
             return None
         return Costs(**json.loads(self._costs.read_text("utf-8")))
 
     def run(self) -> Run | None:
-        """The complete run. Raises: UseError where it is of another plan."""
+        """The complete run; null if there is none. Raises: UseError if its plan differs."""
         if self.name not in run_names(self.place.workspace):
             return None
         try:
@@ -108,13 +108,13 @@ class Planned:
         return run
 
     def _changed(self, run: Run) -> str:
-        """What is different of the plan that the run was made from, in words."""
+        """How the plan of the run differs, as text."""
         before, now = run.facts.parameters, self.plan.described()
         names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         return ", ".join(f"{name} {before.get(name)}, not {now.get(name)}" for name in names)
 
     def check(self) -> None:
-        """Raises: UseError where something else is in its place."""
+        """Raises: UseError if another run or simulation has its place."""
         self.run()
         self.result()
 
@@ -128,19 +128,19 @@ class Planned:
         return self.result() is not None and self.folder.reports.is_dir()
 
     def forget(self) -> None:
-        """Remove all that there is of it."""
+        """Remove the run and its simulation."""
         if self.folder.path.exists():
             shutil.rmtree(self.folder.path)
         with suppress(UnknownName):
             remove_run(self.place.workspace, self.name)
 
-    def let_reports_go(self) -> None:
-        """Remove the reports; what the simulation came to stays."""
+    def remove_reports(self) -> None:
+        """Remove the reports; keep the result of the simulation."""
         if self.folder.reports.is_dir():
             shutil.rmtree(self.folder.reports)
 
     def ingest(self, master: str | None, progress: Progress) -> None:
-        """Make the run from the reports, and write down what it took."""
+        """Ingest the reports, and store the costs."""
         from ingest.job import Measuring
         from ingest.pipeline import IngestRequest, ingest
 
@@ -162,9 +162,9 @@ class Planned:
 def planned_runs(
     experiment: Experiment, place: Place, runs: int | None, only: Sequence[str]
 ) -> list[Planned]:
-    """Every group with every seed; `only` names systems, settings or groups to keep to.
+    """Every group with every seed; `only` limits them to these systems, settings or groups.
 
-    Raises: UseError, InputError for what cannot be simulated.
+    Raises: UseError, InputError for invalid parameters.
     """
     groups = [group for group in experiment.groups if _is_chosen(group, only)]
     return [
@@ -183,7 +183,7 @@ class Making:
     """How runs are made."""
 
     scratch: Path
-    abreast: int
+    parallel: int
     """Number of runs that are simulated, and whose reports are kept, at the same time."""
     keep_reports: bool = False
     master: str | None = None
@@ -192,30 +192,30 @@ class Making:
 
 
 def make(runs: Sequence[Planned], making: Making) -> int:
-    """Make those that are not there yet. Gives how many there were to make.
+    """Make the runs that do not exist yet. Returns their number.
 
     Raises: as simulate, spread and ingest.
     """
     missing = [run for run in runs if run.run() is None]
     course = _Course(making.progress, 2 * len(missing))
-    for start in range(0, len(missing), making.abreast):
-        batch = missing[start : start + making.abreast]
+    for start in range(0, len(missing), making.parallel):
+        batch = missing[start : start + making.parallel]
         course.begin(f"simulate {_names(batch)}", 2 * start, len(batch))
         _simulate([run for run in batch if not run.has_reports()], making, course)
         for place, run in enumerate(batch, 2 * start + len(batch)):
-            course.begin(f"ingest {run.told}", place, 1)
+            course.begin(f"ingest {run.label}", place, 1)
             run.ingest(making.master, course.of_ingest)
-            _tell(run, making)
+            _report_run(run, making)
             if not making.keep_reports:
-                run.let_reports_go()
+                run.remove_reports()
     if not making.keep_reports:
         for run in runs:
-            run.let_reports_go()
+            run.remove_reports()
     return len(missing)
 
 
 def _names(runs: Sequence[Planned]) -> str:
-    return " and ".join(run.told for run in runs)
+    return " and ".join(run.label for run in runs)
 
 
 def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
@@ -223,18 +223,18 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
 
     if not runs:
         return
-    # What was simulated, but of which the reports are gone, is simulated anew.
-    anew = [run.result() is not None for run in runs]
+    # A simulation whose reports were removed is repeated.
+    repeated = [run.result() is not None for run in runs]
     if len(runs) == 1:
-        simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=anew[0])
+        simulate(runs[0].plan, runs[0].folder, course.of_simulation, replace=repeated[0])
         return
     from ingest.spark.tasks import spread
 
-    folders = [run.folder.absolute() for run in runs]  # wherever executors work
+    folders = [run.folder.absolute() for run in runs]  # executors may work elsewhere
     plans = [run.plan for run in runs]
     spread(
         simulate_quietly,
-        list(zip(plans, folders, anew, strict=True)),
+        list(zip(plans, folders, repeated, strict=True)),
         step="simulate",
         scratch=making.scratch,
         master=making.master,
@@ -242,14 +242,14 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     )
 
 
-def _tell(run: Planned, making: Making) -> None:
-    from experiments.words import duration, size
+def _report_run(run: Planned, making: Making) -> None:
+    from experiments.formatting import duration, size
 
     result, costs = run.result(), run.costs()
     assert result
     assert costs
     making.say(
-        f"{run.told}: simulated in {duration(result.seconds)}, {size(costs.reports_bytes)} of "
+        f"{run.label}: simulated in {duration(result.seconds)}, {size(costs.reports_bytes)} of "
         f"reports ingested in {duration(costs.ingest_seconds)}"
     )
 
@@ -259,21 +259,18 @@ def _bytes(folder: Path) -> int:
 
 
 _STEPS = 100
-"""Of half a run."""
+"""Progress steps of half a run."""
 
 
 class _Course:
-    """Makes one progress over all runs out of those of their parts.
-
-    A run counts the same whichever it is, and its simulation as much as its ingest.
-    """
+    """Combines the progress of all runs; simulation and ingest count half a run each."""
 
     def __init__(self, progress: Progress, halves: int) -> None:
         self._progress, self._halves = progress, halves
         self._what, self._before, self._now = "", 0, 1
 
     def begin(self, what: str, before: int, now: int) -> None:
-        """What is done now: so many halves of runs at once, with so many done before."""
+        """Begin a step of `now` half runs at once, after `before` half runs."""
         self._what, self._before, self._now = what, before, now
         self._show(0.0, "")
 
@@ -290,5 +287,5 @@ class _Course:
 
     def _show(self, share: float, note: str) -> None:
         done = round(_STEPS * (self._before + share * self._now))
-        told = f"{self._what}: {note}" if note else self._what
-        self._progress("runs", done, _STEPS * self._halves, told)
+        text = f"{self._what}: {note}" if note else self._what
+        self._progress("runs", done, _STEPS * self._halves, text)

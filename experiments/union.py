@@ -1,6 +1,6 @@
-"""The union graph of a run: what a viewer of a recorded run sees without a timeline.
+"""The union graph of a run: all peers and links of a window as one static graph.
 
-The static statistics of Gephi are of this graph unless a part of the time is chosen.
+Gephi's statistics are of this graph unless a part of the timeline is selected.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from runstore.run import Run
 
 @dataclass(frozen=True)
 class UnionGraph:
-    """Figures of the graph of all peers and links that were there at some time in a window."""
+    """Metrics of the graph of all peers and links that existed at some time in a window."""
 
     nodes: int
     links: int
     degree: float
-    """Links out per peer, by counting those of each peer: E/N."""
+    """Outgoing links per peer: E/N."""
     density: float
     clustering: float
-    """Undirected, peers of degree < 2 count 0."""
+    """Of the undirected graph; peers of degree < 2 count as 0."""
     diameter: float
     average_path_length: float
-    """Mean hops over the ordered pairs that are connected; NaN where none is."""
+    """Mean hops over the connected ordered pairs; NaN if there are none."""
     weak_components: int
     strong_components: int
 
 
 def union_graph(run: Run, during: Share) -> UnionGraph:
-    """The run's, of the layers that its metrics count."""
+    """The union graph of a run, of the layers that its metrics count."""
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
-    from analytics.measures import Measures
+    from analytics.options import Measures
 
     peers, (src, dst) = _there(run, during)
     none = np.empty(0, np.int32)
@@ -66,7 +66,7 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
 
 
 def _there(run: Run, during: Share) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The peers, and the ends of the links, that were there in the window."""
+    """The peers and the ends of the links that existed in the window."""
     (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
     alive = (pc.field("valid_from") < (last + 1) * k) & (pc.field("valid_to") > first * k)
     layers = run.facts.layers

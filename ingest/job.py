@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.frames import conform
-from analytics.measures import ENGINES, Measures
+from analytics.options import ENGINES, Measures
 from ingest.account import Account
 from ingest.files import InputFile
 from ingest.fold import Counted
@@ -63,7 +63,7 @@ class Measuring:
     layers: tuple[str, ...] | None = None
     """Layers that the overlay's metrics count; null = all."""
     engine: str = "auto"
-    """One of analytics.measures.ENGINES."""
+    """One of analytics.options.ENGINES."""
     measures: Measures = field(default_factory=Measures)
 
     def __post_init__(self) -> None:

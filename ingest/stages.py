@@ -243,7 +243,7 @@ def _structure(job: Job, versions: Versions) -> Structure:
     )
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
     choice = engine_for(job.measuring.engine, overlay, clock)
-    job.tell(engines={"structure": choice.told})
+    job.tell(engines={"structure": choice.description})
     measures = job.measuring.measures
     if choice.engine != "kernels" or job.small:
         return Structure(measure(overlay, clock, measures, choice.engine))

@@ -4,9 +4,9 @@
     run.metrics("overlay", ["average_path_length"]).to_pandas()
     run.topic("news", 12).to_networkx()
 
-Reports are written and read by `ReportWriter` and `ReportReader`, runs are opened by `Run.open`.
-What is wrong raises a `VizpubError`. Each name is imported when it is first asked for: until then
-neither Arrow nor Spark is.
+`ReportWriter` and `ReportReader` write and read reports, `Run.open` opens a run. All errors are
+`VizpubError`s. A name is imported on first use, so that `import vizpub` loads neither Arrow nor
+Spark.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _PLACES = {
     "ingest": "vizpub.calls",
     "simulate": "vizpub.calls",
 }
-"""Where each public name is."""
+"""The module of each public name."""
 __all__ = [*_PLACES]  # noqa: PLE0604 - names, as text
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for (PEP 562)."""
+    """Import a public name on first use (PEP 562)."""
     if name not in _PLACES:
         raise AttributeError(f"module 'vizpub' has no attribute '{name}'")
     place = _PLACES[name]
@@ -75,10 +75,10 @@ def __dir__() -> list[str]:
 
 
 def _check_origin(package: str) -> None:
-    """Raises: ImportError where a package of that plain name is somebody else's."""
+    """Raises: ImportError if another project's package of that name is installed."""
     found = import_module(package).__file__
     if found is None or Path(found).resolve().parents[1] != Path(__file__).resolve().parents[1]:
         raise ImportError(
-            f"'{package}' is imported from {found}, which is not vizpub's; "
+            f"'{package}' is imported from {found}, which is not part of vizpub; "
             "install vizpub into an environment of its own"
         )

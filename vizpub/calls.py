@@ -1,4 +1,4 @@
-"""The functions of the command line for Python: ingest, simulate, compare, ask."""
+"""The commands ingest, simulate, compare and query as Python functions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from runstore.frames import Frame
     from runstore.run import Run
 
-WORKSPACE = "vizpub-data"
+_WORKSPACE = "vizpub-data"
 
 
 def ingest(  # noqa: PLR0913 - the options of a command
     *paths: Path | str,
     run: str,
-    workspace: Path | str = WORKSPACE,
+    workspace: Path | str = _WORKSPACE,
     source: str = "auto",
     interval: str | None = None,
     layers: list[str] | None = None,
@@ -25,15 +25,15 @@ def ingest(  # noqa: PLR0913 - the options of a command
     replace: bool = False,
     append: bool = False,
 ) -> Run:
-    """The run of that name, made from files, folders or URIs as `vizpub ingest --no-load` does.
+    """Make a run from files, folders or URIs, as `vizpub ingest --no-load` does.
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
-    '500ms', `layers` are those whose links the metrics count.
+    '500ms', `layers` are the layers whose links the metrics count.
 
-    Raises: InputError, UseError, InputsDiffer where the run was made from something else,
+    Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
     """
-    from analytics.measures import Measures
+    from analytics.options import Measures
     from ingest.job import Measuring
     from ingest.pipeline import IngestRequest
     from ingest.pipeline import ingest as make
@@ -59,7 +59,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
 def simulate(
     system: str, out: Path | str, *, seed: int = 1, replace: bool = False, **parameters: Any
 ) -> Path:
-    """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); the folder of its reports.
+    """Simulate a system ('poldercast', 'scribe', …, or FILE.py:CLASS); returns its reports' folder.
 
     `parameters` are those of the system and of its world, as the options of `vizpub simulate`:
     `peers=200, churn="exponential:60s,down=20s"`. A simulation that exists already is reused.
@@ -99,12 +99,12 @@ def compare(
 
 
 def ask(
-    run: str, query: str, given: dict[str, object], workspace: Path | str = WORKSPACE
+    run: str, query: str, given: dict[str, object], workspace: Path | str = _WORKSPACE
 ) -> Answer:
     """The answer of a shipped query (docs/queries.md) about a run that is loaded into Neo4j.
 
-    `given` are its parameters: `{"at": 49, "peer": "alice"}`. The server is that of NEO4J_URI,
-    else the workspace's own, which `vizpub neo4j start` starts.
+    `given` holds its parameters: `{"at": 49, "peer": "alice"}`. The server is the one at
+    NEO4J_URI, else the workspace's own (`vizpub neo4j start`).
 
     Raises: UnknownName, UseError, OutOfRange, Neo4jUnavailable and more, all VizpubError.
     """

@@ -1,3 +1,5 @@
-"""Runs side by side: what each comes to, which are replicates, and estimates over them. Reads runs
-by `runstore`; begins in `tables.compare`.
+"""Comparison of runs: the metrics of each, groups of replicates, and estimates over them.
+
+In: opened runs (`runstore.run.Run`). Out: Arrow tables of means, ratios and differences.
+Entry: `per_run.measured`, then `tables.compare`.
 """

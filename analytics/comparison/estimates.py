@@ -1,41 +1,50 @@
 """Estimates over independent runs, with their 95 % confidence intervals.
 
-A run is one observation: what is estimated is the mean over runs, not over the intervals or
-messages inside one, which depend on one another. Nothing here has an interval without a
-second run.
+A run is one observation: the mean is over runs, not over the intervals or messages of a run,
+which depend on one another. A confidence interval needs at least two runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import floor, log10, sqrt
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
-LEVEL = 0.95
+_LEVEL = 0.95
+_MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % confidence interval; null where there is none."""
+    """A value with its 95 % confidence interval; null if there is none."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     n: int = 0
-    """Runs, or pairs of runs, it was estimated from."""
+    """Number of runs, or pairs of runs."""
     sd: float | None = None
     """Standard deviation over the runs (n - 1); of means only."""
 
 
-def student_t(freedom: float | Floats) -> Floats:
-    """The quantile that leaves 2.5 % above it; NaN without a degree of freedom."""
-    quantile: Floats = stdtrit(freedom, (1 + LEVEL) / 2)
+def decimals(half: float) -> int | None:
+    """Decimals that show two significant digits of an interval's half-width; at most six.
+
+    Negative for tens and more. Null where the interval supports more digits than that.
+    """
+    found = 1 - floor(log10(half)) if half else _MOST_DECIMALS + 1
+    return None if found > _MOST_DECIMALS else found
+
+
+def _student_t(freedom: float | _Floats) -> _Floats:
+    """The quantile with 2.5 % above it; NaN for unknown degrees of freedom."""
+    quantile: _Floats = stdtrit(freedom, (1 + _LEVEL) / 2)
     return quantile
 
 
@@ -49,10 +58,10 @@ def mean(values: Sequence[float]) -> Estimate:
     return Estimate(found["value"], found["low"], found["high"], len(values), found["sd"])
 
 
-def row_means(values: Floats) -> dict[str, Floats]:
+def row_means(values: _Floats) -> dict[str, _Floats]:
     """`mean` of every row of a matrix whose columns are runs; NaN is unknown and left out.
 
-    Gives value, low, high, sd and n as arrays; NaN where there is none.
+    Returns value, low, high, sd and n as arrays; NaN if there is none.
     """
     known = ~np.isnan(values)
     n = known.sum(axis=1).astype(float)
@@ -60,7 +69,7 @@ def row_means(values: Floats) -> dict[str, Floats]:
         value = np.where(known, values, 0).sum(axis=1) / n
         squares = np.where(known, (values - value[:, None]) ** 2, 0).sum(axis=1)
         sd = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
-        half = student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
+        half = _student_t(np.where(n > 1, n - 1, np.nan)) * sd / np.sqrt(n)
     return {"value": value, "low": value - half, "high": value + half, "sd": sd, "n": n}
 
 
@@ -91,7 +100,7 @@ class _Moments:
         )
 
     def variance(self, factor: float) -> float:
-        """Of x - factor·y."""
+        """Variance of x - factor·y."""
         return self.var_x + factor**2 * self.var_y - 2 * factor * self.covariance
 
     def freedom(self, factor: float) -> float:
@@ -106,7 +115,7 @@ class _Moments:
 def difference(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Estimate:
     """mean(x) - mean(y): Welch's interval, or Student's over the differences of pairs.
 
-    B. L. Welch, Biometrika 34 (1947) 28-35. Pairs are runs at the same place of `x` and `y`.
+    B. L. Welch, Biometrika 34 (1947) 28-35. Pairs are runs at the same position of `x` and `y`.
     """
     if not x or not y:
         return Estimate(None)
@@ -116,17 +125,17 @@ def difference(x: Sequence[float], y: Sequence[float], *, paired: bool = False) 
     if min(len(x), len(y)) < 2:
         return Estimate(value, n=n)
     moments = _Moments.of(x, y, paired=False)
-    half = float(student_t(moments.freedom(1))) * sqrt(moments.variance(1))
+    half = float(_student_t(moments.freedom(1))) * sqrt(moments.variance(1))
     return Estimate(value, value - half, value + half, n)
 
 
 def ratio(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Estimate:
     """mean(x) / mean(y) with Fieller's interval.
 
-    E. C. Fieller, J. R. Stat. Soc. B 16 (1954) 175-185; where the two are not paired, with
+    E. C. Fieller, J. R. Stat. Soc. B 16 (1954) 175-185; if they are not paired, with
     unequal variances and the degrees of freedom of Welch and Satterthwaite at the ratio
     (A. C. Tamhane and B. R. Logan, J. Biopharm. Stat. 14 (2004) 843-856). There is no value
-    where mean(y) is 0, and no interval where mean(y) cannot be told from 0.
+    if mean(y) is 0, and no interval if mean(y) does not differ from 0 significantly.
     """
     n = len(x) if paired else len(x) + len(y)
     if not x or not y or not np.mean(y):
@@ -135,12 +144,12 @@ def ratio(x: Sequence[float], y: Sequence[float], *, paired: bool = False) -> Es
     if min(len(x), len(y)) < 2:
         return Estimate(value, n=n)
     moments = _Moments.of(x, y, paired=paired)
-    bounds = _fieller(moments, float(student_t(moments.freedom(value))) ** 2)
+    bounds = _fieller(moments, float(_student_t(moments.freedom(value))) ** 2)
     return Estimate(value, *bounds, n) if bounds else Estimate(value, n=n)
 
 
 def _fieller(of: _Moments, t2: float) -> tuple[float, float] | None:
-    """The ratios r with (x - r·y)² ≤ t²·variance(x - r·y); null where they have no bounds."""
+    """The ratios r with (x - r·y)² ≤ t²·variance(x - r·y); null if they are unbounded."""
     a = of.y**2 - t2 * of.var_y
     if a <= 0:
         return None

@@ -1,7 +1,7 @@
-"""Which runs are replicates of one another, and what distinguishes groups.
+"""Groups of replicates, and what distinguishes groups.
 
-A run's traits are its protocol, source, name, seed and parameters; a parameter inside another
-goes by both names, as 'churn.rate'.
+A run's traits are its protocol, source, name, seed and parameters. A nested parameter has a name
+such as 'churn.rate'.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any
 from model.errors import UnknownName, UseError
 from model.run import RunFacts
 
-Traits = dict[str, str]
+_Traits = dict[str, str]
 
 _FACTS = ("protocol", "source", "run", "seed")
 _BARE = ("protocol", "source", "run")
-"""Traits that need no name beside them."""
+"""Traits whose values are shown without their name."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The group of every run, and what a reader of the comparison should know of them."""
+    """The group of every run, and notes on the groups."""
 
     groups: tuple[str, ...]
     settings: tuple[str, ...]
-    """Every run's value of the trait that is compared over; empty texts without one."""
+    """Each run's value of the trait to compare over; empty without one."""
     notes: tuple[str, ...]
 
 
 def grouped(
     runs: Sequence[RunFacts], by: Sequence[str] | None = None, over: str | None = None
 ) -> Grouping:
-    """Group runs by the traits named, else by protocol and what parameters differ inside it; then
-    a run that does not differ from the others of its group in the seed is a group of its own.
+    """Group runs by the given traits, by default by protocol and by the parameters that differ
+    within a protocol. By default, runs that are not distinguished by a seed are a group each.
 
-    `over` is a trait that does not set groups apart: they are compared at each of its values.
+    `over` is a trait that does not distinguish groups: they are compared at each of its values.
 
-    Raises: UnknownName for a trait that no run has, UseError for one of `over` that some lack.
+    Raises: UnknownName for a trait that no run has, UseError if a run lacks the trait `over`.
     """
     traits = [_traits(facts) for facts in runs]
     known = sorted({trait for of in traits for trait in of})
@@ -56,7 +56,7 @@ def grouped(
         _label(of, (*chosen, "run")) if of["run"] in alone else label
         for of, (label, _) in zip(traits, alike, strict=True)
     )
-    members: dict[str, list[Traits]] = defaultdict(list)
+    members: dict[str, list[_Traits]] = defaultdict(list)
     for label, setting, of in zip(groups, settings, traits, strict=True):
         members[f"{label} {over}={setting}" if over else label].append(of)
     notes = (
@@ -69,8 +69,8 @@ def grouped(
     return Grouping(groups, settings, notes)
 
 
-def _no_replicates(traits: Sequence[Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
-    """Runs that others are like in all but the name: nothing says that they are independent."""
+def _no_replicates(traits: Sequence[_Traits], alike: Sequence[tuple[str, str]]) -> set[str]:
+    """Runs without a seed of their own in their group, so they may not be independent."""
     cells = [(cell, of.get("seed")) for of, cell in zip(traits, alike, strict=True)]
     sizes, same = Counter(alike), Counter(cells)
     return {
@@ -80,7 +80,7 @@ def _no_replicates(traits: Sequence[Traits], alike: Sequence[tuple[str, str]]) -
     }
 
 
-def _setting(of: Traits, over: str | None, known: Sequence[str]) -> str:
+def _setting(of: _Traits, over: str | None, known: Sequence[str]) -> str:
     if over is None:
         return ""
     if over not in known:
@@ -90,7 +90,7 @@ def _setting(of: Traits, over: str | None, known: Sequence[str]) -> str:
     return of[over]
 
 
-def _traits(facts: RunFacts) -> Traits:
+def _traits(facts: RunFacts) -> _Traits:
     own = {name: value for name, value in _flat(facts.parameters) if name not in _FACTS}
     own |= {"protocol": facts.protocol or facts.source, "source": facts.source, "run": facts.name}
     seed = facts.parameters.get("seed") if facts.seed is None else facts.seed
@@ -106,24 +106,24 @@ def _flat(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
             yield f"{above}{name}", text
 
 
-def _parameters(of: Traits) -> dict[str, str]:
+def _parameters(of: _Traits) -> dict[str, str]:
     return {name: value for name, value in of.items() if name not in _FACTS}
 
 
-def _differing(traits: Sequence[Traits]) -> list[str]:
-    """Parameters in which two runs of one protocol differ; systems have parameters of their own."""
-    by_protocol: dict[str, list[Traits]] = defaultdict(list)
+def _differing(traits: Sequence[_Traits]) -> list[str]:
+    """Parameters in which runs of one protocol differ; each system has its own parameters."""
+    by_protocol: dict[str, list[_Traits]] = defaultdict(list)
     for of in traits:
         by_protocol[of["protocol"]].append(of)
     return list(dict.fromkeys(name for runs in by_protocol.values() for name in _varying(runs)))
 
 
-def _varying(runs: Sequence[Traits]) -> list[str]:
+def _varying(runs: Sequence[_Traits]) -> list[str]:
     every = dict.fromkeys(name for of in runs for name in _parameters(of))
     return [name for name in every if len({of.get(name) for of in runs}) > 1]
 
 
-def _label(of: Traits, chosen: Sequence[str]) -> str:
+def _label(of: _Traits, chosen: Sequence[str]) -> str:
     parts = [of[name] if name in _BARE else f"{name}={of[name]}" for name in chosen if name in of]
     return " ".join(parts) or "others"
 
@@ -136,12 +136,12 @@ def _alone_notes(alone: Collection[str]) -> Iterator[str]:
         )
 
 
-def _single_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+def _single_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     if single := [label for label, runs in members.items() if len(runs) == 1]:
         yield f"no confidence interval for a single run: {', '.join(single)}"
 
 
-def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+def _seed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     for label, runs in members.items():
         seeds = Counter(of["seed"] for of in runs if "seed" in of)
         if again := [seed for seed, count in seeds.items() if count > 1]:
@@ -156,20 +156,20 @@ def _seed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
             )
 
 
-def _mixed_notes(members: Mapping[str, Sequence[Traits]]) -> Iterator[str]:
+def _mixed_notes(members: Mapping[str, Sequence[_Traits]]) -> Iterator[str]:
     for label, runs in members.items():
         if different := _varying(runs):
             yield f"{label}: combines runs that differ in {', '.join(different)}"
 
 
 def _confounded_notes(
-    members: Mapping[str, Sequence[Traits]], chosen: Sequence[str | None]
+    members: Mapping[str, Sequence[_Traits]], chosen: Sequence[str | None]
 ) -> Iterator[str]:
-    """What all groups have and hold fixed, each at its own value, without being told apart by."""
+    """Traits that are fixed in each group and differ between groups, but do not define them."""
     runs = [of for group in members.values() for of in group]
     shared = [name for name in _varying(runs) if all(name in of for of in runs)]
     inside = {name for group in members.values() for name in _varying(group)}
     for name in shared:
         if name not in chosen and name not in inside:
             values = ", ".join(f"{label}: {group[0][name]}" for label, group in members.items())
-            yield f"the groups differ in {name} too ({values})"
+            yield f"the groups also differ in {name} ({values})"

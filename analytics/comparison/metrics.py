@@ -1,8 +1,8 @@
 """The metrics by which runs are compared: their names and what they are averaged over.
 
-A metric of a table goes by its column, as 'diameter', or by table and column, as
-'topics/hit_ratio'. A column that several tables have means, by itself, the figure of the whole
-run where there is one, else the first of overlay, peers, topics, messages.
+A metric of a table is named by its column, as 'diameter', or by table and column, as
+'topics/hit_ratio'. A column of several tables means the metric of the whole run if there is one,
+otherwise that of the first of overlay, peers, topics, messages.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _OVER_OF_INTERVAL = {
     "messages": "mean of messages published",
 }
 _NAMES = ("component", "strong_component")
-"""Numbers that name something; they have no mean."""
+"""Columns with numbers of peers, which have no mean."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that a run has one value of, or one in every interval."""
+    """A quantity with one value per run or per interval."""
 
     name: str
     unit: str
     over: str
-    """What its value is the mean, sum or maximum of, in words."""
+    """What its value is a mean, sum or maximum over, as text."""
     meaning: str
     table: str = ""
-    """Its metrics table; empty for a figure of the whole run."""
+    """Its metrics table; empty for a metric of the whole run."""
     column: str = ""
 
 
@@ -61,7 +61,7 @@ WHOLE = (
     _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
     _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
 )
-"""Figures of whole runs. Hit ratios and duplicates leave out messages that a peer refused."""
+"""Metrics of whole runs. Hit ratios and duplicates leave out messages that a peer refused."""
 
 DEFAULT = (
     "network_size", "distinct_peers", "distinct_links", "out_degree_mean", "density",
@@ -77,14 +77,14 @@ DEFAULT_SERIES = (
 
 
 def metric(name: str) -> Metric:
-    """The metric of that name, of which a run has one value. Raises: UnknownName."""
+    """The metric of that name, with one value per run. Raises: UnknownName."""
     return _found(name, (*WHOLE, *_columns(_OVER)))
 
 
 def interval_metric(name: str) -> Metric:
-    """The metric of that name, of which every interval has one value.
+    """The metric of that name, with one value per interval.
 
-    Raises: UnknownName, UseError for what only a whole run has.
+    Raises: UnknownName, UseError for a metric of whole runs only.
     """
     columns = tuple(_columns(_OVER_OF_INTERVAL))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):

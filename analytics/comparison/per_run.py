@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.comparison.caveats import clock_notes, layer_notes, refusal_notes, unknown_notes
 from analytics.comparison.groups import grouped
 from analytics.comparison.metrics import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
 from analytics.comparison.tables import Measured, is_known
@@ -28,28 +28,28 @@ from runstore.totals import Span, whole_run
 _REFUSABLE = frozenset(
     {"eligible", "delivered", "delivered_in_interval", "hit_ratio", "late_deliveries"}
 )
-"""Metrics of messages that leave out those that somebody refused, as every pooled figure does."""
+"""Metrics of messages that leave out messages that a peer refused, as all pooled metrics do."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the runs."""
+    """What to compare."""
 
     metrics: tuple[str, ...] | None = None
-    """Names as in analytics.comparison.metrics; null = the usual ones, those known in some run."""
+    """Names as in analytics.comparison.metrics; null = the default ones that are known in a run."""
     by: tuple[str, ...] | None = None
-    """What sets groups apart (analytics.comparison.groups)."""
+    """Traits that distinguish groups (analytics.comparison.groups)."""
     window: tuple[int | None, int | None] = (None, None)
-    """First and last interval; null = as far as all runs go."""
+    """First and last interval; null = of the intervals that all runs have."""
     per_interval: bool = False
-    """A value of each metric in every interval, in the place of one for the run."""
+    """A value of each metric per interval instead of one per run."""
     setting: str | None = None
-    """The parameter at each of whose values groups are compared; it sets no groups apart."""
+    """The parameter to compare over; it does not distinguish groups."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the runs come to in intervals `first` to `last`, and what to know when reading it."""
+    """The metrics of the runs in intervals `first` to `last`, and caveats."""
 
     runs: tuple[Measured, ...]
     metrics: tuple[Metric, ...]
@@ -59,9 +59,9 @@ class Answer:
 
 
 def common_clock(runs: Sequence[Run]) -> Clock:
-    """The intervals that all runs have; their length is null where they differ in it.
+    """The intervals that all runs have; their length is null if it differs.
 
-    Raises: UseError where they have none in common.
+    Raises: UseError if they have none in common.
     """
     clocks = [run.clock for run in runs]
     first, last = max(c.first for c in clocks), min(c.last for c in clocks)
@@ -75,7 +75,7 @@ def common_clock(runs: Sequence[Run]) -> Clock:
 def measured(
     runs: Sequence[Run], question: Question | None = None, progress: Progress = silent
 ) -> Answer:
-    """Every metric of every run, over the intervals that all of them have.
+    """The metrics of every run, over the intervals that all of them have.
 
     Raises: UnknownName, UseError for what cannot be compared; StoreBroken.
     """
@@ -94,11 +94,11 @@ def measured(
         found.append(replace(one, group=group, setting=setting))
     kept = metrics if question.metrics else _known_somewhere(found, metrics)
     notes = (
-        *clock_notes(runs, first, last, cut=low is None or high is None),
-        *layer_notes(runs),
+        *_clock_notes(runs, first, last, cut=low is None or high is None),
+        *_layer_notes(runs),
         *grouping.notes,
-        *refusal_notes(runs, kept),
-        *unknown_notes(found, metrics),
+        *_refusal_notes(runs, kept),
+        *_unknown_notes(found, metrics),
     )
     return Answer(tuple(found), kept, first, last, notes)
 
@@ -124,14 +124,14 @@ def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
 
 
 def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
-    """Each metrics table once, with the metrics of it and their rows."""
+    """Each metrics table once, with its metrics and their rows."""
     for table in dict.fromkeys(of.table for of in metrics if of.table):
         own = [of for of in metrics if of.table == table]
         yield table, own, _rows(span, table, [of.column for of in own])
 
 
 def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
-    """interval and the columns: the rows of the window that a mean is taken over."""
+    """interval and the columns: the rows of the window to average."""
     wanted = ["interval", *dict.fromkeys(columns)]
     if table == "messages":
         return _accepted(span.messages, columns).select(wanted)
@@ -142,7 +142,7 @@ def _rows(span: Span, table: str, columns: Sequence[str]) -> pa.Table:
 
 
 def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Messages without what their refusal makes unfit for comparison."""
+    """Messages; metrics of `_REFUSABLE` are null for messages that a peer refused."""
     refused = pc.greater(messages["rejections"], 0)
     for name in _REFUSABLE.intersection(columns):
         place = messages.column_names.index(name)
@@ -152,12 +152,12 @@ def _accepted(messages: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _means(rows: pa.Table, column: str) -> pa.Table:
-    """interval, <column>_mean: in one thread, so that it is the same to the last digit."""
+    """interval, <column>_mean; in one thread, so that it is the same to the last digit."""
     return rows.group_by("interval", use_threads=False).aggregate([(column, "mean")])
 
 
 def _value(table: str, rows: pa.Table, column: str) -> float | None:
-    """The mean over messages, else over intervals of the means in them."""
+    """The mean over messages, or over intervals of the means in each."""
     every = rows[column] if table == "messages" else _means(rows, column)[f"{column}_mean"]
     found: float | None = pc.mean(every).as_py()
     return found
@@ -173,3 +173,74 @@ def _series(span: Span, rows: pa.Table, column: str) -> list[float | None]:
 
 def _known_somewhere(found: Sequence[Measured], metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     return tuple(of for of in metrics if any(is_known(run, of.name) for run in found))
+
+
+_LISTED = 4
+_OF_HITS = ("hit_ratio", "hit_ratio_mean", "hit_ratio_in_interval", "duplicates_per_delivery")
+
+
+def _clock_notes(runs: Sequence[Run], first: int, last: int, *, cut: bool) -> Iterator[str]:
+    """Runs with different intervals. `cut`: the window was not given."""
+    spans = {run.facts.name: f"{run.clock.first} to {run.clock.last}" for run in runs}
+    if cut and len({*spans.values()}) > 1:
+        yield (
+            f"the runs have different intervals ({_by_value(spans)}); they are compared over "
+            f"the common ones, {first} to {last}"
+        )
+    lengths = {run.facts.name: _length(run) for run in runs}
+    if len({*lengths.values()}) > 1:
+        yield (
+            f"the length of an interval differs between runs ({_by_value(lengths)}): intervals "
+            "are matched by number, and counts per interval cannot be compared"
+        )
+
+
+def _length(run: Run) -> str:
+    length = run.clock.interval_us
+    return "unknown" if length is None else f"{length / 1e6:g} s"
+
+
+def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Runs whose metrics count links of different layers."""
+    layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
+    if len({*layers.values()}) > 1:
+        yield f"the metrics count links of different layers ({_by_value(layers)})"
+
+
+def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Messages that a peer refused, if hit ratios are compared."""
+    if not any((of.column or of.name) in _OF_HITS for of in metrics):
+        return
+    refused = {run.facts.name: _refused(run) for run in runs}
+    if counts := ", ".join(f"{name}: {count}" for name, count in refused.items() if count):
+        yield f"the hit ratios leave out messages that a peer refused ({counts} in total)"
+
+
+def _refused(run: Run) -> int:
+    where = pc.field("rejections") > 0
+    return len(run.stored.read("metrics/messages", ["message"], where))
+
+
+def _unknown_notes(found: Sequence[Measured], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Metrics that are unknown in some or all runs."""
+    missing = {of.name: _list(r.run for r in found if not is_known(r, of.name)) for of in metrics}
+    nowhere = [of.name for of in metrics if not any(is_known(run, of.name) for run in found)]
+    if nowhere:
+        yield f"unknown in every run: {', '.join(nowhere)}"
+    some = {name: runs for name, runs in missing.items() if runs and name not in nowhere}
+    for runs, names in groupby(some, some.__getitem__):
+        yield f"unknown in {runs}, which is left out there: {', '.join(names)}"
+
+
+def _by_value(values: dict[str, str]) -> str:
+    """'a, b: 1 s; c: 10 s'."""
+    by_value: dict[str, list[str]] = {}
+    for name, value in values.items():
+        by_value.setdefault(value, []).append(name)
+    return "; ".join(f"{_list(names)}: {value}" for value, names in by_value.items())
+
+
+def _list(names: Iterator[str] | Sequence[str]) -> str:
+    every = list(names)
+    some = ", ".join(every[:_LISTED])
+    return some if len(every) <= _LISTED else f"{some} and {len(every) - _LISTED} more"

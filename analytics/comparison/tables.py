@@ -1,7 +1,7 @@
 """Comparison of runs: every metric per group, and contrasts of two groups.
 
-A group is a system or a setting; its runs differ in the seed and are independent of one
-another. Arrow out; what the runs come to goes in (`analytics.comparison.per_run` finds it).
+A group is a system or a setting; its runs differ in the seed and are independent. In: the metrics
+of each run (`analytics.comparison.per_run`). Out: Arrow tables.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ _WHAT = [pa.field(name, pa.string()) for name in ("metric", "unit", "over", "gro
 _VALUE = [pa.field(name, pa.float64()) for name in ("value", "low", "high", "sd")]
 _COUNTS = [pa.field(name, pa.int32()) for name in ("n", "runs")]
 COMPARISON = pa.schema([*_WHAT, pa.field("estimate", pa.string()), *_VALUE, *_COUNTS])
-OVER_SETTINGS = COMPARISON.insert(0, pa.field("setting", pa.string()))
+_OVER_SETTINGS = COMPARISON.insert(0, pa.field("setting", pa.string()))
 SERIES = pa.schema([*_WHAT, pa.field("interval", pa.int32()), *_VALUE, *_COUNTS])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run comes to, by the names of the metrics."""
+    """The metrics of a run, by name."""
 
     run: str
     group: str = ""
     seed: int | None = None
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """One value of each metric; null is unknown."""
+    """A value of each metric; null is unknown."""
     series: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     """A value of each metric in every interval of the window."""
     setting: str = ""
-    """Its value of the parameter that groups are compared over."""
+    """Its value of the parameter to compare over."""
 
 
 def is_known(run: Measured, name: str) -> bool:
@@ -47,7 +47,7 @@ def is_known(run: Measured, name: str) -> bool:
     )
 
 
-def groups(runs: Iterable[Measured]) -> dict[str, list[Measured]]:
+def _groups(runs: Iterable[Measured]) -> dict[str, list[Measured]]:
     """The runs by group, both in the order of `runs`."""
     found: dict[str, list[Measured]] = {}
     for run in runs:
@@ -56,7 +56,7 @@ def groups(runs: Iterable[Measured]) -> dict[str, list[Measured]]:
 
 
 def are_paired(x: Sequence[Measured], y: Sequence[Measured]) -> bool:
-    """Whether two groups have the same seeds, each once: the same random numbers for both."""
+    """Whether two groups have the same distinct seeds, that is the same random numbers."""
     seeds, others = ([run.seed for run in group] for group in (x, y))
     return None not in seeds and len({*seeds}) == len(seeds) == len(others) > 1 and (
         set(seeds) == set(others)
@@ -64,19 +64,18 @@ def are_paired(x: Sequence[Measured], y: Sequence[Measured]) -> bool:
 
 
 def compare(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.Table:
-    """The mean of every metric over the runs of each group; of two groups also how they differ.
+    """The mean of every metric over the runs of each group, and contrasts of two groups.
 
-    A row for each metric, group and `estimate`, which is 'mean' or, where there are exactly two
-    groups, 'ratio' and 'difference' of the first to the second ('paired ratio' and 'paired
-    difference' where both have the same seeds). `low` and `high` bound the 95 % confidence
-    interval, null where there is none. `n` are the runs (or pairs) in which the metric is
-    known, `runs` all of them.
+    A row for each metric, group and `estimate`: 'mean' and, if there are exactly two groups,
+    'ratio' and 'difference' of the first to the second ('paired ratio' and 'paired difference'
+    if both have the same seeds). `low` and `high` bound the 95 % confidence interval, null if
+    there is none. `n` counts the runs (or pairs) with a known value, `runs` all of them.
 
         metric    unit  over               group       estimate  value  low   high  sd   n  runs
         diameter  hops  mean of intervals  poldercast  mean      6.5    6.1   6.9   .2   3  3
         diameter  hops  mean of intervals  poldercast / scribe  paired ratio  0.61 …
     """
-    by_group = groups(runs)
+    by_group = _groups(runs)
     rows: list[tuple[object, ...]] = []
     for metric in metrics:
         about = (metric.name, metric.unit, metric.over)
@@ -104,8 +103,8 @@ def _contrasts(by_group: dict[str, list[Measured]], metric: Metric) -> Iterator[
 
 
 def compare_settings(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.Table:
-    """`compare` at each setting, numbers in their order; its columns behind `setting`."""
-    parts = [OVER_SETTINGS.empty_table()]
+    """`compare` at each setting in numeric order; its columns after `setting`."""
+    parts = [_OVER_SETTINGS.empty_table()]
     for metric in metrics:
         for setting in ordered({run.setting for run in runs}):
             found = compare([run for run in runs if run.setting == setting], [metric])
@@ -115,12 +114,12 @@ def compare_settings(runs: Sequence[Measured], metrics: Sequence[Metric]) -> pa.
 
 
 def ordered(settings: Iterable[str]) -> list[str]:
-    """Settings by their numbers, be they in a text: 'exponential:5s' before 'exponential:20s'."""
+    """Settings in the order of the numbers in them: 'exponential:5s' before 'exponential:20s'."""
     return sorted(settings, key=_alternating)
 
 
 def _alternating(text: str) -> list[str | float]:
-    """Text and numbers by turns, so that those of two names meet their like."""
+    """Text and numbers in turns, so that two names compare part by part."""
     return [float(part) if i % 2 else part for i, part in enumerate(_NUMBER.split(text))]
 
 
@@ -131,7 +130,7 @@ def _known(runs: Sequence[Measured], name: str) -> list[float]:
 def _pairs(
     x: Sequence[Measured], y: Sequence[Measured], name: str
 ) -> tuple[list[float], list[float]]:
-    """Values of the runs of one seed side by side, where both are known."""
+    """Values of the runs of each seed, if both are known."""
     others = {run.seed: run.values[name] for run in y}
     both = [(run.values[name], others[run.seed]) for run in x]
     known = [(a, b) for a, b in both if a is not None and b is not None]
@@ -147,9 +146,9 @@ def compare_series(
 ) -> pa.Table:
     """The mean of every metric over the runs of each group, interval by interval.
 
-    Columns as of `compare`, with `interval` in the place of `estimate`.
+    Columns as of `compare`, with `interval` instead of `estimate`.
     """
-    by_group = groups(runs)
+    by_group = _groups(runs)
     parts = [
         _series(members, metric, first_interval)
         for metric in metrics

@@ -1,7 +1,7 @@
 """Figures of metrics, from Arrow tables: no Spark, no window, no global state.
 
-Every function gives a matplotlib Figure; `save` writes it so that the same figure is the
-same SVG or PDF, byte by byte. `canvas` has what all of them share.
+In: Arrow tables. Out: matplotlib Figures. `save` writes a figure; the same figure gives the same
+SVG or PDF, byte by byte. `canvas` has the style that all figures share.
 """
 
 from analytics.figures.canvas import FORMATS, PALETTE, save

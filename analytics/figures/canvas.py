@@ -1,6 +1,6 @@
-"""What all figures share: style, colours, panels, and the format of values and names.
+"""Shared by all figures: style, colours, panels, and the format of values and names.
 
-Colours are Okabe and Ito's, told apart by the colour-blind (jfly.uni-koeln.de/color, 2008).
+The colours by Okabe and Ito suit colour-blind readers (jfly.uni-koeln.de/color, 2008).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ GREY = "#7F8C8D"
 PANEL_HEIGHT = 2.2
 _WIDTH = 7.0
 _TITLE = 80
-"""Characters that find room in a title."""
+"""Characters that fit into a title."""
 _DRAWN = {ord("$"): r"\$", 0xFEFF: None}
-"""Or matplotlib takes the one for mathematics, and cannot write the other into a PDF."""
+"""Escapes: matplotlib reads $ as mathematics, and cannot write U+FEFF to a PDF."""
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -55,14 +55,14 @@ def save(figure: Figure, out: Path | IO[bytes], form: str) -> None:
         raise UseError(f"'{form}' is not a format for figures; use {', '.join(FORMATS)}")
     undated = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with styled(), warnings.catch_warnings():
-        # A name in a script that the font lacks is drawn as boxes.
+        # Characters that the font lacks are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(out, format=form, metadata=undated[form])
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """While it lasts, all that matplotlib makes is in our style; the global one stays as it is."""
+    """Use our style in the block; matplotlib's global style is not changed."""
     from matplotlib import rc_context
 
     with rc_context(_STYLE):
@@ -70,7 +70,7 @@ def styled() -> Iterator[None]:
 
 
 def panels(count: int, title: str, height: float = PANEL_HEIGHT) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels below one another, each `height` inches high."""
+    """A figure with `count` panels below one another, each `height` inches high."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, max(height * count, 3.0)))
@@ -80,13 +80,13 @@ def panels(count: int, title: str, height: float = PANEL_HEIGHT) -> tuple[Figure
 
 
 def colours() -> Iterator[str]:
-    """The palette, over and over."""
+    """The palette, repeated without end."""
     while True:
         yield from PALETTE
 
 
 def shades_of(count: int) -> list[Any]:
-    """A colour for each of so many things: the palette, or steps of a scale beyond it."""
+    """`count` colours: the palette, or steps of a scale if there are more."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
     from matplotlib import colormaps
@@ -95,7 +95,7 @@ def shades_of(count: int) -> list[Any]:
 
 
 def groups(table: pa.Table, by: str | None) -> list[tuple[str, pa.Table]]:
-    """The rows of each value of column `by`, as its first rows come; null = all as one, ''.
+    """The rows of each value of column `by`, in order of appearance; null = all rows, named ''.
 
     Whole numbers are named with their column: `interval 12`.
     """
@@ -120,20 +120,20 @@ def keep_whole(axis: Axis) -> None:
 
 
 def keep_share(panel: Axes, unit: str) -> None:
-    """Show of a share's interval what can be: Student's knows no bounds."""
+    """Limit the axis of a share to 0 and 1; Student's intervals may exceed them."""
     if unit == "share":
         low, high = panel.get_ylim()
         panel.set_ylim(max(low, -0.03), min(high, 1.03))
 
 
 def alone(values: np.ndarray) -> np.ndarray:
-    """Places of the values between two unknown ones: no line leads to or from them."""
+    """Positions of values between two unknown ones, which no line connects."""
     known = np.pad(~np.isnan(values), 1)
     return np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])
 
 
 def say_if_unknown(panel: Axes, values: np.ndarray) -> None:
-    """Write into the panel that nothing is known, where it is so."""
+    """Write 'unknown' into the panel if no value is known."""
     if not len(values) or np.isnan(values).all():
         panel.set_yticks([])
         panel.text(0.5, 0.5, "unknown", transform=panel.transAxes, ha="center", va="center")
@@ -150,13 +150,13 @@ def cut(name: str, width: int = 24) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that matplotlib draws as it is."""
-    hidden = " " if text.startswith("_") else ""  # a legend leaves out what begins so
+    """The text, escaped so that matplotlib draws it unchanged."""
+    hidden = " " if text.startswith("_") else ""  # legends skip names that begin with _
     return hidden + text.translate(_DRAWN)
 
 
 def require(something: Any) -> None:
-    """Raises: UseError where there is nothing of it."""
+    """Raises: UseError if it is empty or 0."""
     if not something:
         raise UseError("there is nothing to plot")
 
@@ -175,5 +175,5 @@ def _unit(name: str) -> str:
 
 
 def is_counted(table: pa.Table, name: str) -> bool:
-    """Whether the values are drawn as the whole numbers they are (µs are drawn as ms)."""
+    """Whether the values are drawn as whole numbers (µs are drawn as ms)."""
     return pa.types.is_integer(table.schema.field(name).type) and _unit(name) != "µs"

@@ -1,4 +1,4 @@
-"""Groups of runs side by side: their means with 95 % confidence intervals, whole or over time."""
+"""Means of groups of runs with 95 % confidence intervals: of runs, intervals or settings."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ABREAST = 3
-"""Panels beside one another."""
+"""Panels in a row."""
 _WIDTH, _HEIGHT, _LEGEND_LINE, _CHARACTER = 7.0, 1.9, 0.22, 0.075
 _LINES, _MARKS = ("-", "--", ":"), ("o", "s", "^")
 _LEGEND_WIDTH = 110
-"""Characters that fit beside one another."""
+"""Characters that fit into a row of the legend."""
 _SETTING = 18
-"""A longer name of a setting would take more room than the panel it stands under."""
+"""Longest name of a setting that fits below a panel."""
 _LABEL = 26
-"""A longer label than this is wider than its panel in one line."""
+"""Longest label that fits above a panel in one line."""
 
 
 def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") -> Figure:
     """The mean and interval of every group: a panel for each metric of `table`.
 
-    `table` is what analytics.comparison.tables.compare gives; each of `runs` is a small circle
-    beside the mean of its group. Raises: UseError where there is no row, or too many groups.
+    `table` is the result of analytics.comparison.tables.compare; each of `runs` is a small circle
+    beside the mean of its group. Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)
@@ -73,8 +73,8 @@ def comparison(table: pa.Table, runs: Sequence[Measured] = (), title: str = "") 
 def comparison_series(table: pa.Table, title: str = "") -> Figure:
     """The mean of every group over the intervals, its interval as a band: a panel per metric.
 
-    `table` is what analytics.comparison.tables.compare_series gives. A gap is unknown; a group of
-    one run has no band. Raises: UseError where there is no row, or too many groups.
+    `table` is the result of analytics.comparison.tables.compare_series. A gap is unknown; a group
+    of one run has no band. Raises: UseError if there is no row, or too many groups.
     """
     require(table.num_rows)
     metrics, groups = (pc.unique(table[name]).to_pylist() for name in ("metric", "group"))
@@ -100,8 +100,8 @@ def comparison_series(table: pa.Table, title: str = "") -> Figure:
 def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Figure:
     """The mean and interval of every group at each setting of a parameter: a panel per metric.
 
-    `table` is what analytics.comparison.tables.compare_settings gives. Settings that are numbers
-    lie as far apart as they are. Raises: UseError where there is no row, or too many groups.
+    `table` is the result of analytics.comparison.tables.compare_settings. Numeric settings are
+    on a linear axis. Raises: UseError if there is no row, or too many groups.
     """
     means = table.filter(pc.field("estimate") == "mean")
     require(means.num_rows)
@@ -126,7 +126,7 @@ def comparison_settings(table: pa.Table, parameter: str, title: str = "") -> Fig
 
 @dataclass(frozen=True)
 class _Settings:
-    """Where settings stand: at their numbers, or one after the other if some are none."""
+    """Positions of settings: at their numbers, or in order if some are not numeric."""
 
     names: Sequence[str]
     numbers: Sequence[float] | None
@@ -139,13 +139,13 @@ class _Settings:
             return _Settings(names, None)
 
     def place(self, name: str, shift: int) -> float:
-        """Groups stand `shift` places beside one another, so that no bar hides another."""
+        """Position of a setting, moved by `shift` so that the bars of groups do not overlap."""
         if self.numbers is None:
             return self.names.index(name) + 0.1 * shift
         return float(name) + 0.012 * shift * float(np.ptp(self.numbers))
 
     def mark(self, figure: Figure, panels: Sequence[Axes], parameter: str) -> None:
-        """Name the settings and the parameter under the lowest panels."""
+        """Label the settings and the parameter below the lowest panels."""
         panels[0].set_xlim(*_around(np.array(self.numbers or range(len(self.names)), float), 0.1))
         if self.numbers is None:
             labels = [short(name, _SETTING) for name in self.names]
@@ -164,11 +164,11 @@ class _Settings:
 
 
 def _styles(groups: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A colour, a line and a mark for each group: where two coincide both are seen."""
-    kinds = len(PALETTE) * len(_LINES)  # the two have no common divisor
+    """A colour, line and mark for each group, so that lines that coincide are both visible."""
+    kinds = len(PALETTE) * len(_LINES)  # the counts have no common divisor
     if len(groups) > kinds:
         raise UseError(
-            f"{len(groups)} groups are too many to tell apart in a figure; at most {kinds}, "
+            f"{len(groups)} groups are too many for a figure; at most {kinds}, "
             "for example with --by protocol"
         )
     looks = zip(groups, cycle(PALETTE), cycle(_LINES), cycle(_MARKS), strict=False)
@@ -192,7 +192,7 @@ def _grid(count: int, groups: int, title: str) -> tuple[Figure, list[Axes]]:
 
 
 def _label(write: Any, name: str, unit: str) -> float:
-    """Name the metric with its unit. Gives the factor its values are drawn by (µs are as ms)."""
+    """Label the metric with its unit. Returns the factor of its values (µs are drawn as ms)."""
     text, factor = name, 1.0
     if unit == "µs":
         text, unit, factor = name.replace("_us", ""), "ms", 1e-3
@@ -203,7 +203,7 @@ def _label(write: Any, name: str, unit: str) -> float:
 
 
 def _finish(panel: Axes, own: pa.Table) -> None:
-    """Say where nothing is known; show of a share's interval no more than can be."""
+    """Mark a panel without known values; limit the axis of a share."""
     say_if_unknown(panel, numbers(own["value"]))
     keep_share(panel, own["unit"][0].as_py())
 
@@ -244,7 +244,7 @@ def _draw_series(panel: Axes, own: pa.Table, factor: float, style: dict[str, Any
 
 
 def _marks(values: np.ndarray) -> list[int]:
-    """Places to mark: ten at equal distances, and what no line leads to."""
+    """Positions to mark: ten at equal distances, and values that no line connects."""
     return sorted({*range(0, len(values), ceil(len(values) / 10)), *alone(values).tolist()})
 
 
@@ -254,7 +254,7 @@ def _around(x: np.ndarray, share: float = 0.02) -> tuple[float, float]:
 
 
 def _legend(figure: Figure, styles: dict[str, dict[str, Any]], table: pa.Table) -> None:
-    """The groups and how many runs each has, under the panels."""
+    """Name the groups and their numbers of runs below the panels."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], **style, ms=5) for style in styles.values()]

@@ -1,4 +1,4 @@
-"""How values are distributed: shares up to and from a value on, and density in growing bins."""
+"""Distributions of values: ECDF, CCDF, and density in logarithmic bins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PER_DECADE = 10
-"""Bins of a logarithmic axis: as many as keep the tail of a power law readable."""
+"""Bins of a logarithmic axis; few enough for a readable tail of a power law."""
 _HEIGHT = 2.8
 
 
@@ -40,14 +40,13 @@ def distribution(
     complementary: bool = False,
     by: str | None = None,
 ) -> Figure:
-    """How the values of each column are distributed; nulls are left out.
+    """The distribution of the values of each column; nulls are left out.
 
-    The share of values ≤ x (ECDF). `complementary`: ≥ x (CCDF); where the values span more
-    than a decade both axes are logarithmic, and the exact line is marked at logarithmic
-    steps (Clauset, Shalizi and Newman, 2009). `by` is a column that tells several lines of a
-    panel apart.
+    The share of values ≤ x (ECDF). `complementary`: ≥ x (CCDF); if the values span more
+    than a decade, both axes are logarithmic, and the exact line is marked at logarithmic
+    steps (Clauset, Shalizi and Newman, 2009). `by` is a column with a line for each value.
 
-    Raises: UseError where there is no row or no column.
+    Raises: UseError if there is no row or no column.
     """
     draw = _draw_from_above if complementary else _draw_from_below
     return _drawn(table, columns, title, by, draw)
@@ -56,13 +55,13 @@ def distribution(
 def density(
     table: pa.Table, columns: Sequence[str], title: str = "", *, by: str | None = None
 ) -> Figure:
-    """The probability density of each column's values in logarithmic bins, on such axes.
+    """The probability density of each column's values in logarithmic bins, on logarithmic axes.
 
-    A bin's share of all values over its width, for whole numbers over how many of them it
-    holds, so that noise in the tail is averaged out (Newman, 2005; Milojević, 2010). Values
-    up to 0 have no place on the axis but count among all. `by` as in `distribution`.
+    A bin's share of all values divided by its width (for whole numbers by how many it holds),
+    which averages out noise in the tail (Newman, 2005; Milojević, 2010). Values up to 0 are not
+    drawn but count in the total. `by` as in `distribution`.
 
-    Raises: UseError where there is no row or no column.
+    Raises: UseError if there is no row or no column.
     """
     return _drawn(table, columns, title, by, _draw_density)
 
@@ -125,7 +124,7 @@ def _samples(table: pa.Table, column: str, by: str | None, colour: str) -> Itera
 
 
 def _say_how_many(panel: Axes, samples: Sequence[_Sample]) -> None:
-    """The number of values, and of those that a logarithmic axis has no place for."""
+    """The number of values, and of those that a logarithmic axis cannot show."""
     values = np.concatenate([sample.values for sample in samples])
     hidden = int((values <= 0).sum()) if panel.get_xscale() == "log" else 0
     rest = f", {hidden:,} of them 0 and not shown" if hidden else ""
@@ -157,7 +156,7 @@ def _draw_from_above(panel: Axes, samples: Sequence[_Sample]) -> None:
 
 
 def _scale(panel: Axes) -> None:
-    """Make both axes logarithmic, with plain numbers at the values."""
+    """Make both axes logarithmic, with plain numbers as labels."""
     from matplotlib.ticker import LogFormatter
 
     panel.set_xscale("log")
@@ -172,7 +171,7 @@ def _span_a_decade(values: np.ndarray) -> bool:
 
 
 def _first_of_bins(x: np.ndarray) -> np.ndarray:
-    """Places of the first of ascending values in each logarithmic bin."""
+    """Positions of the first value in each logarithmic bin; the values ascend."""
     bins = np.floor(np.log10(x) * _PER_DECADE)
     return np.unique(bins, return_index=True)[1]
 
@@ -189,14 +188,14 @@ def _draw_density(panel: Axes, samples: Sequence[_Sample]) -> None:
 
 
 def _binned(values: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The geometric middle and the density of each logarithmic bin that is not empty."""
+    """The geometric mean of the edges and the density of each non-empty logarithmic bin."""
     positive = values[values > 0]
     if not len(positive):
         return positive, positive
     low, high = np.log10(positive[0]), np.log10(positive[-1])
     steps = int(np.floor((high - low) * _PER_DECADE)) + 1
     edges = 10 ** (low + np.arange(steps + 1) / _PER_DECADE)
-    edges[0] = positive[0]  # or its logarithm may be rounded up
+    edges[0] = positive[0]  # otherwise rounding may put it above
     if whole:
         # A bin of whole numbers begins at one; the least bins hold one number each.
         edges = np.unique(np.ceil(edges - 1e-9))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _RING_POINTS = 2 * np.pi * 190
-"""About the length of the ring in a figure of our width."""
+"""Approximate length of the ring in a figure of our width."""
 _LARGEST, _SMALLEST = 15.0, 3.0
 _ROW = 0.18
 """Height of a row of the layers, in inches."""
@@ -23,23 +23,23 @@ _ROW = 0.18
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of peers, and how what is drawn at them looks."""
+    """Positions and sizes of peers."""
 
     places: Mapping[int, tuple[float, float]]
     diameter: float
-    """Of a peer, in points."""
+    """Size of a peer, in points."""
     height: float
-    """Of the figure, in inches."""
+    """Size of the figure, in inches."""
     columns: Sequence[str] = ()
-    """Names of the layers from the left on; none = a ring."""
+    """Names of the layers from left to right; none = a ring."""
     leaves: frozenset[int] = frozenset()
-    """Peers with room for their names behind them."""
+    """Peers with room for a name to the right."""
 
     def bend(self, source: int, target: int) -> float:
-        """How far an arrow leaves the straight line, in lengths of it; positive = to the right.
+        """Curvature of an arrow, relative to its length; positive = to the right.
 
-        On the ring towards the centre, an arrow to a higher number more than one back, so that
-        both are seen.
+        On the ring arrows bend towards the centre, those to a higher number more than those back,
+        so that both are visible.
         """
         if self.columns:
             return 0.12 if self.places[source][0] >= self.places[target][0] else 0.0
@@ -52,7 +52,7 @@ class Layout:
         return -pull if float(right @ middle) > 1e-9 else pull
 
     def curve(self, source: int, target: int) -> np.ndarray:
-        """Points of the arrow from a peer to another; shape (points, 2)."""
+        """Points of the arrow between two peers; shape (points, 2)."""
         a, b = np.array(self.places[source]), np.array(self.places[target])
         right = np.array([b[1] - a[1], a[0] - b[0]])
         middle = (a + b) / 2 + self.bend(source, target) * right
@@ -99,11 +99,11 @@ def on_ring(peers: Sequence[int]) -> Layout:
 
 
 def layered(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | None]) -> Layout:
-    """A column for each hop, each peer in the middle of those it reached first.
+    """A column for each hop; each peer is centred on the peers it reached first.
 
-    `columns` has the peers of each by its name, from the left on; `parents` whom each had its
-    first copy from. Subtrees keep to rows of their own, so no two first receptions cross but
-    where a hop is not one more than that before.
+    `columns` has the peers of each column by name, from left to right; `parents` the peer from
+    which each peer had its first copy. Subtrees have rows of their own, so first receptions do
+    not cross unless a hop is not one more than the previous.
     """
     column = {peer: x for x, of in enumerate(columns.values()) for peer in of}
     rows = _rows(column, parents)
@@ -116,15 +116,15 @@ def layered(columns: Mapping[str, Sequence[int]], parents: Mapping[int, int | No
 
 
 def _rows(column: Mapping[int, int], parents: Mapping[int, int | None]) -> dict[int, float]:
-    """A row for each peer that nobody further on had its first copy from; the others amid those."""
+    """Rows of the peers: one for each leaf; other peers are centred on their children."""
     children: dict[int | None, list[int]] = defaultdict(list)
     for peer in sorted(column):
         children[parents.get(peer)].append(peer)
     roots = [peer for peer in sorted(column) if parents.get(peer) not in column]
-    roots.sort(key=lambda peer: peer not in children)  # those alone come last
+    roots.sort(key=lambda peer: peer not in children)  # peers without children come last
     rows: dict[int, float] = {}
     bottom = 0
-    # What hangs below no root goes round in a circle; any of it is as good a root.
+    # Peers below no root form circles; any of them can serve as a root.
     for peer in _children_first([*roots, *sorted(column)], children):
         further = [child for child in children.get(peer, ()) if column[child] > column[peer]]
         below = [rows[child] for child in further if child in rows]
@@ -136,7 +136,7 @@ def _rows(column: Mapping[int, int], parents: Mapping[int, int | None]) -> dict[
 def _children_first(
     roots: Sequence[int], children: Mapping[int | None, Sequence[int]]
 ) -> Iterator[int]:
-    """Every peer below the roots once, after those below it."""
+    """Every peer below the roots once, after its children."""
     seen: set[int] = set()
     for root in roots:
         stack = [(root, False)]

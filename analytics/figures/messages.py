@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MANY = len(PALETTE)
-"""More lines than this are drawn alike, with their mean on top."""
+"""More lines than this are drawn in one style, with their mean on top."""
 
 
 def coverage(table: pa.Table, title: str = "") -> Figure:
-    """How a message reaches those who should get it: a line for each message.
+    """Share of eligible peers that a message has reached over time: a line for each message.
 
     `table` has `message_name`, `delay_us` since the publication and `share` of the eligible
     peers reached by then, in this order; a line begins with the publication. Many messages
-    are drawn alike, their mean share on top.
+    are drawn in one style, with their mean share on top.
 
-    Raises: UseError where there is no row.
+    Raises: UseError if there is no row.
     """
     require(table.num_rows)
     with styled():

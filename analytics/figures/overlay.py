@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PUBLISHER_COLOUR = "#D55E00"
+_PUBLISHER_COLOUR = "#D55E00"
 ROLE_COLOURS = {
     "subscriber": "#0072B2",
     "relay": "#E69F00",
@@ -23,10 +23,10 @@ ROLE_COLOURS = {
 }
 RENDEZVOUS_COLOUR = "#009E73"
 _RINGS = {
-    "publishes": ("publisher", PUBLISHER_COLOUR, 1.7),
+    "publishes": ("publisher", _PUBLISHER_COLOUR, 1.7),
     "rendezvous": ("rendezvous", RENDEZVOUS_COLOUR, 3.2),
 }
-"""What rings stand for, their colour and area, the one outside the other."""
+"""Meaning, colour and area of rings around peers, from inside to outside."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
@@ -34,7 +34,7 @@ def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "
     """An overlay at one time, its peers on a circle by dense index.
 
     `peers` has `peer`, `role` (subscriber, relay or peer: its colour), `publishes` and
-    `rendezvous` (they get a ring each), `links` has `src`, `dst` and `inside` (both ends
+    `rendezvous` (a ring each), `links` has `src`, `dst` and `inside` (both ends
     subscribe to the topic shown). `size` is the number of peers of the run, so that a peer
     keeps its place from one time to the next.
     """
@@ -81,13 +81,13 @@ def _draw_dots(
 
 
 def places_on_ring(peers: np.ndarray, size: int) -> np.ndarray:
-    """Where peers stand on a circle of `size` places; shape (peers, 2)."""
+    """Positions of peers on a circle of `size` places; shape (peers, 2)."""
     angle = 2 * np.pi * peers / max(size, 1)
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def _chords(places: np.ndarray, src: np.ndarray, dst: np.ndarray, points: int = 13) -> np.ndarray:
-    """Curves bent towards the centre, so that neighbours on the circle stay apart."""
+    """Curves that bend towards the centre."""
     start, end = places[src.astype(int)][:, None], places[dst.astype(int)][:, None]
     t = np.linspace(0, 1, points)[None, :, None]
     middle = (start + end) / 2 * 0.55

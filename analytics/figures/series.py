@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKED = 60
-"""Up to this many points get a mark, so that one between two unknowns is seen."""
+"""Up to this many points have a mark, so that a point between two unknown ones is visible."""
 _LABEL = 28
-"""A longer label than this is higher than its panel in one line."""
+"""Longest label that fits beside a panel in one line."""
 
 
 def series(
@@ -39,9 +39,9 @@ def series(
 ) -> Figure:
     """Metrics over the intervals: a panel for each column of `table` (with `interval`).
 
-    `by` is a column that tells several lines of a panel apart. A null leaves a gap.
+    `by` is a column with a line for each value. A null leaves a gap.
 
-    Raises: UseError where there is no row or no column.
+    Raises: UseError if there is no row or no column.
     """
     require(table.num_rows and columns)
     lines = groups(table, by)
@@ -79,6 +79,6 @@ def _share_x(rows: Sequence[Axes]) -> None:
 
 
 def _show_all(panel: Axes, x: np.ndarray) -> None:
-    """The whole range of x, whether anything is known there or not."""
+    """Show the whole range of x, even where values are unknown."""
     margin = 0.05 * float(np.ptp(x)) or 0.5
     panel.set_xlim(x.min() - margin, x.max() + margin)

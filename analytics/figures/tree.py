@@ -1,8 +1,8 @@
 """How one message spread, hop by hop: on a ring of the peers, or in layers from the publisher.
 
-The ring is that of figures 4.13 and 4.14 of the thesis VizPub goes back to: peers ordered by
-number, so that a copy to a neighbour on the ring is told from one across it, each peer with
-the hop of its first reception.
+The ring is that of figures 4.13 and 4.14 of the VizPub thesis: peers ordered by number, which
+distinguishes copies to neighbours on the ring from copies across it; each peer shows the hop of
+its first reception.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _LOOKS = {
     "missed": ("X", "#CC79A7", _INK, 0.6),
     "ahead": ("o", "white", GREY, 0.6),
 }
-"""Marker, colour (null = that of the hop), edge and its width."""
+"""Marker, colour (null = colour of the hop), edge and edge width."""
 _RING: dict[str, Any] = {"facecolors": "none", "edgecolors": RENDEZVOUS_COLOUR, "zorder": 3}
 _NAMED, _NUMBERED = 100, 400
-"""Up to this many peers are named, or carry the number of their hop."""
+"""Up to this many peers have a name, or the number of their hop."""
 _THICK, _POINTED = 400, 2000
-"""Up to this many copies are drawn thick, or have an arrowhead."""
+"""Up to this many copies have a thick line, or an arrowhead."""
 
 
 def dissemination_tree(
@@ -56,11 +56,11 @@ def dissemination_tree(
     """One message: arrows for its copies, dashed for duplicates, peers deeper in colour by hop.
 
     `peers` has `peer`, `peer_name`, `role` (publisher, subscriber, relay, missed or peer),
-    `hop` (0 = publisher, null = unknown), `duplicates` and `rendezvous` (it gets a ring);
+    `hop` (0 = publisher, null = unknown), `duplicates` and `rendezvous` (a ring);
     `copies` has `hop`, `previous_hop`,
-    `peer` and `first`. `layout` is `ring` or `layers`. With `hops` only what happened up to
-    that hop is drawn, and every peer keeps its place. A peer's number is the hop of its first
-    reception; a copy that came from nobody known has no arrow.
+    `peer` and `first`. `layout` is `ring` or `layers`. With `hops` only copies up to that
+    hop are drawn, and every peer keeps its position. A peer's number is the hop of its first
+    reception; a copy of unknown origin has no arrow.
 
     Raises: UnknownName for the layout.
     """
@@ -83,7 +83,7 @@ def dissemination_tree(
 
 @dataclass(frozen=True)
 class _Spread:
-    """The rows of a message, as far as they are drawn."""
+    """The rows of a message, and which of them are drawn."""
 
     peers: Sequence[dict[str, Any]]
     copies: Sequence[dict[str, Any]]
@@ -96,7 +96,7 @@ class _Spread:
 
     @property
     def columns(self) -> dict[str, list[int]]:
-        """The peers by what stands below their column of the layers."""
+        """The peers by the label of their column."""
         columns: dict[str, list[int]] = {str(hop): [] for hop in range(self.last + 1)}
         rest: dict[str, list[int]] = {"?": [], "missed": []}
         for row in self.peers:
@@ -108,11 +108,11 @@ class _Spread:
 
     @property
     def parents(self) -> dict[int, int | None]:
-        """Whom each peer had its first copy from, where it is known."""
+        """The peer from which each peer had its first copy, if known."""
         return {row["peer"]: row["previous_hop"] for row in self.copies if row["first"]}
 
     def is_over(self, row: Mapping[str, Any]) -> bool:
-        """Whether it had happened by the last hop that is drawn."""
+        """Whether it happened by the last hop that is drawn."""
         return self.hops is None or (row["hop"] is not None and row["hop"] <= self.hops)
 
     @property
@@ -126,11 +126,11 @@ class _Spread:
 
     @property
     def scale(self) -> ScalarMappable:
-        """The colours of the hops: the deeper, the further from the publisher."""
+        """The colours of the hops, darker with the distance from the publisher."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import Normalize
 
-        # The palest tenth of the scale is too near to white.
+        # The lightest tenth of the scale is almost white.
         return ScalarMappable(Normalize(-max(self.last, 1) / 9, max(self.last, 1)), "YlOrRd")
 
     def shade(self, hop: int | None) -> Any:
@@ -138,7 +138,7 @@ class _Spread:
         return "white" if hop is None else self.scale.to_rgba(np.array(hop))
 
     def shown(self, row: Mapping[str, Any]) -> str:
-        """As what a peer is drawn: its role, or `ahead` where its hop is not drawn yet."""
+        """How a peer is drawn: by its role, or as `ahead` if its hop is not drawn yet."""
         role: str = row["role"]
         return role if self.is_over(row) or self.hops is None else "ahead"
 
@@ -184,7 +184,7 @@ def _draw_arrows(
             shrinkB=placed.diameter / 2 + 1,
             **style,
         )
-        # As a patch it would widen the limits by its place on the screen.
+        # As a patch it would extend the limits by its screen coordinates.
         panel.add_artist(arrow)
 
 
@@ -224,7 +224,7 @@ def _draw_peers(panel: Axes, spread: _Spread, placed: Layout) -> None:
 
 
 def _number(panel: Axes, spread: _Spread, placed: Layout, row: Mapping[str, Any]) -> None:
-    """Write the hop on a peer, in what stands out from its colour."""
+    """Write the hop on a peer, in a contrasting colour."""
     if row["role"] == "missed":
         return
     text = "?" if row["hop"] is None else str(row["hop"])

@@ -1,3 +1,5 @@
-"""The engine `graphframes`: many overlays as one graph, measured by Spark. Begins in
-`engine.by_graphframes`.
+"""The engine `graphframes`: the overlays of many intervals as one graph, measured by Spark.
+
+In: the versions of a run. Out: rows of `analytics.structure.STRUCTURE_SCHEMA`.
+Entry: `engine.by_graphframes`.
 """

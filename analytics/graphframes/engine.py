@@ -1,10 +1,12 @@
 """The engine `graphframes`: the overlays of many intervals as one graph, measured by GraphFrames.
 
 GraphFrames computes degrees, weak and strong components, triangles (and so clustering), PageRank
-and, by a motif, the links within each topic, over the whole cluster at once. It has no distances
-but from a few landmarks and no betweenness: what follows shortest paths is measured from the
-graph's edges by the kernels, an interval per task. Where the largest interval would outgrow a
-task, it is not measured at all, and null.
+and, by a motif, the links within each topic, on the whole cluster. It has no betweenness, and
+distances only from a few landmarks, so the kernels measure metrics of shortest paths from the
+graph's edges, an interval per task. If the largest interval does not fit into a task, these
+metrics are null.
+
+Kernels are imported where they are called: they are compiled on import.
 """
 
 from __future__ import annotations
@@ -14,23 +16,25 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.frames import join_all
-from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
 from analytics.graphframes.graphs import (
     STORAGE,
-    kept_meanwhile,
+    cached_frames,
     load_graphframes,
     peer_of,
     topic_links,
     undirected,
     union_graph,
 )
-from analytics.measures import DAMPING, Measures
+from analytics.options import DAMPING, Measures
 from analytics.structure import (
     STRUCTURE_SCHEMA,
     Versions,
@@ -44,23 +48,24 @@ from model.clock import Clock
 if TYPE_CHECKING:
     from graphframes import GraphFrame
 
+    from analytics.blocks import BlockMetrics, Columns
+
 _ROWS_PER_GRAPH = 2_000_000
-"""Vertices and edges of one graph: its algorithms hold some four copies of them in memory, and
-one of them some 50 bytes a row, which is a fifth of the driver's memory if nothing else is said.
-An interval that is larger is a graph by itself."""
+"""Vertices and edges of one graph. Algorithms hold about four copies of them in memory, of about
+50 bytes a row: a fifth of the driver's default memory. A larger interval is a graph of its own."""
 
 _RANK_TOLERANCE = 1e-9
-"""Of a rank that is 1 on average; what is left of it grows by 1 / (1 - damping)."""
+"""Tolerance of a rank, which is 1 on average; the error is larger by 1 / (1 - damping)."""
 _UNBOUNDED = 2**31 - 2
-"""Iterations: both kinds of components end by themselves."""
+"""Limit of iterations; the algorithms for components end without it."""
 
 
 def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """The engine `graphframes`; see the module. Unlike `kernels` it runs at once.
 
     One graph for as many intervals as memory allows, so the number of Spark jobs grows with
-    the size of all intervals together, not with their number. What was measured is kept by
-    the executors (in the session's checkpoint directory, if it has one) until it is written.
+    the size of all intervals together, not with their number. The executors keep the
+    result (in the session's checkpoint directory, if it has one) until it is written.
 
     Raises: ArtifactsMissing, UseError if GraphFrames is not available.
     """
@@ -76,7 +81,7 @@ def by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> Data
 
 def _measured(versions: Versions, window: Clock, measures: Measures, *, paths: bool) -> DataFrame:
     spark = versions.presence.sparkSession
-    with kept_meanwhile(spark) as keep:
+    with cached_frames(spark) as keep:
         graph = union_graph(versions, window).persist(STORAGE)
         keep(graph.vertices)
         keep(graph.edges)
@@ -89,12 +94,12 @@ def _measured(versions: Versions, window: Clock, measures: Measures, *, paths: b
 
 
 def _is_local(spark: SparkSession) -> bool:
-    """Whether what is kept stays with the executors: where no directory is set for it."""
+    """Whether results stay with the executors, as no checkpoint directory is set."""
     return spark.sparkContext.getCheckpointDir() is None
 
 
 def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """interval, peer, topics and the columns `FOUND`; pagerank is not yet normalised."""
+    """interval, peer, topics and the columns `FOUND`; pagerank is not normalised yet."""
     from graphframes import GraphFrame
 
     directed = GraphFrame(graph.vertices.select("id"), graph.edges.select("src", "dst"))
@@ -123,7 +128,7 @@ def _peers(graph: GraphFrame, keep: Callable[[DataFrame], DataFrame]) -> DataFra
 
 
 def _counts(degrees: DataFrame, name: str) -> DataFrame:
-    """GraphFrames' degrees (id, and one count) by a name of ours."""
+    """GraphFrames' degrees (id, and a count) under our name."""
     return degrees.toDF("id", name).withColumn(name, F.col(name).cast("int"))
 
 
@@ -135,7 +140,7 @@ def _triangles(pairs: GraphFrame) -> DataFrame:
 
 
 def _components(pairs: GraphFrame) -> DataFrame:
-    """Named by their smallest vertex, as integers that are labels and components at once."""
+    """Weak components, named by their smallest vertex."""
     found: DataFrame = pairs.connectedComponents(
         algorithm="graphx",
         checkpointInterval=2,
@@ -149,17 +154,17 @@ def _components(pairs: GraphFrame) -> DataFrame:
 
 
 def _strong_components(directed: GraphFrame) -> DataFrame:
-    """Named by their smallest vertex."""
+    """Strong components, named by their smallest vertex."""
     found: DataFrame = directed.stronglyConnectedComponents(maxIter=_UNBOUNDED)
     return found
 
 
 def _ranks(directed: GraphFrame) -> DataFrame:
-    """Ranks that solve r = (1 - d) + d · (what comes in), for each interval by itself.
+    """Ranks that solve r = (1 - d) + d · (incoming rank), separately for each interval.
 
-    What a peer without links out has is given to nobody. Given to all alike, as usual, it adds
-    the same to the right side of every peer of the interval, so the ranks keep their ratios:
-    divided by their sum they are the usual ones.
+    The rank of a peer without outgoing links is not passed on. Passing it on to all peers alike, as
+    usual, would add the same amount to every peer of the interval, so the ratios are the same:
+    divided by their sum, the ranks are the usual ones.
     """
     ranked: DataFrame = directed.pageRank(
         resetProbability=1 - DAMPING, sourceId=None, maxIter=None, tol=_RANK_TOLERANCE
@@ -168,7 +173,7 @@ def _ranks(directed: GraphFrame) -> DataFrame:
 
 
 def _links_and_topics(graph: GraphFrame, *, paths: bool) -> DataFrame:
-    """Rows (interval, kind, a, b) as `analytics.graphframes.assembled` takes them."""
+    """Rows (interval, kind, a, b) as `assembled` takes them."""
 
     def rows(frame: DataFrame, kind: int) -> DataFrame:
         return frame.toDF("interval", "a", "b").withColumn("kind", F.lit(kind))
@@ -186,3 +191,92 @@ def _assembler(
         return structure_rows(assembled(peers.sort_by("peer"), others, measures, paths=paths))
 
     return assemble
+
+
+LINK, TOPIC = 0, 1
+FOUND = (
+    "in_degree", "out_degree", "degree", "clustering", "component", "strong_component", "pagerank",
+)  # fmt: skip
+"""Columns of metrics/peers that GraphFrames finds; pagerank is not normalised yet."""
+
+_OF_PATHS = (
+    "distance_sum", "reachable_peers", "eccentricity", "mean_distance_error",
+    "betweenness", "betweenness_error",
+)  # fmt: skip
+_OF_TOPIC_PATHS = ("components", "topic_diameter", "distance_sum", "pairs")
+
+
+def assembled(
+    peers: pa.Table, others: pa.Table, measures: Measures, *, paths: bool
+) -> BlockMetrics:
+    """The metrics of one interval, in the form of `analytics.blocks.measure_block`.
+
+    `peers`: interval, peer, topics (a list) and `FOUND`, ascending by peer, at least one row.
+    `others`: rows (kind, a, b), of kind `LINK` a link's peers, of kind `TOPIC` a topic and the
+    number of links within it. Without `paths` the links are not read, and metrics of
+    shortest paths are NaN.
+    """
+    measured = _by_kernels(peers, others, measures) if paths else _without_paths(peers)
+    ranks = peers["pagerank"].to_numpy()
+    measured.peers.update({name: peers[name].to_numpy() for name in FOUND})
+    measured.peers["pagerank"] = ranks / ranks.sum()
+    if not measures.topics:
+        return measured._replace(topics={name: x[:0] for name, x in measured.topics.items()})
+    measured.topics["topic_links"] = _links_of(measured.topics["topic"], others)
+    return measured
+
+
+def _by_kernels(peers: pa.Table, others: pa.Table, measures: Measures) -> BlockMetrics:
+    from analytics.blocks import Links, Presence, Subscriptions, measure_block
+
+    interval = peers["interval"][0].as_py()
+    links = others.filter(pc.equal(others["kind"], LINK))
+
+    def within_interval(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+        start = np.full(len(columns[0]), interval)
+        return (*columns, start, start + 1)
+
+    return measure_block(
+        Links(*within_interval(links["a"].to_numpy(), links["b"].to_numpy())),
+        Presence(*within_interval(peers["peer"].to_numpy())),
+        Subscriptions(*within_interval(*_subscriptions(peers))),
+        interval,
+        interval,
+        measures,
+    )
+
+
+def _without_paths(peers: pa.Table) -> BlockMetrics:
+    from analytics.blocks import BlockMetrics
+
+    interval = peers["interval"].to_numpy()
+    topics, subscribers = np.unique(_subscriptions(peers)[1], return_counts=True)
+    of_peers: Columns = {
+        "interval": interval,
+        "peer": peers["peer"].to_numpy(),
+        **{name: np.full(len(interval), np.nan) for name in _OF_PATHS},
+        "subscriptions": pc.list_value_length(peers["topics"]).to_numpy(),
+    }
+    of_topics: Columns = {
+        "interval": np.full(len(topics), interval[0]),
+        "topic": topics,
+        "subscribers": subscribers,
+        **{name: np.full(len(topics), np.nan) for name in _OF_TOPIC_PATHS},
+    }
+    of_interval = {"interval": interval[:1], "average_path_length_error": np.array([np.nan])}
+    return BlockMetrics(of_peers, of_topics, of_interval)
+
+
+def _subscriptions(peers: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Peer and topic of each subscription."""
+    topics = peers["topics"].combine_chunks()
+    subscriber = pc.list_parent_indices(topics).to_numpy()
+    return peers["peer"].to_numpy()[subscriber], topics.flatten().to_numpy()
+
+
+def _links_of(topics: npt.NDArray[Any], others: pa.Table) -> npt.NDArray[np.int64]:
+    """Number of links within each of the topics, which ascend; 0 without a row."""
+    rows = others.filter(pc.equal(others["kind"], TOPIC))
+    links = np.zeros(len(topics), np.int64)
+    links[np.searchsorted(topics, rows["a"].to_numpy())] = rows["b"].to_numpy()
+    return links

@@ -1,8 +1,8 @@
 """The overlays of several intervals as one GraphFrame, their disjoint union.
 
-A peer of an interval is the vertex `interval << 32 | peer`, so that no link leads from one
-interval into another and an algorithm that is run once has done every interval. GraphFrames'
-classes run in Spark's JVM; `load_graphframes` puts them there.
+A peer in an interval is the vertex `interval << 32 | peer`. No link connects two intervals, so one
+run of an algorithm measures all intervals. GraphFrames' classes run in Spark's JVM;
+`load_graphframes` loads them there.
 """
 
 from __future__ import annotations
@@ -28,38 +28,33 @@ if TYPE_CHECKING:
     from analytics.structure import Versions
 
 STORAGE = StorageLevel.MEMORY_AND_DISK_DESER
-"""Of everything that is kept while a graph is measured."""
+"""Storage level of frames that are cached while a graph is measured."""
 
 _PEER_BITS = 32
 _PEER_MASK = 2**_PEER_BITS - 1
 
 
 def load_graphframes(spark: SparkSession) -> None:
-    """Put GraphFrames' classes into the session, unless it was started with them.
+    """Load GraphFrames' classes into the session, unless it was started with them.
 
     Raises: ArtifactsMissing, UseError (see `model.jvm.artifacts.graphframes_jars`).
     """
     if _is_loaded(spark):
         return
     for jar in graphframes_jars():
-        # A session that runs takes jars by this statement alone: for itself and its executors.
+        # A running session accepts jars only by this statement: for itself and its executors.
         spark.sql(f"ADD JAR '{jar.as_uri()}'")
 
 
 def _is_loaded(spark: SparkSession) -> bool:
     jvm = spark._jvm
-    # What the JVM has no class for, py4j takes for a package.
+    # If the JVM has no such class, py4j treats the name as a package.
     return jvm is not None and not isinstance(jvm.org.graphframes.GraphFramePythonAPI, JavaPackage)
 
 
 def vertex(peer: str) -> Column:
     """The vertex of the peer in that column, in the interval of the column `interval`."""
     return F.shiftleft(F.col("interval").cast("long"), _PEER_BITS).bitwiseOR(F.col(peer))
-
-
-def interval_of(vertex: str) -> Column:
-    """The interval (int32) of the vertex in that column."""
-    return F.shiftright(vertex, _PEER_BITS).cast("int")
 
 
 def peer_of(vertex: str) -> Column:
@@ -70,7 +65,7 @@ def peer_of(vertex: str) -> Column:
 def union_graph(versions: Versions, window: Clock) -> GraphFrame:
     """The overlays of the window's intervals.
 
-    Vertices: id (int64), interval, peer, topics (the ones it subscribes to, ascending, maybe
+    Vertices: id (int64), interval, peer, topics (its subscriptions, ascending, possibly
     none). Edges: src, dst (int64), interval; distinct, of two peers that are both present.
 
         id           interval  peer  topics        src          dst          interval
@@ -99,7 +94,7 @@ def union_graph(versions: Versions, window: Clock) -> GraphFrame:
 
 
 def undirected(graph: GraphFrame) -> GraphFrame:
-    """The same vertices (id alone), and each pair that is linked either way once, src < dst."""
+    """The same vertices (id only), and each linked pair once, src < dst."""
     from graphframes import GraphFrame
 
     pairs = graph.edges.select(F.least("src", "dst").alias("src"), F.greatest("src", "dst"))
@@ -131,10 +126,9 @@ def topic_links(graph: GraphFrame) -> DataFrame:
 
 
 @contextmanager
-def kept_meanwhile(spark: SparkSession) -> Iterator[Callable[[DataFrame], DataFrame]]:
-    """Gives a function that notes a persisted frame; at the end lets go of all that were noted.
-
-    And of the graphs that GraphFrames' algorithms passed through and keep without a name.
+def cached_frames(spark: SparkSession) -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Yields a function that registers a cached frame; at the end all of them are released, and
+    also the intermediate graphs that GraphFrames' algorithms leave in the cache.
     """
     persisted = spark.sparkContext._jsc.getPersistentRDDs
     before, frames = set(persisted()), list[DataFrame]()

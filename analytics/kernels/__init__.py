@@ -1,7 +1,7 @@
-"""Compiled kernels: numpy in, numpy out, one snapshot of the overlay at a time.
+"""Compiled kernels: metrics of one snapshot of the overlay. Numpy in, numpy out.
 
 A snapshot has n peers, numbered 0 to n-1, and its distinct links in compressed sparse rows:
 `idx[ptr[v]:ptr[v + 1]]` are the neighbours of v, ascending, without v itself. Every function
-here states which rows it wants: outgoing, incoming or either way (of which the outgoing come
-first).
+states which rows it takes: outgoing, incoming, or either way (outgoing first). `analytics.blocks`
+calls them for each interval.
 """

@@ -1,4 +1,4 @@
-"""Rows of neighbours: outgoing from an alive list, incoming and either way from outgoing."""
+"""Rows of neighbours: outgoing from a list of links, incoming and either way from outgoing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from model.arrays import Int32s, Int64s, Words
 from model.compiled import compiled
 
 Peers = npt.NDArray[np.uint32]
-"""Numbers of peers. Compiled code need not ask of an unsigned number whether it counts from the
-end, which takes longer than the look-up itself."""
+"""Numbers of peers. Unsigned, as compiled code checks whether a signed index counts from the end,
+which takes longer than the look-up."""
 
 Rows = tuple[Int64s, Peers]
 """`(ptr, idx)`: int64[n + 1] and uint32[links]."""
@@ -19,7 +19,7 @@ Rows = tuple[Int64s, Peers]
 
 @njit(inline="always")
 def row(ptr: Int64s, v: int) -> range:
-    """Where in `idx` the neighbours of v are, in unsigned numbers, see `Peers`."""
+    """Positions in `idx` of the neighbours of v, in unsigned numbers (see `Peers`)."""
     return range(np.uint64(ptr[v]), np.uint64(ptr[v + 1]))
 
 
@@ -27,8 +27,8 @@ def row(ptr: Int64s, v: int) -> range:
 def outgoing(n: int, rank: Int32s, src: Int32s, dst: Int32s, alive: Int32s) -> Rows:
     """Outgoing rows of the links `alive` (positions in src and dst, ordered by (src, dst)).
 
-    `rank` turns a peer's index into its place among the n of this snapshot, -1 where it is
-    absent, and keeps their order. Links to itself or with an absent end are left out. O(n + links).
+    `rank` maps a peer's index to its position among the n peers of this snapshot, in the same
+    order; -1 if it is absent. Links to itself or with an absent end are left out. O(n + links).
     """
     ptr = np.zeros(n + 1, np.int64)
     idx = np.empty(alive.size, np.uint32)
@@ -46,7 +46,7 @@ def outgoing(n: int, rank: Int32s, src: Int32s, dst: Int32s, alive: Int32s) -> R
 
 @compiled("(int64[::1], uint32[::1])")
 def reverse(ptr: Int64s, idx: Peers) -> Rows:
-    """The rows of the same links turned round: incoming of outgoing. O(n + links)."""
+    """The rows of the reversed links: incoming from outgoing ones. O(n + links)."""
     n = ptr.size - 1
     turned_ptr = np.zeros(n + 1, np.int64)
     for v in idx:
@@ -66,7 +66,7 @@ def reverse(ptr: Int64s, idx: Peers) -> Rows:
 def union(a_ptr: Int64s, a_idx: Peers, b_ptr: Int64s, b_idx: Peers) -> Rows:
     """Rows of the links in either: the undirected rows of outgoing and incoming. O(n + links).
 
-    A row begins with that of a; then come the others of b.
+    A row is the row of a, then the others of b.
     """
     n = a_ptr.size - 1
     ptr = np.zeros(n + 1, np.int64)
@@ -93,7 +93,7 @@ def union(a_ptr: Int64s, a_idx: Peers, b_ptr: Int64s, b_idx: Peers) -> Rows:
 
 @compiled("(int64[::1], uint32[::1], int64, int64)")
 def neighbour_bits(ptr: Int64s, idx: Peers, first: int, width: int) -> Words:
-    """uint64[n, width]: bit w % 64 of word w // 64 - first says that w is a neighbour. O(links)."""
+    """uint64[n, width]: bit w % 64 of word w // 64 - first is set if w is a neighbour. O(links)."""
     bits = np.zeros((ptr.size - 1, width), np.uint64)
     for v in range(ptr.size - 1):
         for k in row(ptr, v):

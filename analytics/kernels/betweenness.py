@@ -2,8 +2,8 @@
 
 Brandes, A faster algorithm for betweenness centrality, 2001, algorithm 1, in two forms with the
 same result: one source at a time, and 32 sources side by side, hop by hop over all peers. The
-second is the faster while the overlay is a few hops wide, as overlays are made to be; on a long
-path it would walk everybody for each hop. Path counts are float64.
+second is faster if the diameter is small, as in most overlays; on a long path it visits every peer
+for each hop. Path counts are float64.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 from numba import njit
 
 from analytics.kernels.adjacency import Peers, reverse, row
-from analytics.measures import LEAST_SOURCES
+from analytics.options import LEAST_SOURCES
 from model.arrays import Floats, Int32s, Int64s
 from model.compiled import compiled
 
 _LANES = 32
 _SHALLOW, _FEW = 10, 16_384
-"""Hops up to which lanes are faster, measured on random overlays and on rings of neighbours, and
-peers whose lanes a processor still has near by: of more, lanes are faster up to half the hops."""
+"""Hops up to which lanes are faster, measured on random overlays and rings of neighbours, and the
+number of peers whose lanes fit into the cache: with more, up to half the hops."""
 
 
 @compiled("(int64[::1], uint32[::1], uint32, int32[::1], uint32[::1], float64[::1])")
 def _count_paths(
     ptr: Int64s, idx: Peers, source: int, hops: Int32s, order: Peers, paths: Floats
 ) -> int:
-    """Breadth-first from the source: hops, shortest paths, and who was reached in which order."""
+    """Breadth-first search from the source: hops, shortest paths, and the order of visits."""
     hops[:], paths[:] = -1, 0
     hops[source], paths[source], order[0] = 0, 1, source
     done, reached = 0, 1
@@ -67,7 +67,7 @@ def _one_by_one(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
 
 @njit(inline="always")
 def _add_rows(rows: Floats, which: Peers, total: Floats) -> None:
-    """Set `total` to the sum of those rows, four at a time: it is the kernel's inmost loop."""
+    """Set `total` to the sum of those rows, four at a time: it is the innermost loop."""
     total[:] = 0
     fours = which.size // 4 * 4
     for k in range(0, fours, 4):
@@ -82,18 +82,18 @@ def _add_rows(rows: Floats, which: Peers, total: Floats) -> None:
 
 _LANED = "(int64[::1], uint32[::1], int64, int32[:, ::1], float64[:, :, ::1])"
 # Of 32 sources at once, one row of lanes per peer: hops int32[n, lanes], and in one array
-# float64[5, n, lanes] the paths, two rooms to work in, and the sum and sum of squares so far.
+# float64[5, n, lanes] the paths, two work areas, and the sum and sum of squares.
 
 
 @compiled(_LANED)
 def _count_paths_in_lanes(
     in_ptr: Int64s, in_idx: Peers, left: int, hops: Int32s, lanes: Floats
 ) -> int:
-    """Fill in hops and paths, which (and `front`) hold the sources only, -1 and 0 elsewhere;
-    the largest distance found.
+    """Compute hops and paths; returns the largest distance. They (and `front`) initially hold the
+    sources only, -1 and 0 elsewhere.
 
-    Each hop, everyone pulls the paths of the peers that were reached in the hop before (`front`,
-    0 elsewhere) from those who link to it. `left`: how often somebody can be reached at most.
+    In each hop, every peer adds the paths of its predecessors that were reached in the previous hop
+    (`front`, 0 elsewhere). `left`: largest possible number of peers to reach, over all sources.
     """
     paths, front, wave = lanes[0], lanes[1], lanes[2]
     hop, gained = 0, 1
@@ -117,8 +117,8 @@ def _count_paths_in_lanes(
 def _depend(ptr: Int64s, idx: Peers, depth: int, hops: Int32s, lanes: Floats) -> None:
     """Add the dependencies of all lanes to the sums, from the farthest hop inwards.
 
-    Everyone pulls, from those it links to, what each of their shortest paths carries: the
-    dependency on them and they themselves, if they lie one hop on (`carried`, 0 elsewhere).
+    Every peer adds, from its successors one hop further, 1 plus the dependency on them, per
+    shortest path (`carried`, 0 elsewhere).
     """
     paths, carried, inner = lanes[0], lanes[1], lanes[2]
     carried[:] = 0
@@ -152,7 +152,7 @@ def _in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
         for lane in range(taken.size):
             hops[taken[lane], lane] = 0
             lanes[:2, taken[lane], lane] = 1
-        # Who has links in can be reached, but for the source itself.
+        # Peers with incoming links can be reached, except for the source.
         left = taken.size * linked.sum() - linked[taken].sum()
         depth = _count_paths_in_lanes(in_ptr, in_idx, left, hops, lanes)
         _depend(ptr, idx, depth, hops, lanes)
@@ -160,7 +160,7 @@ def _in_lanes(ptr: Int64s, idx: Peers, sources: Peers) -> Floats:
 
 
 def dependencies(ptr: Int64s, idx: Peers, sources: Peers, hops: int) -> Floats:
-    """Sum and sum of squares, over `sources`, of how much each source depends on each peer.
+    """Sum and sum of squares, over `sources`, of the dependency of each source on each peer.
 
     `ptr`, `idx`: outgoing rows; `hops`: about the largest distance; returns float64[2, n].
     The dependency of s on v is the share of the shortest paths from s through v, summed over
@@ -179,8 +179,8 @@ def betweenness(
 
     `ptr`, `idx`: outgoing rows; `hops`: about the largest distance. Exact while
     n · (n + links) is within `budget`. Beyond it, as many sources as the budget allows (at
-    least 2) are drawn by `rng` without replacement and stand for all; the standard error is that
-    of a total under such sampling. Brandes and Pich, Centrality estimation in large networks, 2007.
+    least 2) are drawn by `rng` without replacement; the standard error is that of a total under
+    such sampling. Brandes and Pich, Centrality estimation in large networks, 2007.
     """
     n, work = ptr.size - 1, ptr.size - 1 + idx.size
     k = n if n * work <= budget else max(LEAST_SOURCES, int(budget // work))

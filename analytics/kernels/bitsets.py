@@ -1,4 +1,4 @@
-"""Rows of words, eight words at a time: numba makes no vector instructions of so short a loop."""
+"""Rows of words, eight words at a time: numba does not vectorize such a short loop."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from model.arrays import Words
 from model.compiled import IS_PLAIN, population
 
 BLOCK = 8
-"""Words that are joined at once; the length of a row is a multiple of it."""
+"""Words joined at once; the length of a row is a multiple of it."""
 
 _STRIPS = (4, 2, 1)
-"""Blocks that stay in registers while the rows pass by: so many while there are as many."""
+"""Blocks kept in registers while rows are joined."""
 
 _code: Any = cgutils
 _WORD = ir.IntType(64)
@@ -25,7 +25,7 @@ _VECTOR = ir.VectorType(_WORD, BLOCK)
 
 
 def _bits_of(builder: Any, vector: Any) -> Any:
-    """How many bits of the vector are set."""
+    """Number of set bits of the vector."""
 
     def call(name: str, result: Any, argument: Any) -> Any:
         kind = ir.FunctionType(result, [_VECTOR])
@@ -93,6 +93,6 @@ def _plain_join(
 join: Callable[[Words, Peers, Words, Words, tuple[int, int, int]], int] = (
     _plain_join if IS_PLAIN else cast(Any, intrinsic(_join))
 )
-"""`join(rows, idx, base, out, (begin, end, v))`: set row v of `out` to that of `base` joined with
-all rows `idx[begin:end]`; how many bits it has then. The arrays are uint64[n, width] of one width,
+"""`join(rows, idx, base, out, (begin, end, v))`: set row v of `out` to row v of `base` OR all rows
+`idx[begin:end]`; returns its number of set bits. The arrays are uint64[n, width] of one width,
 a multiple of `BLOCK`, the numbers int64."""

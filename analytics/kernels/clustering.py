@@ -1,6 +1,6 @@
-"""Local clustering of the undirected overlay: on rows of bits, or link by link where it is sparse.
+"""Local clustering of the undirected overlay: on rows of bits, or link by link if it is sparse.
 
-Both count the triangles exactly; which is the faster depends on how long a row of bits is.
+Both count triangles exactly; the length of a row of bits decides which is faster.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from model.compiled import compiled, population
 _BAND = 64
 """Words of a row: 4,096 peers at once, so that a row per peer stays small for any n."""
 _WORDS_PER_LINK = 6
-"""Words of two rows that are compared while one neighbour is looked up."""
+"""Words of two rows that are compared in the time of looking up one neighbour."""
 
 
 @compiled("(int64[::1], uint32[::1], uint64[:, ::1], int64[::1])")
 def _count_common(ptr: Int64s, idx: Peers, rows: Words, corners: Int64s) -> None:
-    """Add to both ends of each link how many neighbours of the band they share."""
+    """Add to both ends of each link the number of neighbours of the band that they share."""
     for v in range(rows.shape[0]):
         for k in row(ptr, v):
             other = idx[k]
@@ -63,7 +63,7 @@ def _upwards(ptr: Int64s, idx: Peers) -> Rows:
 
 @compiled("(int64[::1], uint32[::1])")
 def corners_by_links(ptr: Int64s, idx: Peers) -> Int64s:
-    """Twice the triangles of each peer, each found from its corner of the fewest neighbours.
+    """Twice the triangles of each peer, each found from its corner with the fewest neighbours.
 
     No row upwards is longer than √(2 · links), however many neighbours a hub has:
     O(links · √links). Latapy, Main-memory triangle computations for very large (sparse
@@ -87,7 +87,7 @@ def corners_by_links(ptr: Int64s, idx: Peers) -> Int64s:
 
 
 def clustering(ptr: Int64s, idx: Peers) -> Floats:
-    """Links among a peer's neighbours over all that could be, float64[n]; 0 below 2 neighbours.
+    """Links among a peer's neighbours over all possible ones, float64[n]; 0 below 2 neighbours.
 
     `ptr`, `idx`: rows either way. Watts and Strogatz, Collective dynamics of small-world
     networks, 1998; the same as networkx.

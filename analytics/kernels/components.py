@@ -11,7 +11,7 @@ from model.compiled import compiled
 
 @compiled("(uint32[::1], uint32)")
 def _root(parent: Peers, v: int) -> int:
-    """The top of v's tree, halving the path on the way."""
+    """The root of v's tree; halves the path on the way."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
         v = parent[v]
@@ -22,8 +22,8 @@ def _root(parent: Peers, v: int) -> int:
 def weak_components(ptr: Int64s, idx: Peers) -> Peers:
     """The smallest peer of each peer's weak component, uint32[n], by union-find.
 
-    `ptr`, `idx`: outgoing rows (or either way). The smaller root always becomes the root of
-    both, so that a root is the smallest of its tree; with path halving O(links · log n).
+    `ptr`, `idx`: outgoing rows (or either way). The smaller root becomes the root of both,
+    so a root is the smallest peer of its tree; with path halving O(links · log n).
     Tarjan and van Leeuwen, Worst-case analysis of set union algorithms, 1984.
     """
     n = ptr.size - 1
@@ -42,7 +42,7 @@ def weak_components(ptr: Int64s, idx: Peers) -> Peers:
 
 @compiled("(uint32[::1], int32[::1], int64, uint32)")
 def _pop_component(stack: Peers, component: Int32s, top: int, v: int) -> int:
-    """Take the stack down to v, name what comes off by its smallest; the stack's new height."""
+    """Pop the stack down to v, name these peers by the smallest; returns the new height."""
     bottom = top - 1
     while stack[bottom] != v:
         bottom -= 1
@@ -55,7 +55,7 @@ def strong_components(ptr: Int64s, idx: Peers) -> Int32s:
     """The smallest peer of each peer's strong component, int32[n]. O(n + links).
 
     `ptr`, `idx`: outgoing rows. Tarjan, Depth-first search and linear graph algorithms, 1972,
-    with a path of its own in place of recursion.
+    with an explicit path instead of recursion.
     """
     n = ptr.size - 1
     component = np.full(n, -1, np.int32)

@@ -1,7 +1,7 @@
 """Distances from every peer to every peer it reaches, by bit-parallel breadth-first search.
 
-Each peer has a row of bits, one per target, that grows hop by hop by the rows of its neighbours;
-what a row gains in hop h lies h hops away. After Then et al., The More the Merrier: Efficient
+Each peer has a row of bits, one per target. In each hop the rows of its neighbours are added; a bit
+that is set in hop h is a target h hops away. After Then et al., The More the Merrier: Efficient
 Multi-Source Graph Traversal, VLDB 2014, with the targets as lanes.
 """
 
@@ -15,17 +15,17 @@ from analytics.kernels.bitsets import BLOCK, join
 from model.arrays import Int32s, Int64s, Words
 from model.compiled import compiled, population
 
-Distances = tuple[Int64s, Int32s, Int32s]
-"""Per peer: sum of the distances to whom it reaches, how many these are, the largest of them."""
+_Distances = tuple[Int64s, Int32s, Int32s]
+"""Per peer: sum of the distances to the peers it reaches, their number, the largest distance."""
 
 _BAND = 64
 """Words of a row: 4,096 targets at once, so that two rows per peer stay small for any n."""
 
 _EARLY = 8
-"""Neighbours after which to look whether a row is full already."""
+"""Neighbours after which to check whether a row is full."""
 
-# Of each peer, in int32[3, n]: how many targets of the band its row has, how many it can come
-# to have, and the hop in which it last grew.
+# Per peer, in int32[3, n]: number of targets of the band in its row, largest possible number, and
+# the hop in which it last grew.
 _KNOWN, _MOST, _GROWN = 0, 1, 2
 
 
@@ -33,14 +33,15 @@ _KNOWN, _MOST, _GROWN = 0, 1, 2
 def _first_hop(
     ptr: Int64s, idx: Peers, lane: Int32s, first: int, width: int, state: Int32s
 ) -> tuple[Words, Int32s]:
-    """Rows of one band of lanes, as wide as one hop and with the peers themselves, and how many
-    others each has. `ptr`, `idx`: rows of the lanes next to each peer; `lane`: its own or -1."""
+    """Rows of one band of lanes after one hop, including the peers themselves, and the number
+    of other peers in each. `ptr`, `idx`: rows of the lanes next to each peer; `lane`: its own
+    lane or -1."""
     n = ptr.size - 1
     known, most = state[_KNOWN], state[_MOST]
     within, anybody = neighbour_bits(ptr, idx, first, width), np.zeros((1, width), np.uint64)
     gained = np.zeros(n, np.int32)
     everybody = np.arange(n).astype(np.uint32)
-    # Nobody else reaches a target without links to it.
+    # Without links to a target no other peer reaches it.
     reachable = join(within, everybody, anybody, anybody, (0, n, 0))
     for v in range(n):
         gained[v] = join(within, everybody, within, within, (0, 0, v))
@@ -58,7 +59,7 @@ def _first_hop(
 
 @njit(inline="always")
 def _is_near_growth(ptr: Int64s, idx: Peers, v: int, grown: Int32s, hops: int) -> bool:
-    """Whether a neighbour's row grew in the hop before (or meanwhile)."""
+    """Whether a neighbour's row grew in the previous hop (or already in this one)."""
     k, end = ptr[v], ptr[v + 1]
     while k < end and grown[idx[k]] < hops - 1:
         k += 1
@@ -69,12 +70,12 @@ def _is_near_growth(ptr: Int64s, idx: Peers, v: int, grown: Int32s, hops: int) -
 def _widen(
     ptr: Int64s, idx: Peers, hops: int, within: Words, wider: Words, state: Int32s
 ) -> Int32s:
-    """Fill `wider` with the rows within `hops` hops, from those within one less, and add what
-    each peer gains to `known`. The arrays agree on rows that did not grow in the hop before."""
+    """Fill `wider` with the rows within `hops` hops, from those within one hop less, and add the
+    gains to `known`. The arrays agree on rows that did not grow in the previous hop."""
     known, most, grown = state[_KNOWN], state[_MOST], state[_GROWN]
     gained, width = np.zeros(known.size, np.int32), within.shape[1]
     for v in range(known.size):
-        # A short row is joined in the time it takes to ask.
+        # Joining a short row takes no longer than this check.
         if known[v] == most[v] or (width > BLOCK and not _is_near_growth(ptr, idx, v, grown, hops)):
             if grown[v] == hops - 1:
                 join(within, idx, within, wider, (0, 0, v))
@@ -93,7 +94,7 @@ def _widen(
 
 @compiled("(int32[::1], int64, int64[:, ::1], int32[::1], int32[::1])")
 def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity: Int32s) -> bool:
-    """Add what was gained in one hop; whether that is anything."""
+    """Add the gains of one hop; returns whether there were any."""
     anything = np.int64(0)
     for v in range(gained.size):
         gain = np.int64(gained[v])
@@ -107,8 +108,8 @@ def _enter(gained: Int32s, hops: int, sums: Int64s, reach: Int32s, eccentricity:
 
 @compiled("(uint64[:, ::1], int64, int64, int64[:, ::1])")
 def _enter_by_word(rows: Words, first: int, hops: int, groups: Int64s) -> None:
-    """Add, to the distance sum of each word of lanes, what was gained in one hop, and set how
-    many it has by now."""
+    """Add the gains of one hop to the distance sum of each word of lanes, and set its number of
+    reached peers."""
     width = min(rows.shape[1], groups.shape[1] - first)
     bits = np.zeros(width, np.int64)
     for v in range(rows.shape[0]):
@@ -128,12 +129,13 @@ def search(
 ) -> tuple[Int64s, Int32s, Int32s]:
     """`(sums int64[2, n], reach int32[n], eccentricity int32[n])` of each peer.
 
-    `ptr`, `idx`: rows along which to go; `lane`: the number, below `targets`, of each peer that
+    `ptr`, `idx`: rows to follow; `lane`: the number, below `targets`, of each peer that
     is a target, -1 of all others; `lanes`: the same rows with these numbers, of targets only.
     Sums are of the distances to the targets reached and of their squares. A peer does not count
     as reached by itself; eccentricity is -1 where it reaches none. `groups` is empty, or
-    int64[2, words] of zeros above how many lanes each word of 64 has; it comes to hold the sum of
-    the distances to the targets of each word, and how often they are reached, by themselves too.
+    int64[2, words] of zeros above how many lanes each word of 64 has; on return it has the sum
+    of the distances to the targets of each word, and how often they are reached, themselves
+    included.
 
     O(diameter · links · targets / 64) word operations, 1 KiB per peer.
     """
@@ -156,7 +158,7 @@ def search(
 
 
 @compiled(f"({_ROWS})")
-def distances(ptr: Int64s, idx: Peers) -> Distances:
+def distances(ptr: Int64s, idx: Peers) -> _Distances:
     """`(distance_sum int64, reach int32, eccentricity int32)` of each peer along the rows given.
 
     `ptr`, `idx`: outgoing rows for directed distances, rows either way for undirected ones. A

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from analytics.kernels.adjacency import Peers, row
-from analytics.measures import DAMPING
+from analytics.options import DAMPING
 from model.arrays import Floats, Int64s
 from model.compiled import compiled
 
 _CHANGE = 1e-10
 _ROUNDS = 200
-"""Enough for any overlay: the change shrinks at least by the damping in each round."""
+"""Rounds that suffice for any overlay: the change shrinks by the damping in each."""
 
 
 @compiled("(int64[::1], int64[::1], uint32[::1])")
 def pagerank(ptr: Int64s, in_ptr: Int64s, in_idx: Peers) -> Floats:
-    """Where a walk along the links is to be found, float64[n] of sum 1.
+    """Stationary distribution of a random walk along the links, float64[n] of sum 1.
 
     `ptr`: of outgoing rows; `in_ptr`, `in_idx`: incoming rows. With probability 0.85 the walk takes
-    one of the links out, else, or where there is none, it goes to any peer. Power iteration until
-    the ranks change by less than 1e-10 together, so that they are off by less than 6e-10. Page,
-    Brin, Motwani and Winograd, The PageRank citation ranking, 1999. O(n + links) per round.
+    one of the outgoing links; otherwise, or if there is none, it goes to any peer. Power iteration
+    until the ranks change by less than 1e-10 in total, so their error is below 6e-10. Page, Brin,
+    Motwani and Winograd, The PageRank citation ranking, 1999. O(n + links) per round.
     """
     n = ptr.size - 1
     rank, carried = np.full(n, 1 / max(n, 1)), np.zeros(n)
@@ -36,11 +36,11 @@ def pagerank(ptr: Int64s, in_ptr: Int64s, in_idx: Peers) -> Floats:
         anywhere = (1 - DAMPING + DAMPING * idle) / n if n else 0.0
         change = 0.0
         for v in range(n):
-            told = anywhere
+            gained = anywhere
             for k in row(in_ptr, v):
-                told += carried[in_idx[k]]
-            change += abs(told - rank[v])
-            rank[v] = told
+                gained += carried[in_idx[k]]
+            change += abs(gained - rank[v])
+            rank[v] = gained
         if change < _CHANGE:
             break
     return rank

@@ -8,12 +8,12 @@ import numpy as np
 
 from analytics.kernels.adjacency import Peers, Rows
 from analytics.kernels.distances import distances, search
-from analytics.measures import LEAST_TARGETS, TARGETS_A_WORD
+from analytics.options import LEAST_TARGETS, TARGETS_A_WORD
 from model.arrays import Floats, Int32s, Int64s
 
 
 class PathLengths(NamedTuple):
-    """Of each peer, but for the last."""
+    """Values of each peer; the last is of the overlay."""
 
     distance_sum: Int64s
     reachable_peers: Int32s
@@ -28,7 +28,7 @@ class PathLengths(NamedTuple):
 def path_lengths(rows: Rows, budget: float, rng: np.random.Generator) -> PathLengths:
     """Along outgoing rows: exact while n · (n + links) / 64 is within `budget`.
 
-    64 targets ride on one word. Beyond the budget, as many words full of targets as it allows
+    A word holds 64 targets. Beyond the budget, as many full words of targets as it allows
     (at least 8) are drawn by `rng` without replacement, see `sampled_path_lengths`.
     """
     n, work = rows[0].size - 1, rows[0].size - 1 + rows[1].size
@@ -53,11 +53,11 @@ def _exact(rows: Rows) -> PathLengths:
 def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
     """Estimates from the distances to `targets`, distinct peers in random order.
 
-    A target that is the peer itself is left out of its sample. reach is in proportion, the mean
-    distance that to the targets reached (both rounded so as to be kept as whole numbers), its
-    error that of a mean over a subpopulation (Cochran, Sampling Techniques, 1977, section 2.12),
-    NaN where fewer than two targets are reached. eccentricity is the largest distance seen, so
-    at most the true one. All are exact where every peer is a target.
+    A target that is the peer itself is left out of its sample. reach is scaled up, the mean
+    distance is that to the reached targets (both rounded to whole numbers), and its error that of
+    a mean over a subpopulation (Cochran, Sampling Techniques, 1977, section 2.12),
+    NaN if fewer than two targets are reached. eccentricity is the largest distance found, so at
+    most the true one. All are exact if every peer is a target.
     """
     n, k = rows[0].size - 1, targets.size
     lane = np.full(n, -1, np.int32)
@@ -84,7 +84,7 @@ def sampled_path_lengths(rows: Rows, targets: Peers) -> PathLengths:
 
 
 def _rows_of_lanes(rows: Rows, lane: Int32s) -> Rows:
-    """The rows without those who are no targets, who are called by their lanes."""
+    """The rows with targets only, numbered by their lanes."""
     ptr, idx = rows
     lanes = lane[idx]
     is_target = lanes >= 0

@@ -1,4 +1,4 @@
-"""From spans of intervals to who is alive in each interval, without sorting twice."""
+"""From validity periods to the pairs that are valid in each interval, with one sort."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from model.compiled import compiled
 
 
 @dataclass(frozen=True)
-class Spans:
-    """What is alive when: pairs `(a, b)` in order, each in `[start, stop)`, no two overlapping."""
+class Periods:
+    """Pairs `(a, b)` in order with their validity periods `[start, stop)`, without overlaps."""
 
     a: Int32s
     b: Int32s
@@ -21,10 +21,10 @@ class Spans:
     stop: Int32s
 
     def alive(self, window: range) -> Iterator[Int32s]:
-        """Of each interval of the window: the positions of the spans alive in it, ascending.
+        """For each interval of the window: the positions of the periods valid in it, ascending.
 
-        No span may start before the window. One interval follows from the one before: who enters
-        is merged in, who has left is passed over. O(alive + entering) per interval.
+        No period may start before the window. Each list is made from the previous one: beginning
+        periods are merged in, ended ones dropped. O(valid + beginning) per interval.
         """
         places = np.arange(self.start.size, dtype=np.int32)
         order = _ordered(self.start - window.start, places).astype(np.int32)
@@ -35,25 +35,25 @@ class Spans:
             yield alive
 
 
-def clipped_spans(
-    pairs: tuple[Integers, Integers], lives: tuple[Integers, ...], window: range
-) -> Spans:
-    """Spans of the pairs `(a, b)` with the lives `[start, stop)` as far as they lie in `window`.
+def clipped_periods(
+    pairs: tuple[Integers, Integers], ends: tuple[Integers, ...], window: range
+) -> Periods:
+    """The periods `[start, stop)` of the pairs `(a, b)`, clipped to `window`.
 
-    In any order and as often as it may be: spans of one pair that overlap or touch become one.
-    Numbers may be of any integer type; ends beyond int32 are clipped with the rest.
+    They may come in any order and repeat: overlapping or touching periods of a pair become one.
+    Numbers may be of any integer type; ends beyond int32 are clipped too.
     """
-    start = np.maximum(lives[0], window.start)
-    stop = np.minimum(lives[1], window.stop)
+    start = np.maximum(ends[0], window.start)
+    stop = np.minimum(ends[1], window.stop)
     inside = np.flatnonzero(start < stop)
     order = inside[_ordered(pairs[0][inside], pairs[1][inside], start[inside] - window.start)]
-    return Spans(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
+    return Periods(*_join(*(column[order].astype(np.int32) for column in (*pairs, start, stop))))
 
 
 def _ordered(*columns: Integers) -> Int64s:
     """The order by the first column, then the second and so on; none has negative numbers.
 
-    As one number each, if they fit: that is sorted ten times as fast.
+    Packed into one number each if they fit: sorting that is ten times as fast.
     """
     widths = [int(column.max(initial=0)).bit_length() for column in columns]
     if sum(widths) > 63:
@@ -66,7 +66,7 @@ def _ordered(*columns: Integers) -> Int64s:
 
 @compiled("(int32[::1], int32[::1], int32[::1], int32[::1])")
 def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ...]:
-    """Ordered by (a, b, start): a span that begins before its forerunner's end prolongs it."""
+    """Join overlapping and touching periods of a pair; they are ordered by (a, b, start)."""
     count = 0
     for i in range(a.size):
         last = count - 1
@@ -80,7 +80,7 @@ def _join(a: Int32s, b: Int32s, start: Int32s, stop: Int32s) -> tuple[Int32s, ..
 
 @compiled("(int32[::1], int32[::1], int32[::1], int32)")
 def _advance(alive: Int32s, entering: Int32s, stop: Int32s, interval: int) -> Int32s:
-    """Both ascending lists as one, without the spans that have stopped by this interval."""
+    """Merge both ascending lists, without the periods that have ended by this interval."""
     merged = np.empty(alive.size + entering.size, np.int32)
     i, j, count = np.uint64(0), np.uint64(0), 0
     while i < alive.size and j < entering.size:

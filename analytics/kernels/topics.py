@@ -1,4 +1,4 @@
-"""What each topic's subscribers make of the overlay among themselves."""
+"""Metrics of the overlay between the subscribers of each topic."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TOPIC_COLUMNS = ("topic_links", "components", "topic_diameter", "distance_sum", 
 def induced(
     out_ptr: Int64s, ptr: Int64s, idx: Peers, members: Peers, place: Int32s
 ) -> tuple[int, Int64s, Peers]:
-    """How many links go from member to member, and the rows either way of these links.
+    """Number of links between members, and the rows either way of these links.
 
-    `ptr`, `idx`: rows either way that begin with the outgoing neighbours, who are as many as
-    `out_ptr` says. `place` has a new number for each of the `members`, the order of the new
-    rows, and -1 for everybody else. O(links of the members).
+    `ptr`, `idx`: rows either way that begin with the outgoing neighbours; `out_ptr` gives their
+    number. `place` has a new number for each of the `members`, in the order of the new rows, and -1
+    for other peers. O(links of the members).
     """
     inner_ptr, room = np.zeros(members.size + 1, np.int64), 1
     for v in members:
@@ -31,7 +31,7 @@ def induced(
         v = np.int64(members[i])
         between = ptr[v] + out_ptr[v + 1] - out_ptr[v]
         links -= count
-        # Written before it is known to count: nobody could foresee the jump around it.
+        # Written unconditionally: a branch here could not be predicted.
         for k in range(np.uint64(ptr[v]), np.uint64(between)):
             new = place[idx[k]]
             inner_idx[np.uint64(count)] = new
@@ -47,7 +47,7 @@ def induced(
 
 @compiled("(int64[::1], uint32[::1], int64[::1])")
 def _measure(ptr: Int64s, idx: Peers, measures: Int64s) -> None:
-    """All of `TOPIC_COLUMNS` but the first, of undirected rows."""
+    """All of `TOPIC_COLUMNS` except the first, of undirected rows."""
     distance_sum, reach, eccentricity = distances(ptr, idx)
     # The shares of its members in a component add up to one.
     components = (1 / (reach + 1)).sum()
@@ -64,8 +64,8 @@ def topic_measures(
 ) -> Int64s:
     """int64[topics, 5], a row per topic with the columns `TOPIC_COLUMNS`.
 
-    `ptr`, `idx`: rows either way that begin with the outgoing neighbours, who are as many as
-    `out_ptr` says. The subscribers of topic i are, ascending,
+    `ptr`, `idx`: rows either way that begin with the outgoing neighbours; `out_ptr` gives their
+    number. The subscribers of topic i are, ascending,
     `subscribers[bounds[i]:bounds[i + 1]]`. Links count with their direction and if both ends
     subscribe; components, distances and the ordered pairs that are connected (`pairs`) are of
     the same links without direction. topic_diameter is -1 where no pair is connected.

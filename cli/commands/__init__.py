@@ -1,1 +1,5 @@
-"""A file for each command: parse, call one function of the packages, print."""
+"""A module for each command or group of commands.
+
+`register` of each module adds its commands to the application (`cli.main`). A command takes the
+global `Settings` and its own options, calls one function of a package, and prints the result.
+"""

@@ -1,4 +1,4 @@
-"""`vizpub neo4j browser`: Neo4j Browser with what makes a run worth looking at."""
+"""`vizpub neo4j browser`: opens Neo4j Browser, with a guide to a run."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ def browser(
 
 
 def _given(page: str | None) -> tuple[BrowserAddress, str] | None:
-    """Browser of the server that NEO4J_URI names, and where its password is. Raises: UseError."""
+    """Browser of the server at NEO4J_URI, and where its password is. Raises: UseError."""
     from graphstore.browser.kit import BrowserAddress, browser_page
     from graphstore.server.address import from_environment
 
     if not (found := from_environment()):
         return None
     file = os.environ.get("NEO4J_PASSWORD_FILE")
-    told = f"in {file}" if file and "NEO4J_PASSWORD" not in os.environ else "that of NEO4J_PASSWORD"
+    in_file = file and "NEO4J_PASSWORD" not in os.environ
     address = BrowserAddress(
         browser_page(found.uri, page), found.uri, found.username, found.database
     )
-    return address, told
+    return address, f"in {file}" if in_file else "that of NEO4J_PASSWORD"
 
 
 def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
-    """Browser of the local server, which is started, and where its password is.
+    """Start the local server; its Browser, and where its password is.
 
-    Raises: UseError where a page is given: the local server serves its own.
+    Raises: UseError if a page is given: the local server serves its own.
     """
     from graphstore.browser.kit import BrowserAddress
     from graphstore.server.home import ServerHome
@@ -96,7 +96,7 @@ def _local(settings: Settings, page: str | None) -> tuple[BrowserAddress, str]:
 
 
 def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password: str) -> str:
-    """Write the guide of a run; its address. Raises: as graphstore.browser.kit.write_kit."""
+    """Write the guide of a run; returns its URL. Raises: as graphstore.browser.kit.write_kit."""
     from graphstore.browser.kit import write_kit
 
     folder = guide_folder(settings, run.facts.name)
@@ -104,5 +104,5 @@ def _guide(settings: Settings, run: LoadedRun, address: BrowserAddress, password
 
 
 def guide_folder(settings: Settings, run: str) -> Path:
-    """Where the guide of a run is, if there is one."""
+    """The folder of the guide of a run, which may not exist."""
     return settings.workspace / "browser" / run

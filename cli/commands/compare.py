@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """What is compared, and which runs are taken together."""
+class _Comparing:
+    """What is compared, and how runs are grouped."""
 
     metrics: Annotated[
         str | None,
@@ -72,7 +73,7 @@ def compare(
             autocompletion=complete_runs,
         ),
     ],
-    comparing: Comparing,
+    comparing: _Comparing,
     window: Window,
     output: Output,
 ) -> None:
@@ -113,7 +114,7 @@ def compare(
         settings.say(f"note: {note}")
 
 
-def _figure_format(comparing: Comparing) -> str:
+def _figure_format(comparing: _Comparing) -> str:
     """The format of the figure, if any. Raises: UseError, before anything is read."""
     if comparing.plot is None:
         return ""
@@ -131,7 +132,7 @@ def _opened(settings: Settings, names: Sequence[str]) -> list[Run]:
 
 
 def _matching(settings: Settings, name: str) -> list[str]:
-    """The runs a name or a pattern stands for. Raises: UnknownName where there is none."""
+    """The runs that match a name or pattern. Raises: UnknownName if there are none."""
     if not any(character in name for character in "*?["):
         return [name]
     from analytics.comparison.tables import ordered
@@ -143,7 +144,7 @@ def _matching(settings: Settings, name: str) -> list[str]:
     raise UnknownName("run like", name, there, f"vizpub runs list, in {settings.workspace}")
 
 
-def _question(runs: Sequence[Run], comparing: Comparing, window: Window) -> Question:
+def _question(runs: Sequence[Run], comparing: _Comparing, window: Window) -> Question:
     from analytics.comparison.per_run import Question, common_clock
 
     return Question(
@@ -177,8 +178,7 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
 
 
 def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
-    """For programs a row per estimate; for people groups beside one another, where they fit."""
-    from cli.terminal.estimates import for_people
+    """For programs a row per estimate; for people a column per group, if they fit."""
     from cli.terminal.layout import terminal_width
 
     form = output_format(output)
@@ -189,3 +189,114 @@ def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Row
     if hidden:
         settings.say(f"(no room for {'; '.join(hidden)}; --format md or csv shows all)")
     return rows
+
+
+_WIDE = 4
+"""Up to this many groups have a column each; more have a row each."""
+_ANY = 10**6
+"""A width in which every row fits."""
+
+_Record = dict[str, Any]
+
+
+def for_people(
+    records: Sequence[_Record], over: tuple[str, ...] = (), width: int | None = None
+) -> tuple[Rows, tuple[str, ...]]:
+    """Rows of analytics.comparison.tables.compare: a row per metric, a column per group or
+    contrast.
+
+    With `over`, the name of a parameter, the records are those of `compare_settings`: a row
+    per metric and setting. Groups that do not fit side by side get a row each. Columns that do
+    not fit in `width` cells are left out; their names are the second result.
+    """
+    runs: Counter[str] = Counter()
+    for record in records:
+        runs[record["group"]] = max(runs[record["group"]], record["runs"])
+    every = [{**record, "runs": runs[record["group"]]} for record in records]
+    groups = len({of["group"] for of in every if of["estimate"] == "mean"})
+    keys = ("metric", *over)
+    rows = _side_by_side(every, keys)
+    needed = len(keys) + groups
+    if groups > _WIDE or _width(rows, needed) > (width or _ANY):
+        rows, needed = _below_one_another(every, keys), len(keys) + 2
+    count = len(rows.columns)
+    while count > needed and _width(rows, count) > (width or _ANY):
+        count -= 1
+    return _first(rows, count), rows.columns[count:]
+
+
+def _side_by_side(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
+    heads = list(dict.fromkeys(map(_head, records)))
+    cells: dict[tuple[str, ...], _Record] = {}
+    for of in records:
+        row = cells.setdefault(_place(of), {"unit": of["unit"], "over": of["over"]})
+        row[_head(of)] = estimate_text(of)
+    names = (*heads, "unit", "over")
+    values = [(*place, *(row.get(name) for name in names)) for place, row in cells.items()]
+    return Rows((*keys, *names), values)
+
+
+def _below_one_another(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:
+    about = ("runs", "unit", "over")
+    rows = [
+        (*_place(of), of["group"], estimate_text(of), *(of[name] for name in about))
+        for of in records
+    ]
+    return Rows((*keys, "group", "estimate, 95 %", *about), rows)
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    """The first columns."""
+    return Rows(rows.columns[:count], [values[:count] for values in rows.values])
+
+
+def _width(rows: Rows, count: int) -> int:
+    """Width of a line of the first columns, in cells."""
+    from cli.terminal.layout import Grid
+
+    first = _first(rows, count)
+    return Grid.of(first.columns, list(first.values)).width
+
+
+def _place(of: _Record) -> tuple[str, ...]:
+    return (of["metric"], *([of["setting"]] if "setting" in of else []))
+
+
+def _head(of: _Record) -> str:
+    """'gossip (3 runs)', 'gossip / tree, paired'."""
+    if of["estimate"] != "mean":
+        paired = ", paired" if of["estimate"].startswith("paired") else ""
+        return f"{of['group']}{paired}"
+    return f"{of['group']} ({of['runs']} run{'s' if of['runs'] != 1 else ''})"
+
+
+def estimate_text(record: _Record) -> str | None:
+    """An estimate for people: '22.4 ± 1.3', a ratio or difference '21.1 [19.8, 22.6]'.
+
+    Shows as many digits as the interval supports, and n if some runs lack the metric.
+    """
+    value, low, high = record["value"], record["low"], record["high"]
+    if value is None:
+        return None
+    runs = f" (n = {record['n']})" if record["n"] < record["runs"] else ""
+    mean = record["estimate"] == "mean"
+    if low is None:
+        return f"{_plain(value if mean else float(f'{value:.3g}'))}{runs}"
+    half = (high - low) / 2
+    if mean:
+        return f"{_rounded(value, half)} ± {_rounded(half, half)}{runs}"
+    bounds = f"[{_rounded(low, half)}, {_rounded(high, half)}]"
+    return f"{_rounded(value, half)} {bounds}{runs}"
+
+
+def _rounded(value: float, half: float) -> str:
+    """The value to two significant digits of its interval's half-width."""
+    from analytics.comparison.estimates import decimals
+
+    places = decimals(half)
+    return _plain(value) if places is None else f"{round(value, places):.{max(places, 0)}f}"
+
+
+def _plain(value: float) -> str:
+    """Six digits; millions in full."""
+    return f"{value:.6g}" if abs(value) < 10**6 else f"{value:.0f}"

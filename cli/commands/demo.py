@@ -1,4 +1,4 @@
-"""`vizpub demo`: the whole way of a real trace, as the commands one would type."""
+"""`vizpub demo`: from a real trace to answers and figures, as commands of this program."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cli.options import command
 from cli.settings import Settings
 from model.errors import InputError
 
-RUN = "gossipsub"
-_CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / RUN
+_RUN = "gossipsub"
+_CHECKOUT = Path(__file__).resolve().parents[2] / "examples" / _RUN
 _MESSAGE = (
     "0024080112209e7ccb13d6a2034904a45099860776b46232d6ebd052f815974462cbb17ebc9a0d234ccff6a66682"
 )
@@ -25,43 +25,43 @@ _TO = "12D3KooWBMk9yidG9D28tsMAK8cq2NBCQcrbwbc82SqAtQAajEA2"
 
 
 @dataclass(frozen=True)
-class Step:
-    """A command of the demo and what it is to show."""
+class _Step:
+    """A command of the demo and what it shows."""
 
     title: str
     line: str
-    """As typed after `vizpub`; `{out}` stands for the folder of the pictures."""
+    """As typed after `vizpub`; `{out}` is the output directory."""
 
 
-STEPS = (
-    Step(
+_STEPS = (
+    _Step(
         "The overlay, interval by interval (of one second)",
-        f"metrics {RUN} overlay --from 50 --to 57 --columns "
+        f"metrics {_RUN} overlay --from 50 --to 57 --columns "
         "network_size,links,degree_mean,clustering_mean,diameter,average_path_length,publications,hit_ratio",
     ),
-    Step(
+    _Step(
         "Its topics",
-        f"metrics {RUN} topics --from 60 --to 62 --columns "
+        f"metrics {_RUN} topics --from 60 --to 62 --columns "
         "subscribers,topic_links,components,topic_diameter,publications,duplicates",
     ),
-    Step(
-        "Its messages: who should have had them, who did, and what it cost",
-        f"metrics {RUN} messages --limit 8 --columns "
+    _Step(
+        "Its messages: eligible peers, deliveries, duplicates and delay",
+        f"metrics {_RUN} messages --limit 8 --columns "
         "eligible,delivered,receptions,duplicates,hops_max,delay_us_p95",
     ),
-    Step("Cypher: the subgraph of topic 'alerts' in interval 50", f"topic {RUN} alerts --at 50"),
-    Step(
+    _Step("Cypher: the subgraph of topic 'alerts' in interval 50", f"topic {_RUN} alerts --at 50"),
+    _Step(
         "Cypher: a shortest path between two peers in interval 80",
-        f"path {RUN} {_FROM} {_TO} --at 80 --layers mesh",
+        f"path {_RUN} {_FROM} {_TO} --at 80 --layers mesh",
     ),
-    Step("Cypher: the way of a message through topic 'alerts'", f"dissemination {RUN} {_MESSAGE}"),
-    Step("A file for Gephi", f"export gexf {RUN} -o {{out}}/overlay.gexf"),
-    Step(
+    _Step("Cypher: how a message spread in topic 'alerts'", f"dissemination {_RUN} {_MESSAGE}"),
+    _Step("A file for Gephi", f"export gexf {_RUN} -o {{out}}/overlay.gexf"),
+    _Step(
         "Pictures",
-        f"plot {RUN} --kind overlay --topic alerts --at 50 -o {{out}}/overlay.png",
+        f"plot {_RUN} --kind overlay --topic alerts --at 50 -o {{out}}/overlay.png",
     ),
-    Step("", f"plot {RUN} network_size links average_path_length -o {{out}}/series.png"),
-    Step("", f"plot {RUN} --kind coverage -o {{out}}/coverage.png"),
+    _Step("", f"plot {_RUN} network_size links average_path_length -o {{out}}/series.png"),
+    _Step("", f"plot {_RUN} --kind coverage -o {{out}}/coverage.png"),
 )
 
 
@@ -80,7 +80,7 @@ def register(app: typer.Typer) -> None:
         """Show what vizpub does on a real trace of gossipsub: 30 peers, 110 seconds, 64 messages.
 
         Ingests the trace, starts the local Neo4j, loads the run, queries, exports and
-        plots it. A second demo reuses the run and only queries it.
+        plots it. If the run exists already, it is only queried.
 
         Examples:
 
@@ -106,18 +106,18 @@ def _demonstrate(app: typer.Typer, settings: Settings, out: Path) -> None:
     _say_what_next(out)
 
 
-def _steps(out: Path) -> Iterator[Step]:
-    ingest = f"ingest {shlex.quote(str(_trace()))} --run {RUN}"
-    yield Step("A real trace becomes a run, its metrics, and a graph in Neo4j", ingest)
-    for step in STEPS:
-        yield Step(step.title, step.line.format(out=shlex.quote(str(out))))
+def _steps(out: Path) -> Iterator[_Step]:
+    ingest = f"ingest {shlex.quote(str(_trace()))} --run {_RUN}"
+    yield _Step("Ingest a real trace: a run, its metrics, and a graph in Neo4j", ingest)
+    for step in _STEPS:
+        yield _Step(step.title, step.line.format(out=shlex.quote(str(out))))
 
 
 def _trace() -> Path:
-    """The shipped trace, in a checkout or in an installed package. Raises: InputError."""
+    """The path of the shipped trace, in a checkout or an installed package. Raises: InputError."""
     if _CHECKOUT.is_dir():
         return _CHECKOUT
-    shipped = files("cli").joinpath("examples", RUN)
+    shipped = files("cli").joinpath("examples", _RUN)
     with as_file(shipped) as folder:
         if folder.is_dir():
             return folder
@@ -127,8 +127,8 @@ def _trace() -> Path:
 def _say_what_next(out: Path) -> None:
     print(f"""
 Look at {out}/overlay.png, series.png and coverage.png; open {out}/overlay.gexf in Gephi.
-Ask in Neo4j Browser:   vizpub neo4j browser   (shows the address and the password)
-Or here:                vizpub query           (lists the queries)
+Query in Neo4j Browser: vizpub neo4j browser   (shows the address and the password)
+Or on the command line: vizpub query           (lists the queries)
                         vizpub cypher 'MATCH (p:Peer:Hub) RETURN p.run, p.name'
 Your own traces:        vizpub ingest FOLDER --run NAME
 Stop the local Neo4j:   vizpub neo4j stop""")

@@ -1,4 +1,4 @@
-"""`vizpub doctor`: is everything there?"""
+"""`vizpub doctor`: checks what is installed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def doctor(settings: Settings, output: Output) -> None:
     found = list(checks(settings.workspace))
     show(Rows.of_records([_line(check) for check in found]), output, settings)
     if failing := [check.part for check in found if check.fails]:
-        raise CheckFailed(f"vizpub cannot be used yet without: {', '.join(failing)}")
+        raise CheckFailed(f"vizpub cannot be used without: {', '.join(failing)}")
     settings.say("vizpub can be used")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.options import Output, command
+from cli.options import Master, Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show
 from model.errors import UnknownName, UseError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from experiments.report import Findings
     from experiments.runs import Place, Planned
 
-DATA = "VIZPUB_DATA"
+_DATA = "VIZPUB_DATA"
 _HELP = """Run evaluations: simulate, ingest, measure, and compare with published values.
 
 Examples:
@@ -43,21 +43,21 @@ def register(app: typer.Typer) -> None:
     app.add_typer(experiments, name="experiment", help=_HELP, rich_help_panel="Runs")
 
 
-Name = Annotated[
+_Name = Annotated[
     str,
     typer.Argument(metavar="NAME|FILE.toml", help="A listed experiment, or a file of your own."),
 ]
-Scale = Annotated[
+_Scale = Annotated[
     str,
     typer.Option(metavar="small|full", help="Small takes minutes, full has the published size."),
 ]
 
 
 @dataclass(frozen=True)
-class Running:
-    """What of it is run, and where to."""
+class _Running:
+    """Which runs are made, and where."""
 
-    scale: Scale = "small"
+    scale: _Scale = "small"
     out: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +71,7 @@ class Running:
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            envvar=DATA,
+            envvar=_DATA,
             help="Directory of data that is not shipped.",
         ),
     ] = None
@@ -89,9 +89,7 @@ class Running:
         bool, typer.Option("--keep-reports", help="Keep the reports after they are ingested.")
     ] = False
     load: Annotated[bool, typer.Option("--load", help="Also load every run into Neo4j.")] = False
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
 
 
 def list_experiments(settings: Settings, output: Output) -> None:
@@ -115,7 +113,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     show(Rows(columns, rows), output, settings)
 
 
-def show_experiment(settings: Settings, name: Name, scale: Scale = "small") -> None:
+def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") -> None:
     """Show what an experiment runs and the published values it is compared with.
 
     Examples:
@@ -144,19 +142,19 @@ def _described(experiment: Experiment) -> Iterator[str]:
     yield "claims:"
     for claim in content.published:
         about = "" if claim.terms[1:] else claim.terms[0]
-        told = ", ".join(filter(None, (about, f"{claim.metric} {claim.published}")))
-        yield f"  {claim.what}: {told} ({claim.source})"
+        text = ", ".join(filter(None, (about, f"{claim.metric} {claim.published}")))
+        yield f"  {claim.what}: {text} ({claim.source})"
 
 
 def _words(parameters: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
-def run(settings: Settings, name: Name, running: Running) -> None:
+def run(settings: Settings, name: _Name, running: _Running) -> None:
     """Run an experiment and write its report: report.md, figures/ and CSV.
 
-    Finished runs are kept: after an interruption the same command resumes, and once all runs
-    are complete it only writes the report again. The runs have a workspace of their own:
+    Finished runs are kept: after an interruption the same command resumes. If all runs are
+    complete, it only writes the report again. The runs have a workspace of their own:
     give --workspace DIR/workspace to look at them with other commands.
 
     Examples:
@@ -172,7 +170,7 @@ def run(settings: Settings, name: Name, running: Running) -> None:
     from experiments.runs import Place
 
     if running.data is not None:
-        os.environ[DATA] = str(running.data.resolve())  # Spark's workers look for files too
+        os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
     experiment = read(name, running.scale)
     experiment.check_data()
     out = running.out or settings.workspace / "experiments" / f"{experiment.name}-{running.scale}"
@@ -196,7 +194,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _planned(experiment: Experiment, place: Place, running: Running) -> list[Planned]:
+def _planned(experiment: Experiment, place: Place, running: _Running) -> list[Planned]:
     from experiments.runs import planned_runs
 
     only = running.only or ()
@@ -213,13 +211,13 @@ def _planned(experiment: Experiment, place: Place, running: Running) -> list[Pla
     return runs
 
 
-def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: Running) -> None:
+def _make(settings: Settings, runs: Sequence[Planned], place: Place, running: _Running) -> None:
     from experiments.runs import Making, make
 
     with settings.progress() as progress:
         making = Making(
             scratch=place.workspace / SCRATCH,
-            abreast=os.cpu_count() or 2,
+            parallel=os.cpu_count() or 2,
             keep_reports=running.keep_reports,
             master=running.master,
             progress=progress,

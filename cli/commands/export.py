@@ -1,4 +1,4 @@
-"""`vizpub export`: files for Gephi and for everything that reads CSV."""
+"""`vizpub export`: a run as files for Gephi (GEXF) or as CSV."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What of a run goes into a GEXF file."""
+class _Part:
+    """The part of a run to write as GEXF."""
 
     topic: Annotated[
         str | None,
@@ -62,7 +62,7 @@ class Part:
 def gexf(
     settings: Settings,
     run: RunName,
-    part: Part,
+    part: _Part,
     window: Window,
     file: Annotated[
         Path | None,
@@ -94,13 +94,14 @@ def gexf(
 
 @contextmanager
 def unchanged(neo4j: Neo4j, run: LoadedRun) -> Iterator[None]:
-    """What is read in the block is of one run. Raises: CheckFailed where it is removed meanwhile,
-    or another takes its place.
+    """Check that all data read in the block is of one run.
+
+    Raises: CheckFailed if the run is removed or replaced in the meantime.
     """
     try:
         yield
     except Exception:
-        _check_same(neo4j, run)  # else a row that is gone would be told of as a fault
+        _check_same(neo4j, run)  # otherwise a missing row would be reported as an error
         raise
     _check_same(neo4j, run)
 
@@ -117,7 +118,7 @@ def _check_same(neo4j: Neo4j, run: LoadedRun) -> None:
 
 @contextmanager
 def _gexf_output(file: Path | None) -> Iterator[TextIO]:
-    """A file through `opened`, which leaves pipes and devices what they are."""
+    """Open the output with `opened`, which also writes to pipes and devices."""
     from graphstore.gexf.export import gexf_output
 
     with opened(file) as out:
@@ -129,7 +130,7 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
 
 
 def _overlay_export(
-    part: Part, window: Window, loaded: LoadedRun, progress: Progress
+    part: _Part, window: Window, loaded: LoadedRun, progress: Progress
 ) -> OverlayExport:
     from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
 
@@ -147,7 +148,7 @@ def _overlay_export(
 def _metric_values(
     settings: Settings, run: str, options: OverlayExport
 ) -> Iterator[MetricRun] | None:
-    """The metrics of the peers, which only the run store has; null without it."""
+    """The metrics of the peers, which are in the run store only; null without it."""
     from graphstore.gexf.spans import run_lengths
     from model.metrics import METRICS_PEERS
     from runstore.store import open_run, run_names
@@ -165,7 +166,7 @@ def _metric_values(
 
 def _written(
     loaded: LoadedRun,
-    part: Part,
+    part: _Part,
     options: OverlayExport,
     values: Iterator[MetricRun] | None,
     out: TextIO,
@@ -221,7 +222,7 @@ def csv(
 
 
 def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path | None]:
-    """Where each table goes; null = stdout. Raises: UseError."""
+    """The output file of each table; null = stdout. Raises: UseError."""
     if len(tables) == 1 and (place is None or place.suffix == ".csv"):
         return {tables[0]: place}
     if place is None:
@@ -229,7 +230,7 @@ def _csv_files(tables: Sequence[Table], place: Path | None) -> dict[Table, Path 
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UseError(f"cannot make {place}: {error.strerror}") from error
+        raise UseError(f"cannot create {place}: {error.strerror}") from error
     return {one: place / f"{one.name.replace('/', '-')}.csv" for one in tables}
 
 
@@ -238,7 +239,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     output: Output,
 ) -> None:
-    """Check GEXF files for what Gephi would drop, change or complain about; exit code 1 if any.
+    """Check GEXF files with Gephi's importer; exit code 1 if it would drop or change anything.
 
     Examples:
 
@@ -250,7 +251,7 @@ def check(
 
     found = [(str(f), i.rule, i.element, i.detail) for f in files for i in check_gexf(f)]
     if not found:
-        settings.say(f"{len(files)} files, nothing that Gephi would complain about")
+        settings.say(f"{len(files)} files, Gephi reads them without a complaint")
         return
     show(Rows(("file", "rule", "element", "what"), found), output, settings)
-    raise CheckFailed(f"Gephi would complain {len(found)} times")
+    raise CheckFailed(f"Gephi reports {len(found)} problems")

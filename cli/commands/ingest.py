@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analytics.measures import ENGINES, Measures
+from analytics.options import ENGINES, Measures
 from cli.commands.load import load_stored
+from cli.commands.runs import show_summary
 from cli.completion import SOURCES, complete_engines, complete_sources
-from cli.options import Output, comma_list, command
-from cli.places import Filling
-from cli.service import remove_stale
+from cli.options import Master, Output, comma_list, command
+from cli.service import Filling, remove_stale
 from cli.settings import Settings
-from cli.summary import show_summary
 from cli.terminal.output import to_stdout
 from cli.terminal.streams import is_closed
 from model.clock import parse_duration_us
@@ -112,9 +111,7 @@ class Handling(Filling):
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
     profile: Annotated[
         bool, typer.Option("--profile", help="Show how much time each stage took.")
     ] = False
@@ -208,7 +205,7 @@ _JOBS_SHOWN = 5
 
 
 def _account(account: Account) -> Iterator[str]:
-    """A line for each part of the time, and what Spark's own part in it was."""
+    """A line for each part of the ingest: seconds, seconds in Spark jobs, and tasks."""
     yield f"{'':24}{'seconds':>9}{'in jobs':>9}{'tasks':>7}"
     for name, seconds, in_jobs, tasks in account.rows():
         yield f"{name:24}{seconds:9.2f}{in_jobs:9.2f}{tasks:7}"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.options import Output, RunName, command
-from cli.places import Filling, target
-from cli.service import asking, connected
+from cli.service import Filling, asking, connected, target
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.errors import CheckFailed
@@ -43,7 +42,7 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
 
 
 def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = None) -> None:
-    """Load a run of the store, and say what Neo4j has of it then."""
+    """Load a run of the store, and print what Neo4j holds of it."""
     from graphstore.load.bulk import load
 
     into = target(settings, filling or Filling())

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Part:
+class _Part:
     """Which rows and columns of a metrics table."""
 
     columns: Annotated[
@@ -38,7 +38,7 @@ class Part:
 def metrics(
     settings: Settings,
     run: RunName,
-    part: Part,
+    part: _Part,
     window: Window,
     output: Output,
     table: Annotated[

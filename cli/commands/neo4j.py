@@ -12,8 +12,7 @@ import typer
 
 from cli.commands.browser import browser
 from cli.options import Output, command
-from cli.places import Container, stopping
-from cli.service import local_server, start_local
+from cli.service import Container, local_server, start_local, stopping
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from cli.terminal.streams import confirm

@@ -1,10 +1,11 @@
-"""`vizpub path`, `topic`, `topics`, `dissemination`: the questions most asked, as commands."""
+"""`vizpub path`, `topic`, `topics`, `dissemination`: frequent queries as commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Ends:
+class _Ends:
     """The two ends of a path."""
 
     source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=complete_peers)]
@@ -34,7 +35,7 @@ class Ends:
 def path(
     settings: Settings,
     run: RunName,
-    ends: Ends,
+    ends: _Ends,
     moment: Moment,
     output: Output,
     every: Annotated[bool, typer.Option("--all", help="All shortest paths.")] = False,
@@ -58,7 +59,7 @@ def path(
     else:
         show_answer(found, output, settings)
     if not found.rows:
-        settings.say(f"no path from '{ends.source}' to '{ends.target}' then")
+        settings.say(f"no path from '{ends.source}' to '{ends.target}' at that time")
 
 
 def _steps(rows: list[list[Any]]) -> Iterator[tuple[int, int, str]]:
@@ -120,9 +121,60 @@ def dissemination(
     if output_format(output) != "table":
         show_answer(found, output, settings)
         return
-    from cli.terminal.tree import Reception, drawn
 
     with asking(settings) as neo4j:
         counts = neo4j.open_run(run).facts.knows(DUPLICATES)
     rows = drawn([Reception(*row) for row in found.rows], counts=counts)
     show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), rows), output, settings)
+
+
+class Reception(NamedTuple):
+    """One arrival: a row of the query dissemination-tree."""
+
+    hop: int | None
+    time_us: int | None
+    from_: str | None
+    to: str
+    first: bool
+    subscribed: bool | None
+
+
+def drawn(receptions: Sequence[Reception], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
+    """Rows (peer with its branch of the tree, hop, time_us, duplicates, subscribed), root first.
+
+    A peer is below the peer it received the message from. Peers whose chain does not lead to the
+    publisher (an unknown or circular previous hop) are roots too. Without `counts`, that is if
+    only first arrivals are reported, `duplicates` is null.
+    """
+    first = {r.to: r for r in receptions if r.first}
+    duplicates = Counter(r.to for r in receptions if not r.first)
+    below: dict[str | None, list[str]] = defaultdict(list)
+    for reception in first.values():
+        below[reception.from_].append(reception.to)
+    roots = [peer for peer in below if peer is not None and peer not in first]
+    seen: set[str] = set()
+    for root in [*roots, *below[None], *first]:
+        for peer, branch in _walk(root, below, seen):
+            at = first.get(peer)
+            facts = (at.hop, at.time_us) if at else (0, None)
+            copies = duplicates[peer] if counts else None
+            yield branch + peer, *facts, copies, at.subscribed if at else None
+
+
+def _walk(
+    root: str, below: dict[str | None, list[str]], seen: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Each peer and the branch before it, depth first, without peers in `seen`."""
+    stack = [(root, "", "")]
+    while stack:
+        peer, branch, stem = stack.pop()
+        if peer in seen:
+            continue
+        seen.add(peer)
+        yield peer, branch
+        children = [child for child in below.get(peer, ()) if child not in seen]
+        for place, child in enumerate(reversed(children)):
+            last = place == 0
+            stack.append(
+                (child, stem + ("└─ " if last else "├─ "), stem + ("   " if last else "│  "))
+            )

@@ -1,4 +1,4 @@
-"""`vizpub plot`: figures of a run, with their numbers beside them."""
+"""`vizpub plot`: figures of a run; the plotted numbers are written as CSV."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Which figure, and of what."""
+class _Drawing:
+    """Kind and subject of the figure."""
 
     kind: Annotated[
         str,
@@ -80,12 +80,12 @@ class Drawing:
 
     @property
     def peers(self) -> Sequence[str | None]:
-        """The peers that get lines of their own; [null] = all as one."""
+        """The peers with a line each; [null] = one line for all."""
         return self.peer or [None]
 
     @property
     def subject(self) -> str:
-        """What it is about, for the title; more than one peer stand in the legend."""
+        """The topic or peer for the title; several peers are in the legend."""
         return self.topic or (self.peers[0] if len(self.peers) == 1 else None) or ""
 
 
@@ -95,7 +95,7 @@ def plot(
     file: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf file.")
     ],
-    drawing: Drawing,
+    drawing: _Drawing,
     window: Window,
     metrics: Annotated[
         list[str] | None,
@@ -110,11 +110,11 @@ def plot(
 
     `vizpub tables` lists the metrics. Series come from metrics/overlay (with --topic from
     metrics/topics, with --peer from metrics/peers), distributions from
-    metrics/messages, metrics/peers or metrics/topics, whichever has the column.
+    metrics/messages, metrics/peers or metrics/topics: the first that has the column.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
-    peers that had it already, pink crosses are subscribers it never reached (at the end of
+    peers that already had it, pink crosses are subscribers that it never reached (last in
     the CSV, without a hop).
 
     Examples:
@@ -146,7 +146,7 @@ def plot(
 
 
 def _drawn(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     if drawing.kind not in KINDS:
         raise UnknownName("kind of figure", drawing.kind, KINDS)
@@ -157,7 +157,7 @@ def _drawn(
 
 
 def _series(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import series
 
@@ -167,9 +167,9 @@ def _series(
 
 
 def _of_each_peer(
-    run: Run, of: str, metrics: Sequence[str], drawing: Drawing, window: Window
+    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
 ) -> pa.Table:
-    """The rows of a metrics table, peer after peer where they are told apart."""
+    """The rows of a metrics table; peer by peer if there are several."""
     import pyarrow as pa
 
     from runstore.run import Where
@@ -179,8 +179,8 @@ def _of_each_peer(
     return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
 
 
-def _by_peer(drawing: Drawing, of: str) -> str | None:
-    """The column that tells lines apart where several peers (of messages: publishers) do."""
+def _by_peer(drawing: _Drawing, of: str) -> str | None:
+    """The column that distinguishes lines if several peers (for messages: publishers) are given."""
     if len(drawing.peers) == 1:
         return None
     return "publisher_name" if of == "messages" else "peer_name"
@@ -191,7 +191,7 @@ def _title(run: Run, *about: str) -> str:
 
 
 def _distribution(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import density, distribution
 
@@ -207,15 +207,15 @@ def _distribution(
 
 
 def _table_of(metrics: Sequence[str]) -> str:
-    """The table that has all the metrics; of peers where none has."""
+    """The first table that has all the metrics; peers if none has."""
     from model.metrics import METRICS_MESSAGES, METRICS_PEERS, METRICS_TOPICS
 
     tables = {"messages": METRICS_MESSAGES, "peers": METRICS_PEERS, "topics": METRICS_TOPICS}
     return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
 
 
-def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -> pa.Table:
-    """The rows of some intervals of a metrics table, in the order they were asked for."""
+def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) -> pa.Table:
+    """The rows of some intervals of a metrics table, in the given order."""
     import pyarrow as pa
 
     from runstore.run import Where
@@ -230,7 +230,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: Drawing) -
 
 
 def _coverage(
-    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import coverage
     from runstore.snapshots import coverage as arrivals
@@ -240,7 +240,7 @@ def _coverage(
 
 
 def _tree(
-    run: Run, drawing: Drawing, window: Window, messages: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, messages: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -260,7 +260,7 @@ def _tree(
 
 
 def _overlay(
-    run: Run, drawing: Drawing, window: Window, metrics: Sequence[str]
+    run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import overlay_snapshot
     from runstore.snapshots import snapshot

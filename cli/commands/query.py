@@ -1,4 +1,4 @@
-"""`vizpub query` and `vizpub cypher`: questions to the graph in Neo4j."""
+"""`vizpub query` and `vizpub cypher`: queries to the graph in Neo4j."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """The values of a question, and what its answer may cost."""
+    """The parameters of a query, and the limits of its answer."""
 
     parameters: Annotated[
         list[str] | None,
@@ -54,7 +54,7 @@ class Question:
 
     @property
     def limits(self) -> Limits:
-        """The cost in the words of the graph store. Raises: UseError."""
+        """The limits as the graph store takes them. Raises: UseError."""
         from graphstore.ask.queries import Limits
 
         return Limits(parse_duration_us(self.timeout) / 1e6, self.limit or None)
@@ -139,7 +139,7 @@ def asked(
     values: Mapping[str, object],
     limits: Limits | None = None,
 ) -> Answer:
-    """The answer of a shipped query; a value of null is not given."""
+    """The answer of a shipped query; parameters that are null are left out."""
     from graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
@@ -148,7 +148,7 @@ def asked(
 
 
 def show_answer(answer: Answer | Stream, output: Output, settings: Settings) -> None:
-    """Print an answer, and say so where there is more of it."""
+    """Print an answer, and a message if rows were left out."""
     show(Rows(answer.columns, answer.rows), output, settings)
     if answer.more:
         settings.say("(there are more rows; see --limit)")
@@ -156,7 +156,7 @@ def show_answer(answer: Answer | Stream, output: Output, settings: Settings) -> 
 
 @dataclass(frozen=True)
 class OwnQuestion(Question):
-    """As Question, with fewer rows unless more are asked for."""
+    """As Question, with a row limit by default."""
 
     limit: Limit = 1000
 

@@ -1,4 +1,4 @@
-"""`vizpub runs`: what the workspace holds."""
+"""`vizpub runs`: the runs of the workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cli.commands.browser import guide_folder
 from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
-from cli.summary import show_summary
 from cli.terminal.output import Rows, output_format, show
 from cli.terminal.streams import confirm
 from model.errors import CheckFailed
@@ -67,7 +66,7 @@ def list_runs(settings: Settings, output: Output) -> None:
         settings.say(f"run '{run.name}' is broken: {run.error}")
     if not found:
         settings.say(
-            f"no runs in {settings.workspace}; make one with: vizpub ingest PATH --run NAME"
+            f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
         )
 
 
@@ -105,10 +104,10 @@ def show_run(
     ] = None,
     limit: Limit = 0,
 ) -> None:
-    """Show what a run was made from and what was left out, or the rows of one of its tables.
+    """Show the input of a run and what was left out, or the rows of one of its tables.
 
-    `log` shows what its ingests did: stages with seconds and rows, what was refused, and why an
-    ingest stopped.
+    `log` shows the ingests of the run: stages with seconds and rows, refused records, and why
+    an ingest stopped.
 
     Examples:
 
@@ -132,7 +131,7 @@ def show_run(
         show(rows.first(limit) if limit else rows, output, settings)
         return
     columns = meaning(table).names
-    # What was refused is looked up in its files: by file and line, which is its key.
+    # Refused records are sorted by their key: file and line.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)
     rows = Rows.of_arrow(columns, batches)
@@ -140,7 +139,7 @@ def show_run(
 
 
 def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
-    """Those of the run's log; for people with the rows in words."""
+    """The events of the run's log; in tables the rows are one text."""
     from runstore.journal import read_journal
 
     for event in read_journal(run.directory):
@@ -150,7 +149,7 @@ def _events(run: StoredRun, output: Output) -> Iterator[list[Any]]:
 
 
 def check_run(settings: Settings, run: RunName, output: Output) -> None:
-    """Read all files of a run and compare them with what run.json says about them.
+    """Read all files of a run and compare them with the sizes and checksums in run.json.
 
     Damaged files are listed with the reason. Exit code 1 if there are any.
 
@@ -198,9 +197,19 @@ def remove(
     stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
-    # First the copy: what is left of an interrupted removal can be removed again.
+    # The copy goes first, so that an interrupted removal can be repeated.
     removed = remove_from_neo4j(settings, run)
     if stored or not removed:
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
+
+
+def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:
+    """Print what a run is and what was left out; in JSON its whole run.json."""
+    from runstore.summary import facts_for_people
+
+    if output_format(output) in ("json", "jsonl"):
+        show(Rows.of_records([asdict(run.manifest)]), output, settings)
+    else:
+        show(Rows(("fact", "value"), list(facts_for_people(run))), output, settings)

@@ -1,4 +1,4 @@
-"""`vizpub session`: a Spark that stays for the next commands of a workspace."""
+"""`vizpub session`: a Spark session that keeps running for later commands of a workspace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def start(
 
 
 def stop(settings: Settings) -> None:
-    """End the session now; a command that uses it fails, and resumes when given again.
+    """End the session now; a command that uses it fails, and can be repeated to resume.
 
     Examples:
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.options import comma_list, command
+from cli.options import Master, comma_list, command
 from cli.settings import Settings
 from model.errors import InputError, UnknownName, UseError
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from simulators.engine.plan import Plan
 
 
-class SystemsGroup(TyperGroup):
-    """A command for each system, made when it is asked for: the systems' code is compiled
-    code, and no other command should wait for it.
+class _SystemsGroup(TyperGroup):
+    """A command for each system. It is created on use, since importing a system loads compiled
+    code.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -36,7 +36,7 @@ class SystemsGroup(TyperGroup):
         from simulators.engine.systems import SYSTEMS
 
         if cmd_name in SYSTEMS or ":" in cmd_name:
-            return command_of(cmd_name)
+            return _command_of(cmd_name)
         found = super().get_command(ctx, cmd_name)
         if found is None:
             raise UnknownName("system", cmd_name, self.list_commands(ctx))
@@ -46,10 +46,10 @@ class SystemsGroup(TyperGroup):
 def register(app: typer.Typer) -> None:
     """Add the group."""
     systems = typer.Typer(
-        cls=SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+        cls=_SystemsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
     )
     systems.command("models")(command(models))
-    # Else Typer takes a group with one command for that command.
+    # Without a callback, Typer treats a group with one command as that command.
     systems.callback()(lambda: None)
     app.add_typer(systems, name="simulate", help=_HELP, rich_help_panel="Runs")
 
@@ -95,7 +95,7 @@ def models() -> None:
 
 
 def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Let a TOML file give the defaults of the other options. Raises: InputError, UseError."""
+    """Use a TOML file as defaults of the other options. Raises: InputError, UseError."""
     if value is None:
         return None
     try:
@@ -109,7 +109,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
             raise UnknownName(f"option in {value}", name, sorted(filter(None, known)))
         if isinstance(item, dict | list):
             raise InputError(f"{value}: {name} is one value, not a table or a list")
-        # Else true would be the number 1.
+        # Otherwise true would be read as the number 1.
         if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
             raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
     ctx.default_map = chosen
@@ -117,8 +117,8 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """How many runs, and what becomes of their reports."""
+class _Runs:
+    """Number of runs, and what to do with their reports."""
 
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
     runs: Annotated[
@@ -151,9 +151,7 @@ class Runs:
     no_load: Annotated[
         bool, typer.Option("--no-load", help="With --ingest: do not load the run into Neo4j.")
     ] = False
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark master (default: this machine).")
-    ] = None
+    master: Master = None
     config: Annotated[
         Path | None,
         typer.Option(
@@ -166,7 +164,7 @@ class Runs:
     ] = None
 
 
-def command_of(name: str) -> Any:
+def _command_of(name: str) -> Any:
     """The command that simulates a system."""
     from simulators.engine.plan import World
     from simulators.engine.systems import system_named
@@ -175,7 +173,7 @@ def command_of(name: str) -> Any:
     parameters_type = entry.parameters_type
     documented = _documented(name, entry.summary or (entry.make.__doc__ or ""))
 
-    def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
+    def simulate(settings: Settings, parameters: Any, world: Any, running: _Runs) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
         _simulate(settings, name, chosen, running)
 
@@ -190,7 +188,7 @@ def _documented(name: str, summary: str) -> str:
     first = summary.strip().splitlines()[0] if summary.strip() else f"Simulate {name}."
     return f"""{first}
 
-Options can also be set in a TOML file (--config); those on the command line win.
+Options can also be set in a TOML file (--config); the command line takes precedence.
 
 Examples:
 
@@ -202,7 +200,7 @@ vizpub simulate {name} --config study.toml --runs 5
 """
 
 
-def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
+def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: _Runs) -> None:
     from simulators.engine.plan import planned
 
     seeds = range(running.seed, running.seed + running.runs)
@@ -222,8 +220,8 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
             _ingest(settings, _run_name(running, plan), folder, running)
 
 
-def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
-    """Raises: UseError for what ingest would refuse when the simulation is over."""
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: _Runs) -> None:
+    """Raises: UseError if the ingest after the simulation would refuse its options."""
     from model.run import check_run_name
     from runstore.store import open_run, run_names
 
@@ -238,16 +236,16 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> N
             made_from = stored.protocol, stored.seed, stored.parameters
             if stored.complete and made_from != (plan.protocol, plan.seed, plan.described()):
                 raise UseError(
-                    f"run '{name}' exists and was made from something else; "
+                    f"run '{name}' exists and was made from other input; "
                     "give another --ingest NAME, or --replace to replace it"
                 )
 
 
-def _run_name(running: Runs, plan: Plan) -> str:
+def _run_name(running: _Runs, plan: Plan) -> str:
     return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
 
 
-def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
+def _folder(settings: Settings, running: _Runs, plan: Plan) -> Folder:
     from simulators.engine.folder import Folder
 
     if running.out is None:
@@ -255,7 +253,7 @@ def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
     return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
 
 
-def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
+def _alone(settings: Settings, plan: Plan, folder: Folder, running: _Runs) -> Result:
     from simulators.engine.simulation import simulate
 
     try:
@@ -267,14 +265,16 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Res
 
 
 def _side_by_side(
-    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: _Runs
 ) -> list[Result]:
     from ingest.spark.tasks import spread
     from simulators.engine.reporter import BLOCK
     from simulators.engine.simulation import simulate_quietly
 
     for plan, folder in zip(plans, folders, strict=True):
-        folder.result(plan, replace=running.replace)  # what is in the way is said at once
+        folder.result(
+            plan, replace=running.replace
+        )  # an existing simulation is an error now, not later
     # Executors may work in other directories.
     given = [
         (plan, folder.absolute(), running.replace)
@@ -291,7 +291,7 @@ def _side_by_side(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        # Spark ends its tasks at once, with what they have not written to a file yet.
+        # Spark kills its tasks at once; data that they have not written is lost.
         kept = f"finished blocks of {BLOCK} intervals"
         settings.say(f"the {kept} are in {', '.join(str(f.reports) for f in folders)}")
         raise
@@ -318,7 +318,7 @@ def _show(
     show(Rows.of_records(rows), Output(), settings)
 
 
-def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
+def _ingest(settings: Settings, name: str, folder: Folder, running: _Runs) -> None:
     from cli.commands.ingest import Handling, Reading, ingest
     from cli.options import Output
 

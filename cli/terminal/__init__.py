@@ -1,1 +1,4 @@
-"""How anything is printed: tables, trees, progress, foreign text, and the standard streams."""
+"""Output of all commands: formats, tables that fit the terminal, and the standard streams.
+
+In: rows (`output.Rows`). Out: text on stdout or in a file. Entry: `output.show`.
+"""

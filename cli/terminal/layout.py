@@ -1,4 +1,4 @@
-"""A table of text for a terminal of some width."""
+"""A text table that fits the width of a terminal."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from typing import Any, TextIO
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from cli.terminal.cells import cell_text
-from cli.terminal.text import printable
+from cli.terminal.formatting import cell_text, printable
 
 _GAP = 2
 _LEAST = 12
 """A text column is not shortened below this."""
 _HEAD = 4
-"""Cells kept before the ellipsis: ids of one kind often begin alike and end apart."""
+"""Cells kept before the ellipsis: ids often begin alike and differ at the end."""
 
 _LEAST_NAME = 6
-"""Cells of a name behind a branch: two of the head, the ellipsis, three of the tail."""
+"""Cells of a name after a branch: two of the head, the ellipsis, three of the tail."""
 _BRANCH = re.compile(r"^[│ ]*[├└]─ ")
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """Columns of the terminal behind `out` (COLUMNS wins); null where there is none."""
+    """Columns of the terminal of `out` (COLUMNS takes precedence); null if there is none."""
     if given := os.environ.get("COLUMNS", ""):
         return int(given) if given.isdigit() and int(given) else None
-    # A terminal that does not know its size says 0.
+    # A terminal of unknown size reports 0.
     return os.get_terminal_size(out.fileno()).columns or None if out.isatty() else None
 
 
 def shortened(text: str, width: int) -> str:
     """At most `width` cells: the head, an ellipsis and the tail.
 
-    The branch that a tree has before a name stays whole, as long as there is room for both.
+    The branch of a tree before a name is kept if there is room for both.
     """
     if cell_len(text) <= width:
         return text
@@ -71,7 +70,7 @@ class Grid:
         )
 
     def fitted(self, width: int | None) -> Grid:
-        """At most `width` cells wide: long texts are shortened, then the last columns go."""
+        """At most `width` cells wide: shortens long texts, then removes the last columns."""
         if width is None or self.width <= width:
             return self
         narrow = self._narrowed(width)
@@ -82,7 +81,7 @@ class Grid:
 
     @property
     def width(self) -> int:
-        """Cells of a line."""
+        """Width of a line in cells."""
         return sum(self.widths) + _GAP * (len(self.widths) - 1)
 
     def _narrowed(self, width: int) -> Grid:

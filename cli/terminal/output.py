@@ -1,7 +1,7 @@
 """Rows of data as a table for people, or as JSON, JSON lines, CSV or Markdown for programs.
 
-Programs get every value in full; a table on a terminal is fitted to its width: long texts
-lose their middle, and columns that still find no room are named on stderr.
+Programs get every value in full. A table on a terminal is fitted to its width: long texts are
+shortened, and columns that do not fit are named on stderr.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import typer
 from cli.completion import FORMATS
 from cli.options import Output
 from cli.settings import Settings
-from cli.terminal.cells import cell_text, json_value, plain_text
+from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
 from cli.terminal.streams import standard_output
-from cli.terminal.text import json_safe, printable
+from experiments.formatting import markdown
 from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
@@ -35,20 +35,20 @@ _SUFFIXES |= {".txt": "table"}
 
 @dataclass(frozen=True)
 class Rows:
-    """Data to print: the names of the columns, and the rows, which may be read only once."""
+    """Data to print: column names and rows. The rows may be an iterator."""
 
     columns: tuple[str, ...]
     values: Iterable[Sequence[Any]]
 
     @staticmethod
     def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> Rows:
-        """Rows of dictionaries with the same keys; `columns` names them where there is no row."""
+        """Rows from dictionaries with the same keys; `columns` names them if there are no rows."""
         names = tuple(columns) or tuple(records[0] if records else ())
         return Rows(names, ([record[name] for name in names] for record in records))
 
     @staticmethod
     def of_arrow(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Rows:
-        """Rows of Arrow batches, one batch in memory at a time."""
+        """Rows from Arrow batches, one batch in memory at a time."""
         return Rows(tuple(columns), (row for batch in batches for row in _batch_rows(batch)))
 
     def first(self, count: int) -> Rows:
@@ -56,7 +56,7 @@ class Rows:
         return Rows(self.columns, islice(self.values, count))
 
     def upright(self, output: Output) -> Rows:
-        """One row as a line per column where people read it; programs get the row as it is."""
+        """A single row as one line per column in tables; unchanged in formats for programs."""
         if output_format(output) not in ("table", "md"):
             return self
         (values,) = self.values
@@ -68,9 +68,9 @@ def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def show(rows: Rows, output: Output, settings: Settings) -> None:
-    """Write the rows where and how the user asked for.
+    """Write the rows to the chosen output in the chosen format.
 
-    Raises: UseError for a format that is not known or a file that cannot be written.
+    Raises: UseError for an unknown format or a file that cannot be written.
     """
     form = output_format(output)
     with opened(output.file) as out:
@@ -83,7 +83,7 @@ def show(rows: Rows, output: Output, settings: Settings) -> None:
 
 
 def output_format(output: Output) -> str:
-    """The format asked for by name or by suffix. Raises: UseError."""
+    """The format given by name or by the suffix of the file. Raises: UseError."""
     if output.format:
         if output.format not in FORMATS:
             raise UnknownName("format", output.format, FORMATS)
@@ -99,20 +99,20 @@ def output_format(output: Output) -> str:
 
 
 def to_stdout(path: Path | None) -> bool:
-    """Whether `-o` means standard output: it is not given, or it is '-'."""
+    """Whether `-o` means standard output: it is missing or '-'."""
     return path is None or str(path) == "-"
 
 
 def _is_no_file(path: Path) -> bool:
-    """A pipe or a device, which has no suffix to go by."""
+    """A pipe or a device; its suffix means nothing."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Text to write to a file or stdout; the file appears whole or not at all.
+    """Open a file or stdout to write text. The file appears complete or not at all.
 
-    Raises: UseError where the file cannot be written, VizpubError where stdout cannot.
+    Raises: UseError where the file cannot be written, VizpubError if stdout cannot.
     """
     if path is None or to_stdout(path):
         with standard_output() as out:
@@ -124,10 +124,10 @@ def opened(path: Path | None) -> Iterator[TextIO]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A place to write to that becomes `path` when the block ends well.
+    """A temporary path that becomes `path` if the block succeeds.
 
-    What is no ordinary file (a pipe, /dev/stdout) is written to as it is.
-    Raises: UseError where it cannot be written.
+    Pipes and devices such as /dev/stdout are written directly.
+    Raises: UseError if it cannot be written.
     """
     goal = Path(os.path.realpath(path))
     try:
@@ -142,7 +142,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 part.unlink()
     except BrokenPipeError:
-        raise typer.Exit(0) from None  # whoever reads the pipe took what it wanted
+        raise typer.Exit(0) from None  # the reader of the pipe has ended
     except OSError as error:
         raise UseError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -176,13 +176,8 @@ def _printable_text(value: Any) -> str:
 
 
 def _write_markdown(rows: Rows, out: TextIO) -> None:
-    out.write(_markdown_row(rows.columns))
-    out.write("|" + " --- |" * len(rows.columns) + "\n")
-    out.writelines(_markdown_row([cell_text(v) for v in values]) for values in rows.values)
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    cells = ([cell_text(value) for value in values] for values in rows.values)
+    out.writelines(f"{line}\n" for line in markdown(rows.columns, cells))
 
 
 _WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {

@@ -1,6 +1,6 @@
-"""Standard streams as commands find them: open, closed (as under cron), full, or read by nobody.
+"""Standard streams that may be closed (as under cron), full, or without a reader.
 
-What people are told on stderr is never a reason to fail; data that cannot be written is.
+A message that cannot be written to stderr is dropped; data that cannot be written is an error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import TextIO
 
 import typer
 
-from cli.terminal.text import printable_lines
+from cli.terminal.formatting import printable_lines
 from model.errors import UseError, VizpubError
 
 _MODES = {"stdin": "r", "stdout": "r", "stderr": "w"}
-"""How the streams are opened in the place of closed ones. Standard output so that nothing can be
-written to it: what was asked for would be lost.
+"""How closed streams are opened again. Standard output is opened for reading, so that writing
+data fails instead of losing it.
 """
 
 
 def prepare() -> None:
-    """Give every standard stream that is closed its number, as else the next file that is opened,
-    by us or by a program that we start, would be taken for it; and let nobody fail at stderr.
+    """Open closed standard streams, and make writing to stderr never fail.
+
+    Otherwise the next file that this process or a child opens would get the stream's number.
     """
     for number, (name, mode) in enumerate(_MODES.items()):
         if getattr(sys, name) is None:
@@ -43,9 +44,9 @@ def is_closed(stream: TextIO) -> bool:
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Where data goes that no file was named for.
+    """Standard output, for data.
 
-    Raises: VizpubError where it cannot be written; typer.Exit where its reader has enough.
+    Raises: VizpubError if it cannot be written, typer.Exit if its reader has ended.
     """
     if is_closed(sys.stdout):
         raise VizpubError("standard output is closed; -o FILE writes elsewhere")
@@ -60,13 +61,13 @@ def standard_output() -> Iterator[TextIO]:
         raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def tell(text: str) -> None:
-    """A message for people, on stderr."""
+def message(text: str) -> None:
+    """Print a message for the user on stderr."""
     print(printable_lines(text), file=sys.stderr)
 
 
 def confirm(question: str) -> None:
-    """Go on if somebody says yes. Raises: typer.Abort for no, UseError where nobody answers."""
+    """Ask for confirmation. Raises: typer.Abort for no, UseError without an answer."""
     try:
         if typer.confirm(question, err=True):
             return
@@ -78,7 +79,7 @@ def confirm(question: str) -> None:
 
 
 def _forget(stream: TextIO) -> None:
-    """Python writes what is left of a stream at its exit, and would complain again."""
+    """Drop the rest of a stream; Python would write it at exit and fail again."""
     with suppress(OSError, ValueError):
         _lead_nowhere(stream.fileno(), os.O_WRONLY)
 
@@ -92,10 +93,10 @@ def _lead_nowhere(number: int, mode: int) -> None:
 
 
 class _Deaf(TextIOWrapper):
-    """Standard error whose writers do not learn that it is full, or that nobody listens."""
+    """Standard error that drops text that cannot be written (full disk, no reader)."""
 
     def write(self, text: str, /) -> int:
-        """As ever, or nothing."""
+        """As of TextIOWrapper; on an error nothing is written."""
         with suppress(OSError):
             return super().write(text)
         _forget(self)

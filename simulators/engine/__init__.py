@@ -1,3 +1,5 @@
-"""Virtual time: a clock, a network, peers that report, and what is simulated. Begins in
-`simulation`.
+"""The simulator: virtual time, the network, the reports, and the plan of a run.
+
+In: a `plan.Plan`. Out: reports and `simulation.json` in a `folder.Folder`.
+Entry: `simulation.simulate`.
 """

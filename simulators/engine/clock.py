@@ -1,8 +1,8 @@
-"""The world in virtual time: a clock, a heap of what is going to happen, and who is up.
+"""Discrete-event simulation: a clock, a heap of events, and the peers that are up.
 
-`Simulation` is the `Network` of the protocols that run in it. Everything that happens is an
-entry of one heap, ordered by time and, at the same time, by when it was planned; with one
-seeded generator per part of the world the same seed gives the same run.
+`Simulation` is the `Network` of the protocols that run in it. All events are entries of one heap,
+ordered by time, then by the order in which they were planned. Each part of the world has a seeded
+generator of its own, so the same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
+from ingest.reports.files import Counters
 from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind
-from simulators.engine.traffic import Traffic
 
-Delay = Callable[[int, int], int]
-"""(sender, receiver) → µs a message is on its way."""
+_Delay = Callable[[int, int], int]
+"""(sender, receiver) → transit time of a message in µs."""
 _Sent = tuple[Any, int, int]
-"""Payload and bytes of a message, and in which of its lives the sender sent it."""
+"""Payload and bytes of a message, and the number of the sender's session."""
 
 
 class Observer(Protocol):
-    """Is told where copies of publications go."""
+    """Observes the copies of publications."""
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """The peer sent the copy it holds to each of the targets."""
@@ -34,8 +34,8 @@ class Observer(Protocol):
         """A copy arrived."""
 
 
-class Unobserved:
-    """Nobody looks."""
+class _Unobserved:
+    """An observer that does nothing."""
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer."""
@@ -45,25 +45,49 @@ class Unobserved:
 
 
 def stream(seed: int, name: str) -> Random:
-    """The generator of one part of a run: what one part draws leaves the others as they are,
-    so that runs of one seed share churn, workload and latencies whatever system is studied.
+    """The generator of one part of a run. It is independent of the other parts, so runs of one seed
+    share churn, workload and latencies for any system.
     """
     return Random(f"vizpub/{seed}/{name}")
+
+
+class Traffic:
+    """Messages and bytes in each direction, by peer."""
+
+    __slots__ = ("bytes_received", "bytes_sent", "messages_received", "messages_sent")
+
+    def __init__(self, peers: int) -> None:
+        self.messages_sent = [0] * peers
+        self.bytes_sent = [0] * peers
+        self.messages_received = [0] * peers
+        self.bytes_received = [0] * peers
+
+    def take(self, peer: int) -> Counters:
+        """The counts of a peer since the last call."""
+        counted = Counters(
+            self.messages_sent[peer],
+            self.bytes_sent[peer],
+            self.messages_received[peer],
+            self.bytes_received[peer],
+        )
+        self.messages_sent[peer] = self.bytes_sent[peer] = 0
+        self.messages_received[peer] = self.bytes_received[peer] = 0
+        return counted
 
 
 class Simulation:
     """A network of `size` peers, all down at time 0.
 
-    `delay` gives the latencies; each message is lost with probability `loss`; what is
-    acknowledged fails `timeout_us` after it should have arrived. `upload` is what each peer
-    can send in bytes/s (null = no limit): messages queue for it.
+    `delay` gives the latencies; each message is lost with probability `loss`; a message that
+    is to be acknowledged fails `timeout_us` after its expected arrival. `upload` is the rate of
+    each peer in bytes/s (null = no limit), for which messages queue.
     """
 
     def __init__(  # what a world is made of
         self,
         size: int,
         seed: int,
-        delay: Delay,
+        delay: _Delay,
         *,
         loss: float = 0.0,
         timeout_us: int = 500_000,
@@ -72,13 +96,13 @@ class Simulation:
         self.size = size
         self.now = 0
         self.random = stream(seed, "protocol")
-        self.observer: Observer = Unobserved()
+        self.observer: Observer = _Unobserved()
         self.kinds: list[Kind] = []
         self.control, self.publication = Traffic(size), Traffic(size)
         self.up = bytearray(size)
         """1 for each peer that is up."""
-        self.lives = [0] * size
-        """How often each peer came up; a timer of an earlier life is void."""
+        self.sessions = [0] * size
+        """Number of sessions of each peer so far; timers of earlier sessions are void."""
         self._present: list[int] = []
         self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
         self._next = count().__next__
@@ -113,7 +137,7 @@ class Simulation:
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
         """See Network.after."""
-        timer = partial(self._fire, peer, self.lives[peer], handler, args)
+        timer = partial(self._fire, peer, self.sessions[peer], handler, args)
         self.at(self.now + delay_us, timer)
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
@@ -126,7 +150,7 @@ class Simulation:
         arrival = self.now + self._delay(sender, to)
         if self._upload:
             arrival += self._queued(sender, size)
-        what = (payload, size, self.lives[sender])
+        what = (payload, size, self.sessions[sender])
         if self._loss and self._fate() < self._loss:
             kind.lost += 1
             self._fail(kind, sender, to, what, arrival)
@@ -151,37 +175,37 @@ class Simulation:
         if others < 1:
             return None
         place = self._contacts.randrange(others)
-        # The last one stands in for the peer itself.
+        # The last one replaces the peer itself.
         found = self._present[place]
         return found if found != peer else self._present[-1]
 
-    # What the run's plan uses.
+    # For the plan of the run.
 
     def at(self, time_us: int, step: Callable[[], None]) -> None:
-        """Take a step at a time that is not past."""
+        """Call `step` at a time that is not in the past."""
         heappush(self._heap, (time_us, self._next(), None, 0, 0, step))
 
     def come_up(self, peer: int) -> None:
-        """The peer is up; it was not."""
+        """Start a session of a peer that is down."""
         self.up[peer] = 1
-        self.lives[peer] += 1
+        self.sessions[peer] += 1
         if self._upload:
-            # What an earlier life had queued is none of this one's.
+            # Messages queued in an earlier session do not delay this one.
             self._idle_from[peer] = self.now
         self._present.insert(bisect_left(self._present, peer), peer)
 
     def go_down(self, peer: int) -> None:
-        """The peer is down; it was up. What it has sent is on its way."""
+        """End the session of a peer that is up. Its messages in transit still arrive."""
         self.up[peer] = 0
         del self._present[bisect_left(self._present, peer)]
 
     @property
     def present(self) -> Sequence[int]:
-        """The peers that are up, ascending."""
+        """The peers that are up, in ascending order."""
         return self._present
 
     def run(self, until_us: int) -> None:
-        """Let happen what is due before a time, which it is then."""
+        """Process all events before a time, and set the clock to it."""
         heap, up = self._heap, self.up
         while heap and heap[0][0] < until_us:
             self.now, _, kind, to, sender, what = heappop(heap)
@@ -208,20 +232,20 @@ class Simulation:
         kind.handler(peer, sender, payload)
 
     def _fail(self, kind: Kind, sender: int, to: int, what: _Sent, arrival_us: int) -> None:
-        """Let the sender notice, if it looks after what it sends and has lived since."""
+        """Notify the sender, if it expects acknowledgements and its session has not ended."""
         if kind.failed is not None:
-            payload, _, life = what
-            notice = partial(self._fire, sender, life, kind.failed, (to, payload))
+            payload, _, session = what
+            notice = partial(self._fire, sender, session, kind.failed, (to, payload))
             self.at(arrival_us + self._timeout_us, notice)
 
     def _fire(
-        self, peer: int, life: int, handler: Callable[..., None], args: tuple[Any, ...]
+        self, peer: int, session: int, handler: Callable[..., None], args: tuple[Any, ...]
     ) -> None:
-        if self.up[peer] and self.lives[peer] == life:
+        if self.up[peer] and self.sessions[peer] == session:
             handler(peer, *args)
 
     def _queued(self, sender: int, size: int) -> int:
-        """µs until the last byte is on the wire."""
+        """µs until the last byte is sent."""
         assert self._upload is not None
         begin = max(self.now, self._idle_from[sender])
         self._idle_from[sender] = begin + round(size * 1e6 / self._upload[sender])
@@ -229,7 +253,7 @@ class Simulation:
 
 
 class _Wheel:
-    """Ticks of all peers in the order of their phases, over and over: one entry of the heap."""
+    """Periodic ticks of all peers in the order of their phases; a single entry of the heap."""
 
     def __init__(
         self, world: Simulation, period_us: int, phases: list[int], handler: Callable[[int], None]

@@ -1,4 +1,4 @@
-"""Reading the files that describe a world: text by lines, plain or gzip."""
+"""Reads files that describe a world: lines of text, plain or gzip."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GZIP = b"\x1f\x8b"
 def lines(name: str) -> Iterator[tuple[int, str]]:
     """The lines of a file with their numbers, without blank ones and comments (# or %).
 
-    Raises: InputError where it cannot be found or is not text.
+    Raises: InputError if it cannot be found or is not text.
     """
     try:
         with _opened(found(name)) as stream:
@@ -32,9 +32,9 @@ def lines(name: str) -> Iterator[tuple[int, str]]:
 
 
 def found(name: str) -> Path:
-    """The file of that name, or else that of the folder which VIZPUB_DATA names.
+    """The file of that name, otherwise that in the folder VIZPUB_DATA.
 
-    Raises: InputError where there is neither.
+    Raises: InputError if there is neither.
     """
     folder = os.environ.get("VIZPUB_DATA")
     places = [Path(name).expanduser(), *([Path(folder) / name] if folder else [])]
@@ -45,7 +45,7 @@ def found(name: str) -> Path:
 
 
 def not_understood(name: str, line: int, why: str) -> InputError:
-    """What is wrong in a line of a file."""
+    """An error in a line of a file."""
     return InputError(f"{name}:{line}: {why}")
 
 

@@ -1,4 +1,4 @@
-"""The folder of a simulation: `reports/` for ingest, and `simulation.json` about it."""
+"""The folder of a simulation: `reports/` for ingest, and its description `simulation.json`."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from simulators.engine.plan import Plan
 
 @dataclass(frozen=True)
 class Messages:
-    """How many messages of a kind there were in a run."""
+    """Number of messages of a kind in a run."""
 
     kind: str
     traffic: str
     """control or publication"""
     sent: int
     bytes: int
-    """Of those sent."""
+    """Bytes of the sent messages."""
     received: int
     lost: int
-    """On their way, or sent to somebody who was down by then."""
+    """In transit, or sent to a peer that was down on arrival."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a simulation came to."""
+    """The result of a simulation."""
 
     intervals: int
     peers: int
-    """Up at some time."""
+    """Peers that were up at some time."""
     published: int
     unpublished: int
     """Planned publications whose publisher, or every subscriber, was down."""
     seconds: float
-    """It took."""
+    """Seconds that it took."""
     messages: tuple[Messages, ...]
 
 
@@ -50,12 +50,12 @@ class Folder:
     path: Path
 
     def absolute(self) -> Folder:
-        """The same folder, wherever a process works."""
+        """The same folder with an absolute path, for processes in other directories."""
         return Folder(self.path.absolute())
 
     @property
     def reports(self) -> Path:
-        """What to ingest."""
+        """The folder to ingest."""
         return self.path / "reports"
 
     @property
@@ -63,14 +63,13 @@ class Folder:
         return self.path / "simulation.json"
 
     def result(self, plan: Plan, *, replace: bool = False) -> Result | None:
-        """What the plan came to, if it was simulated here already and shall not be anew.
+        """The result of the plan if it was simulated here; null if not, or with `replace`.
 
-        Raises: UseError where the folder holds another simulation that shall not be replaced,
-        or something else.
+        Raises: UseError if the folder holds other files, or another simulation without `replace`.
         """
         if not self._about.exists():
             if self.path.exists() and any(self.path.iterdir()):
-                raise UseError(f"{self.path} is not empty, and no simulation is in it")
+                raise UseError(f"{self.path} is not empty and holds no simulation")
             return None
         about = self._read()
         if replace:
@@ -95,17 +94,17 @@ class Folder:
         return about
 
     def begin(self, plan: Plan) -> None:
-        """Make room for the simulation."""
+        """Empty the folder for the simulation."""
         if self._about.exists():
             shutil.rmtree(self.reports, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
-        self._tell(plan, None)
+        self._describe(plan, None)
 
     def complete(self, plan: Plan, result: Result) -> None:
-        """Say that the reports are all there."""
-        self._tell(plan, result)
+        """Mark the simulation as complete."""
+        self._describe(plan, result)
 
-    def _tell(self, plan: Plan, result: Result | None) -> None:
+    def _describe(self, plan: Plan, result: Result | None) -> None:
         about = {"plan": _identity(plan), "result": result and asdict(result)}
         unfinished = self._about.with_suffix(".json.new")
         unfinished.write_text(json.dumps(about, indent=1), "utf-8")

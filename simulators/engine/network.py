@@ -1,8 +1,8 @@
-"""What a protocol sees of the world, and what the world sees of a protocol.
+"""The interface between protocols and the simulator.
 
 A protocol is a plain class for *all* peers of an overlay: peers are the integers 0 … size − 1,
-its state is indexed by them, and its handlers get the peer at which something happens. It
-uses only a `Network`: it never learns who is up, how long a message will take or what is
+its state is indexed by them, and its handlers get the peer at which an event happens. It uses
+only a `Network`: it does not know which peers are up, how long a message will take or what is
 observed.
 
     class Ping:
@@ -15,8 +15,8 @@ observed.
         def on_ping(self, peer: int, sender: int, payload: Any) -> None: ...
         def on_lost(self, peer: int, to: int, payload: Any) -> None: ...  # not acknowledged
 
-A *system* is what can be simulated on its own: protocols under one roof that take
-subscriptions and publications, and show their links.
+A *system* can be simulated on its own: one or more protocols that take subscriptions and
+publications, and report their links.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 TRANSPORT_BYTES = 28
-"""Of IP and UDP, in every message of any system."""
+"""Bytes of IP and UDP headers in every message of any system."""
 COPY_BYTES = TRANSPORT_BYTES + 20
-"""Of a copy of a publication beside its content: the transport's, the message's number (8), its
-topic (4) and its publisher (8). Hops are only for reports, and cost no bytes."""
+"""Bytes of a copy of a publication besides its content: the transport's, the message's number (8),
+its topic (4) and its publisher (8). Hops are for reports only and count no bytes."""
 
 Handler = Callable[[int, int, Any], None]
 """(peer, sender, payload): a message arrived at `peer`."""
@@ -69,10 +69,10 @@ class Kind:
         self.handler = handler
         self.failed = failed
         self.is_publication = is_publication
-        """It carries publications; else it is control traffic."""
+        """Whether it carries publications; otherwise it is control traffic."""
         self.sent = 0
         self.bytes = 0
-        """Of those sent."""
+        """Bytes of the sent messages."""
         self.received = 0
         self.lost = 0
         """In transit, or sent to a peer that was down on arrival."""
@@ -83,7 +83,7 @@ class Links(NamedTuple):
 
     layer: str
     topic: int | None
-    """The topic they serve; null = none in particular."""
+    """The topic they serve; null = no particular topic."""
     peers: Sequence[int]
     """The peers they lead to, each once."""
 
@@ -116,7 +116,7 @@ class Network(Protocol):
         """
 
     def after(self, delay_us: int, peer: int, handler: Callable[..., None], *args: Any) -> None:
-        """Call `handler(peer, *args)` after `delay_us`, unless the peer goes down before."""
+        """Call `handler(peer, *args)` after `delay_us`, unless the peer goes down first."""
 
     def send(self, kind: Kind, sender: int, to: int, payload: Any, size: int) -> None:
         """Send a message of `size` bytes; it arrives after the latency between the two."""

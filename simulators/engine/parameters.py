@@ -8,7 +8,7 @@ description:
         view: Annotated[Positive, Meta(description="Peers in a view.")] = 20
         period: Annotated[Duration, Meta(description="One shuffle a period.")] = "1s"
 
-The command line makes an option of each, msgspec checks their values wherever they come from.
+The command line has an option for each; msgspec checks the values.
 """
 
 from __future__ import annotations

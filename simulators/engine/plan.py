@@ -22,7 +22,7 @@ from simulators.world.subscriptions import WORKLOADS, Workload
 
 @dataclass(frozen=True)
 class World:
-    """What a system is put into."""
+    """The environment of a system."""
 
     peers: Annotated[Positive, Meta(description="Number of peers, up or down.")] = 100
     intervals: Annotated[Positive, Meta(description="Reporting intervals to simulate.")] = 100
@@ -45,7 +45,7 @@ class World:
     ] = "all"
 
     def __post_init__(self) -> None:
-        """Find what cannot be, before anything is begun. Raises: UseError, InputError."""
+        """Check all parameters in advance. Raises: UseError, InputError."""
         for part in (
             self.get_workload,
             self.get_publications,
@@ -55,23 +55,23 @@ class World:
             part()
 
     def get_workload(self) -> Workload:
-        """Who subscribes to what."""
+        """The model of subscriptions."""
         return parse(self.workload, WORKLOADS, "workload")
 
     def get_publications(self) -> Publications:
-        """Who publishes when."""
+        """The model of publications."""
         return parse(self.publications, PUBLICATIONS, "publications")
 
     def get_churn(self) -> Churn:
-        """Who is up when."""
+        """The model of churn."""
         return parse(self.churn, CHURNS, "churn")
 
     def get_latency(self) -> Latency:
-        """How long messages take."""
+        """The model of latencies."""
         return parse(self.latency, LATENCIES, "latency")
 
     def chosen_layers(self, there_are: Sequence[str]) -> tuple[str, ...] | None:
-        """The layers whose links are reported, of those there are; null = all.
+        """The layers whose links are reported; null = all.
 
         Raises: UnknownName.
         """
@@ -85,7 +85,7 @@ class World:
 
     @property
     def setting(self) -> Setting:
-        """What churn and publications are made for."""
+        """Size and length of the run, for churn and publications."""
         interval_us = us(self.interval)
         return Setting(self.peers, self.intervals * interval_us, interval_us)
 
@@ -96,7 +96,7 @@ class Plan:
 
     system: str
     parameters: Any
-    """Of the system: an instance of its parameters' class."""
+    """The system's parameters: an instance of their class."""
     world: World
     seed: int = 1
 
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What the run is called in its reports."""
+        """Name of the run in its reports."""
         return f"{self.protocol}-{self.seed}"
 
     @property
@@ -116,12 +116,12 @@ class Plan:
         return system_named(self.system).make.layers
 
     def described(self) -> dict[str, Any]:
-        """All parameters but the seed by name: those of the system, then those of the world."""
+        """All parameters except the seed by name: the system's, then the world's."""
         return {**asdict(self.parameters), **asdict(self.world)}
 
 
 def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:
-    """A plan from parameters by name, of the system or the world; the rest are the defaults.
+    """A plan from named parameters of the system and the world; others have their defaults.
 
     Raises: UnknownName (system), UseError, InputError.
     """

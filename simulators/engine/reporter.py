@@ -1,7 +1,7 @@
-"""Peers of a simulation report: the files that `ingest.reports.files` describes.
+"""Writes the reports of simulated peers, in the format of `ingest.reports.files`.
 
-A run of millions of reports spends its time here, so that lines are put together from parts
-which are JSON already; tests hold every line to the contract.
+Large runs spend most time here, so lines are joined from parts that are JSON already; tests check
+the lines against the contract.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from simulators.engine.network import COPY_BYTES, Copy, Links, System
 from simulators.world.subscriptions import Subscriptions
 
 Content = Literal["complete", "structure", "dissemination"]
-"""All there is; neighbours, topics, roles and counters; or topics, messages and counters."""
+"""Everything; neighbours, topics, roles and counters; or topics, messages and counters."""
 
-FASTEST = 1
-"""Compression of the files: a third larger than the smallest, ten times as fast."""
+_FASTEST = 1
+"""Compression level of the files: a third larger than the best, ten times as fast."""
 BLOCK = 50
 """Intervals in a file."""
 _PENDING = 4
-"""Intervals that may wait for the compressor."""
+"""Intervals that may be waiting for the compressor."""
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How peers, topics and messages are called in the reports: as JSON strings."""
+    """Names of peers and topics in the reports, as JSON strings."""
 
     peers: Sequence[str]
     topics: Sequence[str]
@@ -44,9 +44,9 @@ class Naming:
 
 
 class Lines:
-    """The lines of an interval, and what happened in it so far.
+    """The lines of an interval, from the events in it.
 
-    `layers` are those whose links are reported; null = all.
+    `layers` are the layers whose links are reported; null = all.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Lines:
         self._received: list[list[str]] = [[] for _ in naming.peers]
         self._went: set[int] = set()
 
-    # What the simulation tells: see simulators.engine.clock.Observer.
+    # Events of the simulation: see simulators.engine.clock.Observer.
 
     def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
         """See Observer.sent."""
-        # Who got a copy and passed it on to nobody has sent nothing; a publisher published.
+        # A peer that forwards a copy to no peer has sent nothing; a publisher has published.
         if self._messages and (targets or not copy.hops):
             to = ",".join([self._peers[target] for target in targets])
             self._sent[peer].append(f'{self._about(copy)},"to":[{to}]}}')
@@ -88,7 +88,7 @@ class Lines:
         self._went.add(peer)
 
     def take(self, interval: int, system: System) -> Iterator[str]:
-        """A report of each peer that is up, and of those that left."""
+        """A report of each peer that is up or has left."""
         topics_of = self._subscriptions.of
         for peer in self._world.present:
             yield f"{self._head(peer, interval)}{self._state(peer, system, topics_of(peer))}}}\n"
@@ -150,11 +150,10 @@ def _counted(name: str, counted: Counters) -> str:
 
 
 class ReportFiles:
-    """The files of a run, one for every `block` intervals, each there when it is whole.
+    """The files of a run, one for every `block` intervals. A file appears when it is complete.
 
-    Compression runs beside the simulation. At the end of the `with` block, also if it ends by
-    an exception, the intervals that were added are there; the end of the run is marked where
-    `finish` was called.
+    Compression runs in parallel with the simulation. At the end of the `with` block, also on an
+    exception, all added intervals are written; the end of the run is marked if `finish` was called.
     """
 
     def __init__(self, folder: Path, header: RunHeader, block: int = BLOCK) -> None:
@@ -174,14 +173,14 @@ class ReportFiles:
         self.intervals += 1
 
     def finish(self) -> None:
-        """Mark the end of the run after the intervals that were added."""
+        """Mark the end of the run after the added intervals."""
         self._finished = True
 
     def _write(self, interval: int, text: bytes) -> None:
         if interval % self._block == 0:
             self._close()
             name = f"reports-{interval:06}.ndjson.gz"
-            self._writer = ReportWriter(self._folder / name, self._header, compression=FASTEST)
+            self._writer = ReportWriter(self._folder / name, self._header, compression=_FASTEST)
         assert self._writer
         self._writer.write_lines(text)
 

@@ -1,4 +1,4 @@
-"""A simulation from its plan to its reports."""
+"""Runs a simulation: from its plan to its reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from simulators.world.publications import Planned
 
 
 class Running:
-    """A system in its world, with all that is planned for it."""
+    """A system in its world, with its planned events."""
 
     def __init__(self, plan: Plan) -> None:
         world, setting = plan.world, plan.world.setting
@@ -47,7 +47,7 @@ class Running:
         self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
         self.network.observer = self.lines
         self.published = self.unpublished = 0
-        """Publications, and those of which nobody was up who could make them."""
+        """Publications made, and those without a publisher that was up."""
         self._publishers = stream(plan.seed, "publishers")
         self._arrivals = stream(plan.seed, "arrivals")
         self._interval_us = setting.interval_us
@@ -59,21 +59,21 @@ class Running:
         self._await_publication()
 
     def run_interval(self, interval: int) -> Iterator[str]:
-        """Simulate the next interval; the lines of its reports."""
+        """Simulate the next interval; yields the lines of its reports."""
         self.network.run((interval + 1) * self._interval_us)
         return self.lines.take(interval, self.system)
 
-    def told(self) -> str:
-        """How it stands, in a few words."""
+    def status(self) -> str:
+        """The current state as text."""
         sent = sum(kind.sent for kind in self.network.kinds)
         return f"{len(self.network.present):,} peers up, {sent:,} messages"
 
     def result(self, seconds: float, intervals: int) -> Result:
-        """What it came to so far."""
+        """The result so far."""
         kinds = self.network.kinds
         return Result(
             intervals=intervals,
-            peers=sum(map(bool, self.network.lives)),
+            peers=sum(map(bool, self.network.sessions)),
             published=self.published,
             unpublished=self.unpublished,
             seconds=round(seconds, 3),
@@ -100,7 +100,7 @@ class Running:
         if session.start_us:
             self._join(session)
             return
-        # Who is up from the start arrives one by one, all before the first reports are made.
+        # Peers that are up from the start join one by one, all before the first reports.
         latest = self._interval_us if session.end_us is None else session.end_us
         wait_us = self._arrivals.randrange(max(1, min(self._interval_us, latest) // 2))
         self.network.at(wait_us, partial(self._join, session))
@@ -145,11 +145,11 @@ def simulate(
 ) -> Result:
     """Simulate, and write the reports to `folder.reports`.
 
-    Interrupted (by an exception that passes through), the intervals that were finished are
-    there, and the same call begins anew. What was simulated to its end is found again.
+    After an interruption (by an exception, which is passed on) the finished intervals are kept, and
+    the same call starts from the beginning. A finished simulation is reused.
 
-    Raises: UseError where the folder holds something else and `replace` is not given, or
-    cannot be written to; DiskFull.
+    Raises: UseError if the folder holds something else and `replace` is false, or cannot be
+    written; DiskFull.
     """
     try:
         return _simulate(plan, folder, progress, replace)
@@ -163,13 +163,13 @@ def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> 
     if earlier := folder.result(plan, replace=replace):
         return earlier
     begun = time.perf_counter()
-    # What cannot be begun leaves no trace, so that it is not in the way once it is put right.
+    # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
     running, intervals = Running(plan), plan.world.intervals
     folder.begin(plan)
     with ReportFiles(folder.reports, _header(plan)) as files:
         for interval in range(intervals):
             files.add(running.run_interval(interval))
-            progress("simulating", interval + 1, intervals, running.told())
+            progress("simulating", interval + 1, intervals, running.status())
         files.finish()
     result = running.result(time.perf_counter() - begun, intervals)
     folder.complete(plan, result)
@@ -177,7 +177,7 @@ def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> 
 
 
 def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
-    """Simulate a plan in a folder, replacing what is there or not: as a task of many."""
+    """Simulate (plan, folder, replace) without progress, as one of many tasks."""
     plan, folder, replace = given
     return simulate(plan, folder, replace=replace)
 

@@ -1,15 +1,15 @@
-"""One line for anything that is chosen by name: `NAME[:VALUE][,key=value…]`.
+"""Models given as one line of text: `NAME[:VALUE][,key=value…]`.
 
-Latency, churn, subscriptions and publications are written like this, on the command line
-and in TOML:
+Latency, churn, subscriptions and publications are given like this, on the command line and in
+TOML:
 
     constant:50ms
     friends:facebook.txt.gz,sample=connected
     zipf:topics=200,subscriptions=20,exponent=0.5
 
 A kind is a frozen dataclass whose fields have the types of `simulators.engine.parameters`, a
-description, and a line `example`; VALUE is its first field. A key that is a word of Python
-(`from`) is the field with an underscore behind it (`from_`).
+description, and a line `example`; VALUE is its first field. A key that is a keyword of Python
+(`from`) is the field with an underscore after it (`from_`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
-    """The kind that `text` names, with its values; `what` says in errors what it is for.
+    """The kind that `text` names, with its values; errors name its purpose, `what`.
 
-    Raises: UseError for an unknown name or key, a value that is not valid or is missing.
+    Raises: UseError for an unknown name or key, or an invalid or missing value.
     """
     name, _, rest = text.strip().partition(":")
     if not rest and "," in name:
@@ -47,16 +47,16 @@ def parse(text: str, kinds: Mapping[str, type[T]], what: str) -> T:
 
 
 def describe(kinds: Mapping[str, type[Any]]) -> list[str]:
-    """Lines of help: each kind with what it is, an example, and a line for each field."""
+    """Lines of help: each kind with a summary, an example, and a line for each field."""
     lines = []
     for name, kind in kinds.items():
         lines += [f"{name}: {_summary(kind)}", f"  such as {example(kind)}"]
-        lines += [f"  {key}: {_told(field)}" for key, field in fields_of(kind).items()]
+        lines += [f"  {key}: {_field_text(field)}" for key, field in fields_of(kind).items()]
     return lines
 
 
 def example(kind: type[Any]) -> str:
-    """A line that `parse` takes for the kind."""
+    """An example of the kind that `parse` accepts."""
     return str(kind.example)
 
 
@@ -65,7 +65,7 @@ def _summary(kind: type[Any]) -> str:
 
 
 def fields_of(kind: type[Any]) -> dict[str, inspect.Field]:
-    """The fields of a kind by the keys that people write."""
+    """The fields of a kind by their keys in the text."""
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.DataclassType)
     return {field.name.removesuffix("_"): field for field in described.fields}
@@ -88,7 +88,7 @@ def _values(
 def _pair(
     item: str, place: int, fields: Mapping[str, inspect.Field], what: str, kind: type[Any]
 ) -> tuple[str, str]:
-    """Key and text of the value; only the first item may go without a key."""
+    """Key and text of the value; only the first item may lack a key."""
     key, is_given, value = item.partition("=")
     key = key.strip()
     if is_given and key.isidentifier():
@@ -110,14 +110,14 @@ def _nearest(key: str, fields: Mapping[str, inspect.Field]) -> str:
 
 
 def checked(name: str, given: Any, field: inspect.Field, meant: Any) -> Any:
-    """The value of a field of the annotated type `meant` that is given, perhaps as a text.
+    """The given value of a field, possibly a text, converted to its annotated type `meant`.
 
-    Raises: UseError that says what it should be.
+    Raises: UseError naming the valid values.
     """
     if given == "none" and _is_optional(field.type):
         return None
     try:
-        # As in JSON, a number does not begin with its point.
+        # JSON has no numbers that begin with a point.
         is_point_first = isinstance(given, str) and re.fullmatch(r"\.[0-9]+", given)
         written = f"0{given}" if is_point_first else given
         value = msgspec.convert(written, meant, strict=False)
@@ -138,7 +138,7 @@ def _refuse_missing(
         raise UseError(f"{what} needs {' and '.join(missing)}; write for example {example(kind)}")
 
 
-def _told(field: inspect.Field) -> str:
+def _field_text(field: inspect.Field) -> str:
     """Meaning, type and default of a field."""
     text = f"{_description(field.type)} ({_words(field.type)}"
     if field.default is NODEFAULT:
@@ -159,7 +159,7 @@ def _is_optional(described: inspect.Type) -> bool:
 
 
 def _words(described: inspect.Type) -> str:
-    """What values a type has, in words: 'a whole number of at least 1'."""
+    """The values of a type as text: 'a whole number of at least 1'."""
     match described:
         case inspect.Metadata():
             return _words(described.type)

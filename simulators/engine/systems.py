@@ -1,4 +1,4 @@
-"""The systems that can be simulated, by name. Their code is imported when one is asked for."""
+"""The systems that can be simulated, by name. Their code is imported on use."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Where a system is: a class with the constructor (network, parameters, topics).
+class _Entry:
+    """The location of a system: a class with the constructor (network, parameters, topics).
 
-    Its `parameters` are a frozen dataclass, as annotated there, every field with a default;
-    `topics` is how many there are.
+    `parameters` is annotated as a frozen dataclass whose fields all have defaults; `topics` is the
+    number of topics.
     """
 
     module: str
-    """Its name, or the path of a .py file."""
+    """Name of the module, or path of a .py file."""
     system: str
     summary: str = ""
 
@@ -55,22 +55,22 @@ class Entry:
 
 
 SYSTEMS = {
-    "cyclon": Entry(
+    "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
-    "pastry": Entry(
+    "pastry": _Entry(
         "simulators.protocols.pastry.system",
         "Pastry",
         "Prefix routing with leaf sets (Rowstron and Druschel 2001).",
     ),
-    "poldercast": Entry(
+    "poldercast": _Entry(
         "simulators.protocols.poldercast.system",
         "PolderCast",
         "A ring per topic over CYCLON and VICINITY (Setty et al. 2012).",
     ),
-    "scribe": Entry(
+    "scribe": _Entry(
         "simulators.protocols.scribe.system",
         "Scribe",
         "A multicast tree per topic on Pastry (Castro et al. 2002).",
@@ -78,8 +78,8 @@ SYSTEMS = {
 }
 
 
-def system_named(name: str) -> Entry:
-    """The system of that name, or of a class of your own as MODULE:CLASS or FILE.py:CLASS.
+def system_named(name: str) -> _Entry:
+    """The system of that name, or a class given as MODULE:CLASS or FILE.py:CLASS.
 
     Raises: UnknownName.
     """
@@ -88,7 +88,7 @@ def system_named(name: str) -> Entry:
     module, is_own, system = name.rpartition(":")
     if not is_own:
         raise UnknownName("system", name, sorted(SYSTEMS))
-    return Entry(module, system)
+    return _Entry(module, system)
 
 
 def _module(name: str) -> ModuleType:
@@ -110,6 +110,6 @@ def _module_of_file(path: Path) -> ModuleType:
         return known
     module = module_from_spec(spec)
     module.__file__ = str(path.resolve())
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     spec.loader.exec_module(module)
     return module

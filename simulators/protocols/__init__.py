@@ -1,1 +1,1 @@
-"""The systems that report, a package each."""
+"""The systems, a package each. Each has a class `engine.network.System` in its `system` module."""

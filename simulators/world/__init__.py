@@ -1,1 +1,5 @@
-"""The world that systems live in: who is up when, latencies, subscriptions, publications."""
+"""The environment of a system: churn, latencies, subscriptions and publications.
+
+In: lines such as `zipf:topics=200` (`engine.specs.parse`). Out: sessions, delays, subscriptions and
+planned publications of one run.
+"""

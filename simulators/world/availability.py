@@ -1,6 +1,6 @@
-"""Availability traces: when the nodes of a real system were up.
+"""Availability traces: sessions of the nodes of a real system.
 
-The format `.avt` of Godfrey's Repository of Availability Traces, a node a line:
+The format `.avt` of Godfrey's Repository of Availability Traces, a line per node:
 
     nodeid  nsessions  start end start end …
 
@@ -16,19 +16,19 @@ from model.errors import InputError
 from simulators.engine.files import lines, not_understood
 
 Stays = list[tuple[int, int]]
-"""[start, end) of a node's stays, in µs of the trace."""
+"""[start, end) of a node's sessions, in µs of the trace."""
 
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]+)?")
 
 
 def read_availability(name: str) -> list[Stays]:
-    """The stays of all nodes in the order of the file.
+    """The sessions of all nodes in the order of the file.
 
-    Raises: InputError where the file cannot be read, naming the line.
+    Raises: InputError if the file cannot be read, naming the line.
     """
     nodes = [_stays(name, number, text.split()) for number, text in lines(name)]
     if not any(nodes):
-        raise InputError(f"{name}: no node in it is ever up")
+        raise InputError(f"{name}: no node in it is up at any time")
     return nodes
 
 

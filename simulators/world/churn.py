@@ -1,4 +1,4 @@
-"""Who is up when: sessions of peers, given before a run starts."""
+"""Churn: the sessions of peers, drawn before a run starts."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from simulators.engine.parameters import Duration, Share, us
 from simulators.world.availability import Stays, read_availability
 from simulators.world.scenario import GRAMMAR, Crowd, Event, changes, crowd, read_events
 
-Seconds = Annotated[float, Meta(ge=0)]
-Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
-Down = Annotated[Duration, Meta(description="Mean time between two sessions.")]
-Crash = Annotated[Share, Meta(description="Share of departures without notice.")]
+_Seconds = Annotated[float, Meta(ge=0)]
+_Uptime = Annotated[Duration, Meta(description="Mean length of a session.")]
+_Down = Annotated[Duration, Meta(description="Mean time between two sessions.")]
+_Crash = Annotated[Share, Meta(description="Share of departures without notice.")]
 
 
 class Session(NamedTuple):
-    """A stay of a peer: it is up at t where start_us ≤ t < end_us."""
+    """A session of a peer: it is up at t where start_us ≤ t < end_us."""
 
     peer: int
     start_us: int
     end_us: int | None
-    """None: to the end of the run and beyond."""
+    """None: it does not end during the run."""
     crash: bool
-    """It ends without notice."""
+    """Whether it ends without notice."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How large and how long a run is."""
+    """Size and length of a run."""
 
     peers: int
     duration_us: int
@@ -42,12 +42,12 @@ class Setting:
 
     @property
     def intervals(self) -> int:
-        """How many reporting intervals it has."""
+        """Number of reporting intervals."""
         return self.duration_us // self.interval_us
 
 
 class Churn(Protocol):
-    """A model of when peers are up."""
+    """A model of the sessions of peers."""
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
         """The sessions of one run in the order in which they start; those of a peer do not
@@ -68,22 +68,22 @@ class NoChurn:
 
 @dataclass(frozen=True)
 class Trace:
-    """As the first nodes of an availability trace (.avt), a window of it scaled to the run."""
+    """The first nodes of an availability trace (.avt), with a window of it scaled to the run."""
 
     file: Annotated[str, Meta(description="The trace, plain or gzip.")]
-    from_: Annotated[Seconds, Meta(description="Start of the window, trace seconds.")] = 0.0
+    from_: Annotated[_Seconds, Meta(description="Start of the window, trace seconds.")] = 0.0
     to: Annotated[
-        Seconds | None, Meta(description="End of the window, trace seconds; none: of the trace.")
+        _Seconds | None, Meta(description="End of the window, trace seconds; none: of the trace.")
     ] = None
-    crash: Crash = 1.0
+    crash: _Crash = 1.0
     example: ClassVar[str] = "trace:skype.avt.gz,to=86400"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
         """Peer i is up at run time t exactly if the trace's node i (from 0, by lines) is at
         from + t · (to − from) / duration.
 
-        Raises: InputError where the trace cannot be read or has not so many nodes, UseError
-        where the window is not in it.
+        Raises: InputError if the trace cannot be read or has too few nodes, UseError if the
+        window is not in it.
         """
         nodes = read_availability(self.file)
         if len(nodes) < setting.peers:
@@ -109,7 +109,7 @@ class Trace:
 def _scaled(
     stays: Stays, window: tuple[int, int], duration_us: int
 ) -> Iterator[tuple[int, int | None]]:
-    """Stays in run time, rounded up: what holds at a whole µs of the run is exact."""
+    """Sessions in run time, rounded up, which is exact at each whole µs of the run."""
     start, end = window
     joined: list[tuple[int, int]] = []
     for stay in stays:
@@ -128,9 +128,9 @@ def _scaled(
 class Exponential:
     """Sessions and times between them are exponential; stationary from time 0."""
 
-    session: Uptime
-    down: Down
-    crash: Crash = 1.0
+    session: _Uptime
+    down: _Down
+    crash: _Crash = 1.0
     example: ClassVar[str] = "exponential:session=30m,down=10m"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
@@ -142,18 +142,18 @@ class Exponential:
 class Weibull:
     """Sessions are Weibull, times between them exponential; stationary from time 0.
 
-    The distribution that measured sessions follow best (Stutzbach and Rejaie, IMC 2006).
+    The distribution that fits measured sessions best (Stutzbach and Rejaie, IMC 2006).
     """
 
-    session: Uptime
-    down: Down
+    session: _Uptime
+    down: _Down
     shape: Annotated[float, Meta(ge=0.01, description="Below 1: many short, few long.")] = 0.5
-    crash: Crash = 1.0
+    crash: _Crash = 1.0
     example: ClassVar[str] = "weibull:session=30m,down=10m,shape=0.5"
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
         """Each peer is up at 0 with the probability session / (session + down), and then for
-        the rest of a session that has begun before.
+        the rest of a session that began before.
         """
         return _by_start(
             Session(peer, start, end, end is not None and random.random() < self.crash)
@@ -177,7 +177,7 @@ class Weibull:
 
 
 def _residual(scale: float, shape: float, random: Random) -> float:
-    """What is left, at a random moment, of the Weibull session that it meets.
+    """The rest of a Weibull session after a random time in it.
 
     Its distribution is (1/μ) ∫₀ˣ exp(−(u/λ)ᵏ) du = P(1/k, (x/λ)ᵏ), the regularised incomplete
     gamma function: so (x/λ)ᵏ is a gamma variate of shape 1/k.
@@ -187,7 +187,7 @@ def _residual(scale: float, shape: float, random: Random) -> float:
 
 @dataclass(frozen=True)
 class Script:
-    """Events as written, at given intervals; peers that join later are down until then."""
+    """Scripted events at given intervals; peers that join later are down until then."""
 
     events: Annotated[str, Meta(description=f"{GRAMMAR} or a .toml file of them.")]
     example: ClassVar[str] = "script:join 50 over 20 intervals; kill 30 % at interval 40"
@@ -199,9 +199,9 @@ class Script:
         return read_events(self.events)
 
     def sessions(self, setting: Setting, random: Random) -> list[Session]:
-        """Peers are drawn at random for what happens; the rest is up for the whole run.
+        """Each event affects random peers; the other peers are up for the whole run.
 
-        Raises: UseError where something happens after the run or to more than there are.
+        Raises: UseError if an event is after the run or affects more peers than there are.
         """
         events = self._events()
         for event in events:
@@ -210,16 +210,16 @@ class Script:
                     f"churn '{event.text}': the run has only {setting.intervals} intervals"
                 )
         people = crowd(events, setting.peers, random)
-        return _by_start(_lived(events, setting, people.up, people))
+        return _by_start(_sessions_of(events, setting, people.up, people))
 
 
-def _lived(
+def _sessions_of(
     events: list[Event], setting: Setting, up: Iterable[int], people: Crowd
 ) -> Iterator[Session]:
     since, ended = dict.fromkeys(up, 0), dict[int, int]()
     for time_us, peer, action in changes(events, people, setting.peers, setting.interval_us):
         if action in ("join", "return"):
-            # Who goes and returns at once has been down in between.
+            # A peer that leaves and returns at the same time was down in between.
             since[peer] = time_us + (ended.get(peer) == time_us)
         elif (start := since.pop(peer)) < time_us:
             ended[peer] = time_us

@@ -1,7 +1,7 @@
-"""How long messages take.
+"""Latency models.
 
-A model draws once per run what it needs and gives a function of sender and receiver, which
-is called for every message: plain Python, a tenth of a microsecond.
+A model is drawn once per run and returns a function of sender and receiver. That is called for
+every message, and takes 0.1 µs in plain Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simulators.engine.parameters import Duration, us
 from simulators.world.roundtrips import incomplete, read_matrix, symmetric
 
 Delay = Callable[[int, int], int]
-"""(sender, receiver) → µs that a message between them takes, one way."""
+"""(sender, receiver) → one-way delay of a message in µs."""
 
 
 class Latency(Protocol):
@@ -57,14 +57,14 @@ class Uniform:
             raise UseError(f"latency 'uniform': low={self.low} is above high={self.high}")
 
     def delays(self, peers: int, random: Random) -> Delay:
-        """A delay drawn anew for every message."""
+        """A new random delay for every message."""
         low, choices, draw = us(self.low), us(self.high) - us(self.low) + 1, random.random
         return lambda sender, receiver: low + int(draw() * choices)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """As measured between sites: each peer is at a site, all at different ones while they last."""
+    """Measured delays between sites: each peer is at a site, different ones if possible."""
 
     file: Annotated[str, Meta(description="A matrix of times or a King file, plain or gzip.")]
     unit: Annotated[Literal["us", "ms", "s"], Meta(description="Unit of the times in the file.")]
@@ -85,10 +85,10 @@ class Matrix:
     example: ClassVar[str] = "matrix:planetlab490_rtt_ms_slice1.txt.gz,unit=ms"
 
     def delays(self, peers: int, random: Random) -> Delay:
-        """The delay between the sites of the two, always the same. Peers are spread over the
-        sites as evenly as can be, at random.
+        """The constant delay between the sites of two peers. Peers are assigned to sites at random,
+        as evenly as possible.
 
-        Raises: InputError where the file cannot be read, or has times that are refused.
+        Raises: InputError if the file cannot be read or has invalid times.
         """
         delays = self._one_way_us()
         sites = random.sample(range(len(delays)), len(delays))
@@ -98,7 +98,7 @@ class Matrix:
         return lambda sender, receiver: row[sender][site[receiver]]
 
     def _one_way_us(self) -> NDArray[np.int64]:
-        """[site, site] in µs."""
+        """One-way times [site, site] in µs."""
         times = symmetric(read_matrix(self.file), self.file, self.asymmetric == "mean")
         factor = us(f"1{self.unit}") / (2 if self.times == "round-trip" else 1)
         delays = np.rint(times * factor)

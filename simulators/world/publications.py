@@ -1,7 +1,7 @@
-"""Who publishes what and when.
+"""Models of publications: who publishes what and when.
 
-Plans are lazy: one publication is drawn when the one before has been asked for. They look at
-the subscriptions then, and skip topics that have no subscribers.
+Plans are lazy: a publication is drawn after the previous one has been taken. It depends on the
+subscriptions at that time; topics without subscribers are skipped.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from simulators.engine.parameters import Count, Positive, PositiveReal, us
 from simulators.world.churn import Setting
 from simulators.world.subscriptions import Subscriptions
 
-Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
-First = Annotated[Count, Meta(description="The first interval to publish in.")]
-Last = Annotated[
+_Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
+_First = Annotated[Count, Meta(description="The first interval to publish in.")]
+_Last = Annotated[
     Count | None, Meta(description="The last interval to publish in; none: the run's last.")
 ]
 
 
 class Planned(NamedTuple):
-    """A publication that is to be made."""
+    """A planned publication."""
 
     time_us: int
     topic: int
     publisher: int | None
-    """None: any subscriber who is up."""
+    """None: any subscriber that is up."""
     size: int
 
 
 class Publications(Protocol):
-    """A model of what is published."""
+    """A model of publications."""
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """The publications of one run, by time, all before its end."""
+        """The publications of one run in order of time, all before its end."""
 
 
 @dataclass(frozen=True)
 class NoPublications:
-    """Nobody publishes."""
+    """No publications."""
 
     example: ClassVar[str] = "none"
 
@@ -65,9 +65,9 @@ class Poisson:
     """On every topic at random times, at the same average rate."""
 
     rate: Annotated[PositiveReal, Meta(description="Publications per topic and interval.")] = 0.1
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "poisson:0.1,first=20"
 
     def planned(
@@ -75,8 +75,8 @@ class Poisson:
     ) -> Iterator[Planned]:
         """One Poisson process of all topics, each publication on any of them."""
         rate = self.rate * subscriptions.topics / setting.interval_us
-        span = publishing_span(self.first, self.last, setting)
-        for time_us in arrivals(rate, span, random) if rate else ():
+        span = _publishing_span(self.first, self.last, setting)
+        for time_us in _arrivals(rate, span, random) if rate else ():
             topic = random.randrange(subscriptions.topics)
             if subscriptions.subscribers(topic):
                 yield Planned(time_us, topic, None, self.size)
@@ -89,17 +89,17 @@ class Every:
     intervals: Annotated[
         Positive, Meta(description="Intervals between two publications on a topic.")
     ] = 1
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "every:10,first=20"
 
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """Rounds over all topics, in an order and at moments that stay the same."""
+        """Rounds over all topics, always in the same order and at the same offsets."""
         period = self.intervals * setting.interval_us
-        start, end = publishing_span(self.first, self.last, setting)
+        start, end = _publishing_span(self.first, self.last, setting)
         moments = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
         for round_start in range(start, end, period):
             for moment, topic in moments:
@@ -113,9 +113,9 @@ class Popular:
 
     rate: Annotated[PositiveReal, Meta(description="Publications per interval, in total.")] = 1.0
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 1.0
-    size: Size = 512
-    first: First = 0
-    last: Last = None
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
     example: ClassVar[str] = "zipf:2,exponent=0.8,first=20"
 
     def planned(
@@ -124,10 +124,10 @@ class Popular:
         """One Poisson process; the r-th topic is the one with the r-th most subscribers at the
         start of the run (at equal numbers, the one of lower index).
         """
-        ranked = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+        ranked = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
         weights = list(accumulate(rank**-self.exponent for rank in range(1, len(ranked) + 1)))
-        span = publishing_span(self.first, self.last, setting)
-        for time_us in arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
+        span = _publishing_span(self.first, self.last, setting)
+        for time_us in _arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
             (topic,) = random.choices(ranked, cum_weights=weights)
             if subscriptions.subscribers(topic):
                 yield Planned(time_us, topic, None, self.size)
@@ -135,7 +135,7 @@ class Popular:
 
 @dataclass(frozen=True)
 class Script:
-    """As written, here or in a file."""
+    """Scripted publications, given here or in a file."""
 
     file: Annotated[
         str | None, Meta(description="Lines at,topic[,publisher]: 50,largest or 1.5s,7,3.")
@@ -147,10 +147,10 @@ class Script:
         "largest"
     )
     publisher: Annotated[
-        Count | None, Meta(description="A peer; none: any subscriber who is up.")
+        Count | None, Meta(description="A peer; none: any subscriber that is up.")
     ] = None
     count: Annotated[Positive, Meta(description="Number of publications, one per interval.")] = 1
-    size: Size = 512
+    size: _Size = 512
     example: ClassVar[str] = "script:at=50,topic=largest,count=10"
 
     def __post_init__(self) -> None:
@@ -160,10 +160,10 @@ class Script:
     def planned(
         self, subscriptions: Subscriptions, setting: Setting, random: Random
     ) -> Iterator[Planned]:
-        """The lines by time; which topic is largest is seen then.
+        """The lines in order of time; the largest topic is chosen at that time.
 
-        Raises: InputError where the file cannot be read; UseError for a topic or a peer that
-        there is not, or a time after the run.
+        Raises: InputError if the file cannot be read; UseError for an unknown topic or peer, or a
+        time after the run.
         """
         names = [*_CHOICES, *_names(subscriptions)]
         written = sorted(self._lines(setting), key=itemgetter(0))
@@ -196,7 +196,7 @@ def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
 
 
 def _moment(at: str, setting: Setting) -> int:
-    """µs of an interval's start, or of a duration since that of the run."""
+    """µs of an interval's start, or of a duration since the start of the run."""
     return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting)
 
 
@@ -216,11 +216,11 @@ def _peer(publisher: int | None, setting: Setting) -> int | None:
 
 
 def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
-    """The topic that is named, or one by its size among those with subscribers."""
+    """The named topic, or one by its size among those with subscribers."""
     names = _names(subscriptions)
     if topic in names:
         return names.index(topic)
-    sizes = [topic for topic in by_size(subscriptions) if subscriptions.subscribers(topic)]
+    sizes = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
     if not sizes:
         raise UseError("publications: no peer subscribes to a topic")
     if topic == "random":
@@ -235,22 +235,22 @@ def _names(subscriptions: Subscriptions) -> Sequence[str]:
     return subscriptions.names or [str(index) for index in range(subscriptions.topics)]
 
 
-def by_size(subscriptions: Subscriptions) -> list[int]:
-    """Topics from the one with most subscribers down; at equal numbers by index."""
+def _by_size(subscriptions: Subscriptions) -> list[int]:
+    """Topics in descending order of subscribers, then by index."""
     return sorted(range(subscriptions.topics), key=lambda t: -len(subscriptions.subscribers(t)))
 
 
-def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
-    """[start, end) in µs of the intervals first … last, as far as the run goes.
+def _publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
+    """[start, end) in µs of the intervals first … last within the run.
 
-    Raises: UseError where the run is over before the first.
+    Raises: UseError if the run ends before the first.
     """
     _within(first * setting.interval_us, setting)
     end = setting.duration_us if last is None else (last + 1) * setting.interval_us
     return first * setting.interval_us, min(end, setting.duration_us)
 
 
-def arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
+def _arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
     """Times of a Poisson process of `rate` events per µs in [start, end)."""
     time, end = float(span[0]), span[1]
     while (time := time + random.expovariate(rate)) < end:

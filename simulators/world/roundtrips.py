@@ -1,11 +1,11 @@
 """Matrices of measured round trips.
 
-Two formats, told apart by what is in the file:
+Two formats, recognised by their content:
 
-- a matrix: a line for each site, its times to all sites in the same order, divided by blanks;
+- a matrix: a line for each site, its times to all sites in the same order, separated by blanks;
 - a topology of p2psim, as the King data set is published and PeerSim and PeerNet read it:
-  `node N` for each site (from 1), then lines `i,j time` for pairs; what stands before the
-  first node is passed over.
+  `node N` for each site (from 1), then lines `i,j time` for pairs; lines before the first
+  node are ignored.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from model.errors import InputError
 from simulators.engine.files import lines, not_understood
 
-Times = NDArray[np.float64]
-"""[site, site] in the file's own unit; nan = not measured. The diagonal means nothing."""
+_Times = NDArray[np.float64]
+"""[site, site] in the unit of the file; nan = not measured. The diagonal has no meaning."""
 
 
-def read_matrix(name: str) -> Times:
-    """The times of a file, of either format. Negative ones are those that are missing.
+def read_matrix(name: str) -> _Times:
+    """The times of a file in either format. Negative times are missing ones.
 
-    Raises: InputError where the file cannot be read or is neither, naming the line.
+    Raises: InputError if the file cannot be read or has neither format, naming the line.
     """
     numbered = lines(name)
     first = next(numbered, None)
@@ -39,10 +39,10 @@ def read_matrix(name: str) -> Times:
     return times
 
 
-def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
-    """The times, or where they differ from those back the mean of both.
+def symmetric(times: _Times, name: str, is_mean_meant: bool) -> _Times:
+    """The times; with `is_mean_meant` the mean of both directions where they differ.
 
-    Raises: InputError where they differ and no mean is meant.
+    Raises: InputError if they differ otherwise.
     """
     differ = np.argwhere(~np.isclose(times, times.T, rtol=1e-6, equal_nan=True))
     between = differ[differ[:, 0] < differ[:, 1]]
@@ -52,21 +52,21 @@ def symmetric(times: Times, name: str, is_mean_meant: bool) -> Times:
     raise InputError(
         f"{name}: {times[one, other]:g} from site {one + 1} to {other + 1}, but "
         f"{times[other, one]:g} back, and {len(between)} such pairs in total",
-        "asymmetric=mean takes the mean of both",
+        "use the mean of both with asymmetric=mean",
     )
 
 
-def incomplete(times: Times, name: str) -> InputError:
-    """Says which times are missing."""
+def incomplete(times: _Times, name: str) -> InputError:
+    """The error that names the missing times."""
     holes = np.argwhere(np.isnan(times) & ~np.eye(len(times), dtype=bool))
     one, other = holes[0]
     return InputError(
         f"{name}: no time from site {one + 1} to {other + 1}, and {len(holes)} such gaps in total",
-        "missing=100ms takes as long there",
+        "set a time for them, for example missing=100ms",
     )
 
 
-def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+def _square(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     rows: list[list[float]] = []
     for line, text in numbered:
         row = [_number(name, line, word) for word in text.replace(",", " ").split()]
@@ -78,7 +78,7 @@ def _square(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
     return np.array(rows)
 
 
-def _king(name: str, numbered: Iterable[tuple[int, str]]) -> Times:
+def _king(name: str, numbered: Iterable[tuple[int, str]]) -> _Times:
     after_head = dropwhile(lambda numbered: not numbered[1].startswith("node"), numbered)
     sites, ones, others, found = 0, array("l"), array("l"), array("d")
     for line, text in after_head:

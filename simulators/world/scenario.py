@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from model.errors import InputError, UseError
 from simulators.engine.files import found
 
-Action = Literal["join", "leave", "kill", "return"]
+_Action = Literal["join", "leave", "kill", "return"]
 _EVENT = re.compile(
     r"(?P<action>join|leave|kill|return) +(?P<many>all|[0-9]+(\.[0-9]+)? *%|[0-9]+)"
     r"( +at +interval +(?P<at>[0-9]+)| +over +(?P<over>[0-9]+) +intervals?){0,2}"
@@ -23,18 +23,18 @@ GRAMMAR = "join|leave|kill|return N|P %|all [at interval I] [over K intervals]; 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens to many peers, at once or evenly spread over some intervals."""
+    """An event of many peers, at once or evenly spread over some intervals."""
 
     text: str
-    action: Action
+    action: _Action
     share: float
-    """Of those it can happen to; 0 where their number is given."""
+    """Share of the candidates; 0 if a number is given."""
     number: int
     at: int
     over: int
 
     def count(self, of: int) -> int:
-        """How many peers it is for. Raises: UseError where there are not so many."""
+        """Number of affected peers. Raises: UseError if there are too few."""
         count = int(self.share * of + 0.5) or self.number
         if count > of:
             raise UseError(f"churn '{self.text}': there are only {of} peers to {self.action}")
@@ -46,13 +46,13 @@ class Change(NamedTuple):
 
     time_us: int
     peer: int
-    action: Action
+    action: _Action
 
 
 def read_events(text: str) -> list[Event]:
-    """Events divided by semicolons, or those of a TOML file: `events = ["kill 30 %", …]`.
+    """Events separated by semicolons, or those of a TOML file: `events = ["kill 30 %", …]`.
 
-    Raises: InputError where the file cannot be read, UseError for what is no event.
+    Raises: InputError if the file cannot be read, UseError for an invalid event.
     """
     texts = _of_file(text) if text.endswith(".toml") else text.split(";")
     return [_event(one.strip()) for one in texts if one.strip()]
@@ -83,19 +83,19 @@ def _event(text: str) -> Event:
 
 @dataclass
 class Crowd:
-    """Who has not joined yet, who is up, and who has gone."""
+    """Peers that have not joined yet, that are up, and that have left."""
 
     random: Random
     absent: list[int]
     up: list[int]
     gone: list[int] = field(default_factory=list)
 
-    def candidates(self, action: Action) -> list[int]:
-        """Those to whom it can happen."""
+    def candidates(self, action: _Action) -> list[int]:
+        """The peers to which the action applies."""
         return {"join": self.absent, "return": self.gone}.get(action, self.up)
 
-    def move(self, action: Action) -> int:
-        """Let it happen to one of them, drawn at random."""
+    def move(self, action: _Action) -> int:
+        """Apply the action to a random candidate; returns it."""
         candidates = self.candidates(action)
         place = self.random.randrange(len(candidates))
         candidates[place], candidates[-1] = candidates[-1], candidates[place]
@@ -105,9 +105,9 @@ class Crowd:
 
 
 def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
-    """All peers as they are at the start: who is to join is not up yet.
+    """The state of all peers at the start: peers that join later are down.
 
-    Raises: UseError where more join than there are.
+    Raises: UseError if more peers join than there are.
     """
     joining = [event.count(peers) for event in events if event.action == "join"]
     if sum(joining) > peers:
@@ -119,10 +119,10 @@ def crowd(events: Sequence[Event], peers: int, random: Random) -> Crowd:
 def changes(
     events: Sequence[Event], people: Crowd, peers: int, interval_us: int
 ) -> Iterator[Change]:
-    """What happens to whom, by time; a share is one of those whom it can happen to when the
-    event begins, or of all peers where they join.
+    """The changes of peers in order of time. A share is of the candidates when the event begins;
+    for `join` it is of all peers.
 
-    Raises: UseError where there are not so many.
+    Raises: UseError if there are too few candidates.
     """
     queue = [(event.at * interval_us, order, event, -1) for order, event in enumerate(events)]
     heapify(queue)

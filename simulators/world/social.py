@@ -1,6 +1,6 @@
-"""Users of a social network and samples of them.
+"""Social networks and samples of their users.
 
-An edge list has a line for each edge, two numbers of users, divided by blanks or commas.
+An edge list has a line for each edge: two numbers of users, separated by blanks or commas.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from random import Random
 from model.errors import UseError
 from simulators.engine.files import lines, not_understood
 
-Neighbours = Mapping[int, Collection[int]]
-"""Of each user."""
+_Neighbours = Mapping[int, Collection[int]]
+"""Neighbours of each user."""
 
-FLY_BACK = 0.15
+_FLY_BACK = 0.15
 """Probability with which a random walk starts again at each step."""
 _STEPS = 100
-"""Steps for each user that is wanted, before the walk starts somewhere else."""
+"""Steps per wanted user before the walk starts at another user."""
 
 
 def read_edges(name: str) -> list[tuple[int, int]]:
-    """The different edges of a file, without those from a user to himself.
+    """The distinct edges of a file, without those from a user to itself.
 
-    Raises: InputError where the file cannot be read, naming the line.
+    Raises: InputError if the file cannot be read, naming the line.
     """
     numbered = lines(name)
     head = list(islice(((line, _edge(name, line, text)) for line, text in numbered), 1))
@@ -45,7 +45,7 @@ def _edge(name: str, line: int, text: str) -> tuple[int, int]:
 def _refuse_counts(
     name: str, line: int, first: tuple[int, int], rest: list[tuple[int, int]]
 ) -> None:
-    """Some files begin with how many users and edges they have."""
+    """Refuse a first line with the numbers of users and edges, which some files have."""
     if first == (len(set(chain.from_iterable(rest))), len(rest)):
         raise not_understood(
             name, line, f"'{first[0]} {first[1]}' counts users and edges: remove this line"
@@ -53,7 +53,7 @@ def _refuse_counts(
 
 
 def neighbours(edges: Collection[tuple[int, int]]) -> dict[int, list[int]]:
-    """Who is linked to whom, whichever way the edges lead, by users in ascending order."""
+    """The neighbours of each user, ignoring the direction of edges; users ascend."""
     linked: dict[int, set[int]] = {}
     for one, other in edges:
         linked.setdefault(one, set()).add(other)
@@ -61,20 +61,20 @@ def neighbours(edges: Collection[tuple[int, int]]) -> dict[int, list[int]]:
     return {user: sorted(linked[user]) for user in sorted(linked)}
 
 
-def random_users(graph: Neighbours, count: int, random: Random) -> list[int]:
-    """Different users, each as likely as any other, in random order."""
+def random_users(graph: _Neighbours, count: int, random: Random) -> list[int]:
+    """Distinct users, drawn uniformly, in random order."""
     _refuse_too_many(count, len(graph), "users")
     return random.sample(list(graph), count)
 
 
 def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) -> list[int]:
-    """Users that a random walk meets, in random order; their links connect them.
+    """Users that a random walk visits, in random order; they are connected.
 
-    At each step the walk flies back to its start with a probability of 0.15; where it has not
-    met enough users after a hundred steps for each, it goes on from another. Such samples keep
+    At each step the walk returns to its start with a probability of 0.15; if it has not visited
+    enough users after a hundred steps for each, it continues from another. Such samples keep
     degrees, clustering and distances best (Leskovec and Faloutsos, KDD 2006, section 3.3), but
-    there the new start is any user: here it is one of those met, so that all are connected.
-    Users with many links are met more often.
+    there the new start is any user: here it is a visited one, so that all are connected. Users
+    with many links are visited more often.
     """
     component = _component_of(count, graph, random)
     start = at = random.choice(component)
@@ -84,20 +84,20 @@ def connected_users(graph: Mapping[int, list[int]], count: int, random: Random) 
         steps += 1
         if steps % (_STEPS * count) == 0:
             start = random.choice(list(met))
-        at = start if random.random() < FLY_BACK else random.choice(graph[at])
+        at = start if random.random() < _FLY_BACK else random.choice(graph[at])
         met[at] = None
     return random.sample(list(met), count)
 
 
-def _component_of(count: int, graph: Neighbours, random: Random) -> list[int]:
-    """The users of a component that is large enough, chosen by size."""
+def _component_of(count: int, graph: _Neighbours, random: Random) -> list[int]:
+    """The users of a large enough component, drawn by size."""
     components = list(_components(graph))
     _refuse_too_many(count, max(map(len, components), default=0), "connected users")
     large = [component for component in components if len(component) >= count]
     return random.choices(large, [len(component) for component in large])[0]
 
 
-def _components(graph: Neighbours) -> Iterator[list[int]]:
+def _components(graph: _Neighbours) -> Iterator[list[int]]:
     seen: set[int] = set()
     for user in graph:
         if user in seen:
@@ -113,4 +113,4 @@ def _components(graph: Neighbours) -> Iterator[list[int]]:
 
 def _refuse_too_many(count: int, there_are: int, what: str) -> None:
     if count > there_are:
-        raise UseError(f"{count} peers are wanted, but the network has only {there_are} {what}")
+        raise UseError(f"{count} peers are needed, but the network has only {there_are} {what}")

@@ -1,4 +1,4 @@
-"""Who subscribes to what."""
+"""Models of subscriptions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from simulators.engine.files import lines, not_understood
 from simulators.engine.parameters import Positive, PositiveReal
 from simulators.world.social import connected_users, neighbours, random_users, read_edges
 
-Sample = Annotated[
+_Sample = Annotated[
     Literal["random", "connected"],
     Meta(description="Any users, or users that a random walk connects."),
 ]
-Topics = Annotated[Positive, Meta(description="Number of topics.")]
-PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
+_Topics = Annotated[Positive, Meta(description="Number of topics.")]
+_PerPeer = Annotated[Positive, Meta(description="Number of topics of each peer.")]
 
 
 class Subscriptions:
-    """What every peer subscribes to while it is up: peers and topics are dense indexes."""
+    """The subscriptions of each peer while it is up. Peers and topics are dense indexes."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Subscriptions:
         pairs: Iterable[tuple[int, int]] = (),
         names: Sequence[str] | None = None,
     ) -> None:
-        """From pairs of (peer, topic), each once; `names` of the topics, None = their index."""
+        """From distinct pairs (peer, topic); `names` of the topics, None = their index."""
         self.peers = peers
         self.topics = topics
         self.names = names
@@ -46,7 +46,7 @@ class Subscriptions:
             self.add(peer, topic)
 
     def of(self, peer: int) -> list[int]:
-        """The topics of a peer, ascending."""
+        """The topics of a peer, in ascending order."""
         return list(self._of[peer])
 
     def subscribers(self, topic: int) -> Set[int]:
@@ -54,13 +54,13 @@ class Subscriptions:
         return self._subscribers[topic]
 
     def add(self, peer: int, topic: int) -> None:
-        """Subscribe; nothing happens where it is so already."""
+        """Add a subscription, if it does not exist."""
         if peer not in self._subscribers[topic]:
             self._subscribers[topic].add(peer)
             insort(self._of[peer], topic)
 
     def remove(self, peer: int, topic: int) -> None:
-        """End a subscription; nothing happens where there is none."""
+        """End a subscription, if it exists."""
         if peer in self._subscribers[topic]:
             self._subscribers[topic].remove(peer)
             del self._of[peer][bisect_left(self._of[peer], topic)]
@@ -75,17 +75,17 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class Friends:
-    """Users of a social network, who are topics as well: each subscribes to their friends."""
+    """Users of a social network, which are topics as well: each subscribes to its friends."""
 
     file: Annotated[str, Meta(description="Friendships, two users per line, plain or gzip.")]
-    sample: Sample = "random"
+    sample: _Sample = "random"
     example: ClassVar[str] = "friends:facebook_combined_relabelled.txt.gz,sample=connected"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """Peer i is the i-th user of the sample, and topic i too. Who has no friends in the
+        """Peer i and topic i are the i-th user of the sample. A user without friends in the
         sample has no subscriptions.
 
-        Raises: InputError where the file cannot be read, UseError where it has too few users.
+        Raises: InputError if the file cannot be read, UseError if it has too few users.
         """
         edges = read_edges(self.file)
         index = _sampled(edges, self.sample, peers, random)
@@ -96,23 +96,23 @@ class Friends:
 
 @dataclass(frozen=True)
 class Follows:
-    """Users who follow others, and are topics as well: each subscribes to those they follow."""
+    """Users that follow others, which are topics as well: each subscribes to those it follows."""
 
     file: Annotated[str, Meta(description="Who follows whom, two users per line, plain or gzip.")]
-    sample: Sample = "random"
+    sample: _Sample = "random"
     follower: Annotated[
         Literal["first", "second"], Meta(description="Which of the two follows the other.")
     ] = "second"
     example: ClassVar[str] = "follows:twitter_follow_hersheycareers.edges.gz,sample=connected"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """Peer i is the i-th user of the sample, and topic i too.
+        """Peer i and topic i are the i-th user of the sample.
 
         Lists of Twitter's users name the follower second (Kwak et al., WWW 2010: `user
-        follower`), as do those of Anwar, Saveski and Roy (WSDM 2021), whose edges lead the way
-        that information spreads; the collections of SNAP name him first.
+        follower`), as do those of Anwar, Saveski and Roy (WSDM 2021), whose edges have the
+        direction of information; the collections of SNAP name the follower first.
 
-        Raises: InputError where the file cannot be read, UseError where it has too few users.
+        Raises: InputError if the file cannot be read, UseError if it has too few users.
         """
         edges = read_edges(self.file)
         index = _sampled(edges, self.sample, peers, random)
@@ -125,7 +125,7 @@ class Follows:
 def _sampled(
     edges: Sequence[tuple[int, int]], sample: str, peers: int, random: Random
 ) -> dict[int, int]:
-    """The peers that the users of a sample are."""
+    """The peers of the users of a sample."""
     choose = connected_users if sample == "connected" else random_users
     users = choose(neighbours(edges), peers, random)
     return {user: peer for peer, user in enumerate(users)}
@@ -133,10 +133,10 @@ def _sampled(
 
 @dataclass(frozen=True)
 class Zipf:
-    """Each peer subscribes to as many topics, topic r = 0, 1, … with a weight (r + 1)^-exponent."""
+    """The same number of topics per peer; topic r = 0, 1, … has the weight (r + 1)^-exponent."""
 
-    topics: Topics = 200
-    subscriptions_: PerPeer = 20
+    topics: _Topics = 200
+    subscriptions_: _PerPeer = 20
     exponent: Annotated[PositiveReal, Meta(description="How uneven popularity is.")] = 0.5
     example: ClassVar[str] = "zipf:topics=200,subscriptions=20,exponent=0.5"
 
@@ -144,14 +144,14 @@ class Zipf:
         _refuse_too_many("zipf", self.subscriptions_, self.topics)
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """Each peer draws topics by their weights, one by one, from those it has not drawn."""
+        """Each peer draws distinct topics by their weights, one after the other."""
         numbers = np.random.default_rng(random.getrandbits(64))
         return Subscriptions(peers, self.topics, self._pairs(peers, numbers))
 
     def _pairs(self, peers: int, numbers: np.random.Generator) -> Iterator[tuple[int, int]]:
         log_weights = -self.exponent * np.log(np.arange(1, self.topics + 1))
         for peer in range(peers):
-            # The largest of log-weights with Gumbel noise are such draws, all at once.
+            # The largest log-weights with Gumbel noise are such draws, all at once.
             keys = log_weights + numbers.gumbel(size=self.topics)
             largest = np.argpartition(-keys, self.subscriptions_ - 1)[: self.subscriptions_]
             yield from ((peer, topic) for topic in largest.tolist())
@@ -161,15 +161,15 @@ class Zipf:
 class Uniform:
     """Each peer subscribes to the same number of topics, all equally likely."""
 
-    topics: Topics = 200
-    subscriptions_: PerPeer = 20
+    topics: _Topics = 200
+    subscriptions_: _PerPeer = 20
     example: ClassVar[str] = "uniform:topics=100,subscriptions=10"
 
     def __post_init__(self) -> None:
         _refuse_too_many("uniform", self.subscriptions_, self.topics)
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """Each peer draws different topics."""
+        """Each peer draws distinct topics."""
         topics = range(self.topics)
         pairs = (
             (peer, topic)
@@ -188,7 +188,7 @@ class Scribe:
     example: ClassVar[str] = "scribe:groups=1500"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """floor(N r^-exponent + 0.5) different members, drawn at random (Castro et al., JSAC
+        """floor(N r^-exponent + 0.5) distinct members, drawn at random (Castro et al., JSAC
         20(8), 2002, section V); the smallest groups of few peers have none.
         """
         pairs = (
@@ -205,15 +205,15 @@ class Scribe:
 
 @dataclass(frozen=True)
 class File:
-    """As a CSV file says, a line for each subscription: peer,topic."""
+    """Subscriptions from a CSV file with lines peer,topic."""
 
     file: Annotated[str, Meta(description="Lines peer,topic, plain or gzip: 0,news.")]
     example: ClassVar[str] = "file:subscriptions.csv"
 
     def subscriptions(self, peers: int, random: Random) -> Subscriptions:
-        """Peers by their numbers from 0; topics by any names, numbered as they come.
+        """Peers are numbers from 0; topics are any names, numbered in order of appearance.
 
-        Raises: InputError where the file cannot be read, naming the line.
+        Raises: InputError if the file cannot be read, naming the line.
         """
         index: dict[str, int] = {}
         pairs = [(peer, index.setdefault(topic, len(index))) for peer, topic in self._read(peers)]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from analytics import structure
 from analytics.engines import Choice, engine_for, measured_by
-from analytics.measures import Measures
+from analytics.options import Measures
 from analytics.structure import Versions, fits_task, largest_interval
 from model.clock import OPEN, Clock
 from model.errors import ArtifactsMissing
@@ -71,7 +71,7 @@ def test_kernels_are_chosen_for_what_fits_a_task(
     monkeypatch.setattr(
         structure, "TASK_BYTES", 40 * 1_500 + 90 * 150
     )  # the largest, not all pairs
-    assert engine_for("auto", versions, CLOCK).told == "kernels"
+    assert engine_for("auto", versions, CLOCK).description == "kernels"
 
 
 def test_engine_option_is_followed_whatever_the_size(
@@ -100,7 +100,10 @@ def test_kernels_replace_missing_graphframes_and_say_so(
     monkeypatch.setattr("analytics.graphframes.graphs._is_loaded", lambda spark: False)
     monkeypatch.setattr("analytics.graphframes.graphs.graphframes_jars", nothing_to_be_had)
     choice = engine_for("auto", versions, CLOCK)
-    assert (choice.engine, choice.told) == ("kernels", "kernels, as GraphFrames is not available")
+    assert (choice.engine, choice.description) == (
+        "kernels",
+        "kernels, as GraphFrames is not available",
+    )
 
 
 def test_engines_of_a_run_name_what_was_left_out(spark: SparkSession) -> None:

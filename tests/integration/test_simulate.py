@@ -60,7 +60,7 @@ def test_runs_are_ingested_and_kept_from_others_of_their_names(
 
     refused = vizpub_here(*shlex.split(line.replace("both", "others")), "--peers", "21")
     assert refused.returncode == 2
-    assert "run 'study-3' exists and was made from something else" in refused.stderr
+    assert "run 'study-3' exists and was made from other input" in refused.stderr
     assert not Path("others").exists(), "what cannot be ingested is not simulated"
 
 

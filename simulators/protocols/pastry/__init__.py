@@ -1,1 +1,1 @@
-"""Pastry: routing by prefixes of ids on a ring."""
+"""Pastry: routing by prefixes of ids on a ring. `system.Pastry` is the system."""

@@ -1,4 +1,4 @@
-"""How peers join Pastry, and how its routing tables are filled and kept (sections 2.4, 2.5)."""
+"""How peers join Pastry, and how routing tables are filled and maintained (sections 2.4, 2.5)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from simulators.protocols.pastry.node import Node
 from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
 
 
-class Join(NamedTuple):
+class _Join(NamedTuple):
     """Routed to the joiner's id; each hop adds the rows of its table that the joiner can use."""
 
     joiner: int
     is_new: bool
-    """Else the joiner only looks whether its place is still the same."""
+    """Otherwise the joiner only checks whether its place is still the same."""
     rows: tuple[int, ...] = ()
-    """Peers of the rows so far, and those on the way; none for whoever is not new."""
+    """Peers of the rows so far, and of the route; none if the joiner is not new."""
     shared: int = 0
-    """Rows there are already."""
+    """Number of rows so far."""
 
 
-class Place(NamedTuple):
-    """The answer of who is closest to the joiner."""
+class _Place(NamedTuple):
+    """The answer of the peer closest to the joiner."""
 
     rows: tuple[int, ...]
     view: View
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Joining:
-    """Joins through the bootstrap service, and looks after routing tables."""
+    """Joins through the bootstrap service, and maintains routing tables."""
 
     def __init__(self, net: Network, keeping: LeafKeeping, parameters: PastryParameters) -> None:
         self.net, self.keeping, self.ring = net, keeping, keeping.ring
@@ -47,8 +47,8 @@ class Joining:
         net.every(us(parameters.table_period), self.on_tick)
 
     def enter(self, peer: int, attempt: int = 1) -> None:
-        """Look for the peer's place. Whoever is alone, or hears nothing for too long, begins a
-        ring of its own; rings find together by `on_tick`.
+        """Look for the peer's place. A peer that is alone, or gets no answer for too long, starts a
+        ring of its own; `on_tick` merges rings.
         """
         node = self.keeping.nodes[peer]
         if node.is_placed:
@@ -58,11 +58,11 @@ class Joining:
             node.is_placed = True
             self.keeping.settle(peer)
             return
-        self._send(peer, contact, Join(peer, is_new=True))
+        self._send(peer, contact, _Join(peer, is_new=True))
         self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
 
     def serve(self, peer: int) -> None:
-        """The peer is ready: tell those it knows, and go on with what waited for it."""
+        """The peer is ready: notify the peers it knows, and process waiting joins."""
         node = self.keeping.nodes[peer]
         for other in dict.fromkeys(node.table.values()):
             self.net.send(self.hello, peer, other, None, bytes_of())
@@ -70,24 +70,24 @@ class Joining:
         for join in waiting:
             self._pass_on(peer, join)
 
-    def on_join(self, peer: int, sender: int, join: Join) -> None:
-        """Pass a join on; a peer that is not ready itself would lead it astray."""
+    def on_join(self, peer: int, sender: int, join: _Join) -> None:
+        """Forward a join. A peer that is not ready keeps it, as its routes may be wrong."""
         node = self.keeping.nodes[peer]
         if node.is_ready:
             self._pass_on(peer, join)
         else:
             node.waiting.append(join)
 
-    def on_join_lost(self, peer: int, to: int, join: Join) -> None:
-        """Route around, or try another contact."""
+    def on_join_lost(self, peer: int, to: int, join: _Join) -> None:
+        """Use another route or contact."""
         if self.keeping.nodes[peer].is_ready:
             self.keeping.doubt(peer, to)
             self._pass_on(peer, join)
         elif (contact := self.net.contact(peer)) is not None:
             self._send(peer, contact, join)
 
-    def on_place(self, peer: int, sender: int, place: Place) -> None:
-        """Probe all who may be leaves. A first place also fills the routing table."""
+    def on_place(self, peer: int, sender: int, place: _Place) -> None:
+        """Probe all possible leaves. The first place also fills the routing table."""
         node, keeping = self.keeping.nodes[peer], self.keeping
         if not node.is_placed:
             for other in place.rows:
@@ -100,19 +100,19 @@ class Joining:
                 keeping.ask(peer, other)
         keeping.settle(peer)
 
-    def on_place_lost(self, peer: int, to: int, place: Place) -> None:
+    def on_place_lost(self, peer: int, to: int, place: _Place) -> None:
         """Send it again, unless the joiner seems to be gone."""
         if place.retries:
             self._answer(peer, to, place._replace(retries=place.retries - 1))
 
     def on_hello(self, peer: int, sender: int, payload: None) -> None:
-        """Somebody has joined."""
+        """Another peer has joined."""
         self.keeping.heard(peer, sender)
 
     def on_tick(self, peer: int) -> None:
-        """Look after the routing table: compare a row with somebody of that row, exchange leaf
-        sets with a leaf, and let the bootstrap service's contact find the own place again, which
-        mends what fell apart.
+        """Maintain the state: compare a row of the routing table with a peer of that row, exchange
+        leaf sets with a leaf, and look for the own place again through the bootstrap service, which
+        merges rings that fell apart.
         """
         node = self.keeping.nodes[peer]
         if not node.is_ready:
@@ -121,20 +121,20 @@ class Joining:
         if leaves := node.leaves.view.members:
             self.keeping.ask(peer, self.net.random.choice(leaves))
         if (contact := self.net.contact(peer)) is not None:
-            self._send(peer, contact, Join(peer, is_new=False))
+            self._send(peer, contact, _Join(peer, is_new=False))
 
     def on_ask_row(self, peer: int, sender: int, shared: int) -> None:
-        """Tell a row of the routing table, and the neighbourhood set's nearest."""
+        """Send a row of the routing table, and the nearest of the neighbourhood set."""
         node = self.keeping.nodes[peer]
         self.keeping.heard(peer, sender)
-        told = (*node.row(shared), *node.near)
-        self.net.send(self.row, peer, sender, told, bytes_of(peers=len(told)))
+        row = (*node.row(shared), *node.near)
+        self.net.send(self.row, peer, sender, row, bytes_of(peers=len(row)))
 
-    def on_row(self, peer: int, sender: int, told: tuple[int, ...]) -> None:
-        """Probe who would fill a gap, and one of the others: it may be nearer."""
+    def on_row(self, peer: int, sender: int, row: tuple[int, ...]) -> None:
+        """Probe peers that fill a gap, and one of the others, which may be nearer."""
         node = self.keeping.nodes[peer]
         known = {peer, *node.known()}
-        others = [other for other in told if other not in known]
+        others = [other for other in row if other not in known]
         gaps = {node.slot(self.ring.ids[other]): other for other in reversed(others)}
         wanted = [other for slot, other in gaps.items() if slot not in node.table]
         for other in [*wanted, *others[:1]]:
@@ -146,7 +146,7 @@ class Joining:
             shared = slot >> self.ring.b
             self.net.send(self.ask_row, peer, other, shared, bytes_of(ids=1))
 
-    def _pass_on(self, peer: int, join: Join) -> None:
+    def _pass_on(self, peer: int, join: _Join) -> None:
         node, joiner = self.keeping.nodes[peer], join.joiner
         key = self.ring.ids[joiner]
         to = node.next_hop(key, avoid=joiner)
@@ -155,18 +155,18 @@ class Joining:
         if to != peer:
             self._send(peer, to, join)
         elif joiner != peer:
-            self._answer(peer, joiner, Place(join.rows, node.leaves.view, self.keeping.retries))
+            self._answer(peer, joiner, _Place(join.rows, node.leaves.view, self.keeping.retries))
 
-    def _answer(self, peer: int, joiner: int, place: Place) -> None:
+    def _answer(self, peer: int, joiner: int, place: _Place) -> None:
         named = len(place.rows) + len(place.view.right) + len(place.view.left)
         self.net.send(self.place, peer, joiner, place, bytes_of(peers=named))
 
-    def _with_rows(self, node: Node, join: Join) -> Join:
+    def _with_rows(self, node: Node, join: _Join) -> _Join:
         shared = self.ring.shared_digits(self.ring.ids[node.peer], self.ring.ids[join.joiner]) + 1
         rows = [node.row(row) for row in range(join.shared, shared)]
         peers = [peer for row in rows for peer in row if peer != join.joiner]
         rows_so_far = (*join.rows, *peers, node.peer)
         return join._replace(rows=rows_so_far, shared=max(shared, join.shared))
 
-    def _send(self, peer: int, to: int, join: Join) -> None:
+    def _send(self, peer: int, to: int, join: _Join) -> None:
         self.net.send(self.join, peer, to, join, bytes_of(peers=1 + len(join.rows)))

@@ -1,10 +1,10 @@
-"""How Pastry's peers find out who is there: leaf sets, probes and failures.
+"""How Pastry's peers maintain leaf sets and detect failures.
 
 After MSPastry (Castro, Costa and Rowstron, Performance and dependability of structured
-peer-to-peer overlays, 2004): each peer tells its leaf set to its left neighbour once a period,
-so that everybody is looked after by one. What differs: acknowledgements instead of silence
-show that somebody is gone; and who is missing in a leaf set that was told, though it belongs
-there, is probed, which spreads news of the dead and of the living alike.
+peer-to-peer overlays, 2004): each peer sends its leaf set to its left neighbour once a period, so
+that every peer is monitored by one other. Two differences: missing acknowledgements, not silence,
+show that a peer is down; and a peer that is missing in a received leaf set, though it belongs
+there, is probed, which spreads news of failed and of new peers.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import NamedTuple
 
 from simulators.engine.network import Network
 from simulators.engine.parameters import us
-from simulators.protocols.pastry.leaves import Ring, Told, View
+from simulators.protocols.pastry.leaves import Exchange, Ring, View
 from simulators.protocols.pastry.node import Node
 from simulators.protocols.pastry.parameters import Application, PastryParameters, bytes_of
 
-DISBELIEF = 10
-"""Leaf periods for which hearsay of a peer that did not answer is not believed."""
-PATIENCE = 2
-"""Leaf periods after which a probe that arrived should have been answered."""
+_DISBELIEF = 10
+"""Leaf periods in which a peer that did not answer is not probed when others name it."""
+_PATIENCE = 2
+"""Leaf periods after which an answer to an acknowledged probe is overdue."""
 
 
-class Probe(NamedTuple):
-    """Asks whether somebody is there, and for its leaf set."""
+class _Probe(NamedTuple):
+    """Asks for the leaf set of a peer, to see whether it is up."""
 
     view: View
-    """That of the asking peer."""
+    """The leaf set of the asking peer."""
     retries: int
     sent_us: int
 
 
 class LeafKeeping:
-    """Keeps leaf sets right, and is the overlay's failure detector."""
+    """Maintains leaf sets, and is the overlay's failure detector."""
 
     def __init__(
         self, net: Network, ring: Ring, parameters: PastryParameters, application: Application
@@ -44,7 +44,7 @@ class LeafKeeping:
         self.shape = parameters.leaf_set, parameters.neighbourhood
         self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
         self.leaf_period_us = us(parameters.leaf_period)
-        self.disbelief_us = DISBELIEF * self.leaf_period_us
+        self.disbelief_us = _DISBELIEF * self.leaf_period_us
         self.heartbeat = net.kind("leaf heartbeat", self.on_heartbeat, failed=self.on_silence)
         self.probe = net.kind("leaf probe", self.on_probe, failed=self.on_no_answer)
         self.answer = net.kind("leaf answer", self.on_answer)
@@ -53,12 +53,12 @@ class LeafKeeping:
         net.every(self.leaf_period_us, self.on_tick)
 
     def reset(self, peer: int) -> Node:
-        """The peer knows nothing."""
+        """Give the peer an empty state."""
         self.nodes[peer] = Node(self.ring, peer, *self.shape)
         return self.nodes[peer]
 
     def on_tick(self, peer: int) -> None:
-        """Tell the left neighbour that the peer is there, and who else."""
+        """Send the leaf set to the left neighbour, as a heartbeat."""
         node = self.nodes[peer]
         if node.leaves.left:
             view = node.leaves.view
@@ -68,37 +68,37 @@ class LeafKeeping:
             self._look_after(peer, node)
 
     def _look_after(self, peer: int, node: Node) -> None:
-        """Probe again who should have answered, and give those a chance who did not of late."""
-        overdue_us = self.net.now - PATIENCE * self.leaf_period_us
+        """Probe again where answers are overdue, and forget old failures to answer."""
+        overdue_us = self.net.now - _PATIENCE * self.leaf_period_us
         for other in [other for other, since_us in node.asked.items() if since_us < overdue_us]:
             self._probe(peer, other, self.retries)
         believed = [other for other, until_us in node.failed.items() if until_us < self.net.now]
         for other in believed:
             del node.failed[other]
         if believed:
-            # Leaf sets that were told are looked at again.
-            node.told.clear()
+            # Received leaf sets are compared again.
+            node.exchanges.clear()
 
     def on_heartbeat(self, peer: int, sender: int, view: View) -> None:
-        """Tell the sender who is missing in its leaf set."""
+        """Send the sender the peers that are missing in its leaf set."""
         if self.learn(peer, sender, view):
             ours = self.nodes[peer].leaves.view
             self.net.send(self.news, peer, sender, ours, _bytes_of(ours))
 
     def on_news(self, peer: int, sender: int, view: View) -> None:
-        """A leaf set, as an answer to the own one."""
+        """A leaf set, in answer to the own one."""
         self.learn(peer, sender, view)
 
     def learn(self, peer: int, sender: int, view: View) -> list[int]:
-        """Compare the sender's leaf set with the own one, and probe whoever makes a difference.
+        """Compare the sender's leaf set with the own one, and probe the peers that differ.
 
-        Mostly nothing is new: neither has changed since the last time.
+        Usually neither has changed since the last time.
 
-        Returns: who is missing in the sender's, as news.
+        Returns: the peers that are missing in the sender's.
         """
         node = self.nodes[peer]
-        told = node.told.get(sender)
-        if told is not None and told.theirs is view and told.ours is node.leaves.view:
+        last = node.exchanges.get(sender)
+        if last is not None and last.theirs is view and last.ours is node.leaves.view:
             return []
         now = self.net.now
         self.heard(peer, sender)
@@ -107,15 +107,15 @@ class LeafKeeping:
                 self.ask(peer, other)
         missing = node.leaves.missing_in(view, sender)
         for other in missing:
-            last = node.told.get(other)
+            last = node.exchanges.get(other)
             if last is None or last.time_us + self.leaf_period_us < now:
                 self.ask(peer, other)
         if sender in node.leaves:
-            node.told[sender] = Told(view, node.leaves.view, now)
+            node.exchanges[sender] = Exchange(view, node.leaves.view, now)
         return missing
 
     def heard(self, peer: int, other: int) -> None:
-        """A message shows that somebody is there."""
+        """A message shows that another peer is up."""
         node = self.nodes[peer]
         node.failed.pop(other, None)
         node.doubted.discard(other)
@@ -123,7 +123,7 @@ class LeafKeeping:
             self.application.leaves_changed(peer)
 
     def ask(self, peer: int, other: int) -> None:
-        """Probe somebody who was named, unless that is under way or it failed of late."""
+        """Probe a peer that was named, unless a probe is pending or failed recently."""
         node = self.nodes[peer]
         if other not in node.asked and node.failed.get(other, 0) <= self.net.now:
             self._probe(peer, other, self.retries)
@@ -136,17 +136,17 @@ class LeafKeeping:
             self.ask(peer, other)
 
     def on_silence(self, peer: int, to: int, view: View) -> None:
-        """A message of which nothing else depends was not acknowledged."""
+        """A message without further consequences was not acknowledged."""
         self.doubt(peer, to)
 
-    def on_probe(self, peer: int, sender: int, probe: Probe) -> None:
+    def on_probe(self, peer: int, sender: int, probe: _Probe) -> None:
         """Answer with the own leaf set."""
         self.learn(peer, sender, probe.view)
         view = self.nodes[peer].leaves.view
         self.net.send(self.answer, peer, sender, (view, probe.sent_us), _bytes_of(view))
 
     def on_answer(self, peer: int, sender: int, answer: tuple[View, int]) -> None:
-        """The peer that was probed is there."""
+        """The probed peer is up."""
         node = self.nodes[peer]
         view, sent_us = answer
         node.asked.pop(sender, None)
@@ -155,8 +155,8 @@ class LeafKeeping:
         node.measure(sender, self.net.now - sent_us)
         self.settle(peer)
 
-    def on_no_answer(self, peer: int, to: int, probe: Probe) -> None:
-        """Try again, and give it up in the end."""
+    def on_no_answer(self, peer: int, to: int, probe: _Probe) -> None:
+        """Try again, and after some retries consider the peer dead."""
         node = self.nodes[peer]
         if to not in node.asked:
             return
@@ -168,32 +168,30 @@ class LeafKeeping:
         self._probe(peer, to, probe.retries - 1)
 
     def lose(self, peer: int, other: int) -> None:
-        """Take the other one for dead, and mend the leaf set (Pastry, section 2.5)."""
+        """Consider the other peer dead, and repair the leaf set (Pastry, section 2.5)."""
         node = self.nodes[peer]
         node.failed[other] = self.net.now + self.disbelief_us
         was_left_neighbour = node.leaves.left[:1] == [other]
         for farthest in node.remove(other):
             self.ask(peer, farthest)
         if was_left_neighbour:
-            # Nobody else looks after that one: tell all who may know it. It may not be alone.
+            # Only this peer monitors it: notify all that may know it. Others may be down too.
             for leaf in node.leaves.view.members:
                 self.ask(peer, leaf)
         self.application.lost(peer, other)
         self.settle(peer)
 
     def take_leave(self, peer: int, others: Sequence[int]) -> None:
-        """Tell everybody who is known, and `others`, that the peer goes."""
+        """Notify all known peers, and `others`, that the peer leaves."""
         for other in dict.fromkeys([*self.nodes[peer].known(), *others]):
             self.net.send(self.bye, peer, other, None, bytes_of())
 
     def on_bye(self, peer: int, sender: int, payload: None) -> None:
-        """Somebody left."""
+        """Another peer left."""
         self.lose(peer, sender)
 
     def settle(self, peer: int, *, is_patient: bool = True) -> None:
-        """A peer that was told its place has found it when it awaits no answer any more, or at
-        its next tick.
-        """
+        """A peer that knows its place is ready when no answer is pending, or at its next tick."""
         node = self.nodes[peer]
         if node.is_placed and not node.is_ready and not (is_patient and node.asked):
             node.is_ready = True
@@ -203,7 +201,7 @@ class LeafKeeping:
         node = self.nodes[peer]
         node.asked[other] = self.net.now
         view = node.leaves.view
-        probe = Probe(view, retries, self.net.now)
+        probe = _Probe(view, retries, self.net.now)
         self.net.send(self.probe, peer, other, probe, _bytes_of(view))
 
 

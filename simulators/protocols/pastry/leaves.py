@@ -1,7 +1,7 @@
 """Ids on Pastry's ring, and the leaf set: a peer's nearest on either side.
 
-Ids and keys have 64 bits (Pastry: 128): of 10⁵ peers two share one with a probability of
-3·10⁻¹⁰, and prefix routing looks at about log₁₆ N of their digits.
+Ids and keys have 64 bits (Pastry: 128): among 10⁵ peers two share one with a probability of
+3·10⁻¹⁰, and prefix routing uses about log₁₆ N of their digits.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple
 
-ID_BITS = 64
+_ID_BITS = 64
 
 
 @dataclass(frozen=True)
 class Ring:
-    """The circle of ids on which the peers lie: `ids[peer]`, digits of `b` bits."""
+    """The circle of ids, with the id of each peer: `ids[peer]`; digits of `b` bits."""
 
     b: int
     ids: Sequence[int]
@@ -32,59 +32,59 @@ class Ring:
 
     @cached_property
     def bits(self) -> int:
-        """Of an id: as many whole digits as there is room for."""
-        return ID_BITS // self.b * self.b
+        """Bits of an id: as many whole digits as fit."""
+        return _ID_BITS // self.b * self.b
 
     @cached_property
     def size(self) -> int:
-        """How many ids there are."""
+        """Number of ids."""
         return 1 << self.bits
 
     def key(self, name: str) -> int:
-        """The hash of a name: where it lies on the ring."""
+        """The hash of a name: its position on the ring."""
         digest = blake2b(name.encode(), digest_size=8, salt=self.salt.to_bytes(16, "big"))
-        return int.from_bytes(digest.digest(), "big") >> (ID_BITS - self.bits)
+        return int.from_bytes(digest.digest(), "big") >> (_ID_BITS - self.bits)
 
     def distance(self, a: int, b: int) -> int:
-        """Between two ids, the shorter way round."""
+        """Distance of two ids, the shorter way round."""
         offset = (a - b) % self.size
         return min(offset, self.size - offset)
 
     def shared_digits(self, a: int, b: int) -> int:
-        """How many leading digits two ids have in common."""
+        """Number of leading digits that two ids share."""
         return (self.bits - (a ^ b).bit_length()) // self.b
 
 
 class View(NamedTuple):
-    """A leaf set as it is told to others. The same object is told as long as nothing changes."""
+    """A leaf set as it is sent to others. It is the same object as long as nothing changes."""
 
     right: tuple[int, ...]
     """Peers that follow on the ring, nearest first."""
     left: tuple[int, ...]
     """Peers that precede."""
     right_reach: int
-    """Distance of the farthest; the whole ring where there is room for more."""
+    """Distance of the farthest; the whole ring while a side is not full."""
     left_reach: int
 
     @property
     def members(self) -> tuple[int, ...]:
-        """Everybody in it, each once."""
+        """The distinct peers in it."""
         return tuple(dict.fromkeys(self.right + self.left))
 
 
-class Told(NamedTuple):
-    """What a leaf told when it was heard last."""
+class Exchange(NamedTuple):
+    """The last leaf set received from a leaf."""
 
     theirs: View
     ours: View
-    """The own leaf set after that."""
+    """The own leaf set after that exchange."""
     time_us: int
 
 
 class LeafSet:
     """The nearest peers on either side of one, at most `half` on each.
 
-    In a small overlay a peer is found on both sides: until a side is full, everybody fits.
+    In a small overlay a peer is on both sides: until a side is full, every peer fits.
     """
 
     __slots__ = (
@@ -108,19 +108,19 @@ class LeafSet:
 
     @property
     def view(self) -> View:
-        """What is told to others."""
+        """The leaf set as it is sent to others."""
         if self._view is None:
             sides = tuple(self.right), tuple(self.left)
             self._view = View(*sides, self.right_reach, self.left_reach)
         return self._view
 
     def fits(self, peer: int) -> bool:
-        """Whether the peer belongs among the nearest that are known, if it is not there yet."""
+        """Whether the peer belongs to the nearest known ones and is not in the set yet."""
         offset = (self._ids[peer] - self._own) & self._mask
         return offset < self.right_reach or self._size - offset < self.left_reach
 
     def missing_in(self, view: View, whose: int) -> list[int]:
-        """Peers of this leaf set that belong into another's, who does not have them."""
+        """Peers of this leaf set that belong into the leaf set of another peer but are missing."""
         base, found = self._ids[whose], []
         for peer in self.view.members:
             offset = (self._ids[peer] - base) & self._mask
@@ -130,7 +130,7 @@ class LeafSet:
         return found
 
     def add(self, peer: int) -> bool:
-        """Take the peer in where it is nearer than others; whether anything changed."""
+        """Add the peer if it is nearer than others; returns whether anything changed."""
         offset = (self._ids[peer] - self._own) & self._mask
         if offset >= self.right_reach and self._size - offset >= self.left_reach:
             return False
@@ -139,7 +139,7 @@ class LeafSet:
         return is_new and self._changed()
 
     def remove(self, peer: int) -> list[int]:
-        """Drop the peer; the farthest that are left on the sides it was on."""
+        """Remove the peer; returns the farthest remaining peers on its sides."""
         farthest = []
         for side, offsets in (
             (self.right, self._right_offsets),
@@ -153,15 +153,15 @@ class LeafSet:
         return list(dict.fromkeys(farthest))
 
     def closest(self, offset: int) -> int:
-        """Who is nearest to the id that lies `offset` to the right of the peer's own: the peer
-        itself or one of the set. The id must be within reach.
+        """The peer nearest to the id `offset` to the right of the own id: the peer itself or one of
+        the set. The id must be within reach.
         """
         side, offsets = self.right, self._right_offsets
         if offset > self.right_reach:
             side, offsets, offset = self.left, self._left_offsets, self._size - offset
         place = bisect_left(offsets, offset)
         inner = offset - offsets[place - 1] if place else offset
-        # Beyond the last of a side that is not full the ring closes at the peer itself.
+        # Beyond a side that is not full, the ring closes at the peer itself.
         outer = (offsets[place] if place < len(offsets) else self._size) - offset
         if inner <= outer:
             return side[place - 1] if place else self._peer

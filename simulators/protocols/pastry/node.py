@@ -1,24 +1,24 @@
-"""What one peer knows of a Pastry overlay, and where it sends a message for a key."""
+"""The state of one Pastry peer, and the next hop for a key."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from simulators.protocols.pastry.leaves import LeafSet, Ring, Told
+from simulators.protocols.pastry.leaves import Exchange, LeafSet, Ring
 
 NOBODY = -1
 
 
 class Node:
     """The state of a peer (Rowstron and Druschel 2001, section 2): leaf set, routing table and
-    neighbourhood set, and what it makes of the others' silence.
+    neighbourhood set, and suspected peers.
 
     `table` has an entry per (shared digits, next digit), numbered `shared << b | digit`.
     """
 
     __slots__ = (
         *("asked", "doubted", "failed", "is_placed", "is_ready", "leaves", "near", "peer"),
-        *("ring", "room", "table", "told", "waiting"),
+        *("ring", "room", "table", "exchanges", "waiting"),
         *("_b", "_bits", "_mask", "_own", "_size"),
     )
 
@@ -29,34 +29,34 @@ class Node:
         self.leaves = LeafSet(ring, peer, leaf_set // 2)
         self.table: dict[int, int] = {}
         self.near: dict[int, int] = {}
-        """The neighbourhood set: peers near in the network, and their round-trip times in µs."""
+        """The neighbourhood set: peers with short round trips, and these in µs."""
         self.asked: dict[int, int] = {}
-        """Peers that were probed and have not answered yet, and when that was."""
+        """Peers with a pending probe, and its time."""
         self.doubted: set[int] = set()
-        """Those of whom a message got no acknowledgement: routed around until they answer."""
+        """Peers that did not acknowledge a message; not used for routes until they answer."""
         self.failed: dict[int, int] = {}
-        """Peers that did not answer at all, and until when hearsay of them is not believed."""
-        self.told: dict[int, Told] = {}
-        """Of each leaf that told its leaf set: the last one."""
+        """Peers that did not answer, and the time until which they are not probed if named."""
+        self.exchanges: dict[int, Exchange] = {}
+        """The last exchange of leaf sets with each leaf."""
         self.is_placed = False
-        """It was told its place on the ring."""
+        """Whether it has received its place on the ring."""
         self.is_ready = False
-        """Its leaf set is complete: it may answer for keys."""
+        """Whether its leaf set is complete, so that it may answer for keys."""
         self.waiting: list[Any] = []
-        """Joins that others sent before."""
+        """Joins of others that arrived before it was ready."""
 
     def slot(self, key: int) -> int:
-        """Where the routing table has the next hop for a key that is not the own id."""
+        """Position of the next hop for a key in the routing table; the key is not the own id."""
         shared = (self._bits - (key ^ self._own).bit_length()) // self._b
         digit = key >> (self._bits - self._b * (shared + 1))
         return shared << self._b | digit & ((1 << self._b) - 1)
 
     def next_hop(self, key: int, avoid: int = NOBODY) -> int:
-        """Where a message for the key goes on to; the peer itself where it has arrived.
+        """The next hop of a message for the key; the peer itself at its destination.
 
-        Within the leaf set's reach the numerically closest; else who shares one digit more;
-        else, or where that one is doubted, somebody closer (section 2.3). A closest leaf is not
-        routed around: others would take themselves for the message's end.
+        Within the leaf set's reach the numerically closest peer; otherwise a peer that shares one
+        digit more; if there is none, or it is doubted, any closer peer (section 2.3). The closest
+        leaf is used even if it is doubted: others would regard themselves as the destination.
         """
         offset = (key - self._own) & self._mask
         leaves = self.leaves
@@ -85,7 +85,7 @@ class Node:
         return min(able, key=lambda peer: ring.distance(ids[peer], key), default=self.peer)
 
     def known(self) -> list[int]:
-        """Everybody in the state, each once."""
+        """The distinct peers in the state."""
         return list(
             dict.fromkeys([*self.leaves.right, *self.leaves.left, *self.table.values(), *self.near])
         )
@@ -99,40 +99,40 @@ class Node:
         )
 
     def row(self, shared: int) -> list[int]:
-        """Entries of the routing table that share as many digits with the peer."""
+        """Entries of the routing table that share that many digits with the peer."""
         first = shared << self._b
         slots = range(first, first + (1 << self._b))
         return [self.table[slot] for slot in slots if slot in self.table]
 
     def add(self, peer: int) -> bool:
-        """Take in a peer that was heard from, where there is room; whether it is a new leaf."""
+        """Add a peer that sent a message, if there is room; returns whether it is a new leaf."""
         is_leaf = self.leaves.add(peer)
         self.table.setdefault(self.slot(self.ring.ids[peer]), peer)
         return is_leaf
 
     def measure(self, peer: int, round_trip_us: int) -> None:
-        """Prefer the nearer: the neighbourhood set keeps the nearest of those who have been
-        measured, and the routing table takes them before others.
+        """Prefer near peers: the neighbourhood set keeps the nearest measured peers, and the
+        routing table prefers them to others.
         """
         near = self.near
         near[peer] = min(near.get(peer, round_trip_us), round_trip_us)
         if len(near) > self.room:
-            # Of those as near the one that came last goes: a set that is full does not flutter.
+            # Among equally near peers the last one goes, so that a full set is stable.
             del near[max(reversed(near), key=near.__getitem__)]
         slot = self.slot(self.ring.ids[peer])
         present = self.table.get(slot, peer)
-        # Who is not in a full set is no nearer than its farthest.
+        # A peer that is not in a full set is not nearer than its farthest.
         farthest_us = max(near.values(), default=0) if len(near) == self.room else 0
         if peer in near and near.get(present, farthest_us) > near[peer]:
             self.table[slot] = peer
 
     def remove(self, peer: int) -> list[int]:
-        """Forget a peer; the leaves at the ends of the sides that it leaves a gap on."""
+        """Forget a peer; returns the last leaves of the sides where it leaves a gap."""
         slot = self.slot(self.ring.ids[peer])
         if self.table.get(slot) == peer:
             del self.table[slot]
         self.near.pop(peer, None)
-        self.told.pop(peer, None)
+        self.exchanges.pop(peer, None)
         self.asked.pop(peer, None)
         self.doubted.discard(peer)
         return self.leaves.remove(peer)

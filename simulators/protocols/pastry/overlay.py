@@ -1,4 +1,4 @@
-"""The Pastry overlay of all peers, for what is built on it."""
+"""The Pastry overlay of all peers, for applications on top of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simulators.protocols.pastry.node import Node
 from simulators.protocols.pastry.parameters import Application, PastryParameters
 
 TOO_FAR = 32
-"""Hops after which a message goes in circles, as may happen while leaf sets are wrong."""
+"""Hops after which a message is in a loop, which is possible while leaf sets are wrong."""
 
 
 class Overlay(Application):
-    """Peers on a ring of ids, each with what it knows of the others."""
+    """Peers on a ring of ids, each with its state."""
 
     def __init__(
         self, net: Network, parameters: PastryParameters, topics: int, application: Application
@@ -24,23 +24,23 @@ class Overlay(Application):
         self.net = net
         self.ring = Ring.of(net.size, parameters.b, salt=net.random.getrandbits(64))
         self.keys = [self.ring.key(f"topic/{topic}") for topic in range(topics)]
-        """Of each topic: where its rendezvous point lies on the ring."""
+        """The position of each topic's rendezvous point on the ring."""
         self.application = application
         self.keeping = LeafKeeping(net, self.ring, parameters, self)
         self.joining = Joining(net, self.keeping, parameters)
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """What each peer knows."""
+        """The state of each peer."""
         return self.keeping.nodes
 
     def join(self, peer: int) -> None:
-        """The peer is up, and looks for its place."""
+        """The peer is up and looks for its place."""
         self.keeping.reset(peer)
         self.joining.enter(peer)
 
     def leave(self, peer: int, others: Sequence[int] = ()) -> None:
-        """The peer is about to go down: tell all it knows, and `others`."""
+        """The peer is about to go down: notify all peers it knows, and `others`."""
         self.keeping.take_leave(peer, others)
 
     def gone(self, peer: int) -> None:
@@ -55,15 +55,15 @@ class Overlay(Application):
         yield Links("neighbourhood", None, tuple(node.near))
 
     def route(self, peer: int, key: int) -> list[int]:
-        """The peers that a message from `peer` for the key would pass, with both ends."""
+        """The route of a message from `peer` for the key, with both ends."""
         path = [peer]
         while (to := self.nodes[path[-1]].next_hop(key)) != path[-1] and len(path) <= TOO_FAR:
             path.append(to)
         return path
 
     def doubt(self, peer: int, other: int) -> None:
-        """What `peer` sent to the other one was not acknowledged: it is routed around at once,
-        and probed.
+        """A message of `peer` to the other one was not acknowledged: avoid it in routes, and probe
+        it.
         """
         self.keeping.doubt(peer, other)
 
@@ -77,7 +77,7 @@ class Overlay(Application):
         self.application.leaves_changed(peer)
 
     def lost(self, peer: int, other: int) -> None:
-        """See Application.lost. Who has lost everybody joins anew."""
+        """See Application.lost. A peer that has lost all others joins again."""
         node = self.nodes[peer]
         if node.is_ready and not node.leaves.right:
             node.is_placed = node.is_ready = False

@@ -1,4 +1,4 @@
-"""Pastry's parameters, its messages' sizes, and who listens to it."""
+"""Pastry's parameters, sizes of messages, and interface to applications."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from msgspec import Meta
 from simulators.engine.network import TRANSPORT_BYTES
 from simulators.engine.parameters import Count, Duration, Positive
 
-HEADER_BYTES = TRANSPORT_BYTES + 16
-"""Of any message: the transport's, its kind (8) and the sender's id (8)."""
-PEER_BYTES = 14
-"""Of somebody who is named in a message: id (8), address and port (6)."""
-ID_BYTES = 8
+_HEADER_BYTES = TRANSPORT_BYTES + 16
+"""Bytes of any message: the transport's, its kind (8) and the sender's id (8)."""
+_PEER_BYTES = 14
+"""Bytes of a peer that is named in a message: id (8), address and port (6)."""
+_ID_BYTES = 8
 
 
 def bytes_of(peers: int = 0, ids: int = 0) -> int:
-    """Size of a message that names so many peers and ids."""
-    return HEADER_BYTES + PEER_BYTES * peers + ID_BYTES * ids
+    """Bytes of a message that names that many peers and ids."""
+    return _HEADER_BYTES + _PEER_BYTES * peers + _ID_BYTES * ids
 
 
 @dataclass(frozen=True)
 class PastryParameters:
-    """Of Pastry. An interval of 1 s, in which PolderCast gossips once, stands for the 30 s after
-    which MSPastry probes (Castro et al. 2004), so leaf sets are probed once a second.
+    """Parameters of Pastry.
+
+    An interval of 1 s, in which PolderCast gossips once, stands for the 30 s after which MSPastry
+    probes (Castro et al. 2004), so leaf sets are probed once a second.
     """
 
     b: Annotated[int, Meta(ge=1, le=8, description="Bits of a digit of an id.")] = 4
@@ -51,10 +53,10 @@ class PastryParameters:
 
 
 class Application:
-    """What Pastry tells to what is built on it."""
+    """Events that Pastry reports to the application on top of it."""
 
     def ready(self, peer: int) -> None:
-        """The peer has found its place; it may route and answer for keys from now on."""
+        """The peer has found its place; from now on it may route and answer for keys."""
 
     def leaves_changed(self, peer: int) -> None:
         """Others have come near to the peer on the ring."""

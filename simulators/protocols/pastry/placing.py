@@ -1,4 +1,4 @@
-"""A Pastry overlay as it is when all have joined, made from knowledge of everybody."""
+"""A Pastry overlay after all peers have joined, made from global knowledge."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy.typing as npt
 
 from simulators.protocols.pastry.overlay import Overlay
 
-Words = npt.NDArray[np.uint64]
-Indexes = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+_Indexes = npt.NDArray[np.int64]
 
 
 def place(overlay: Overlay, peers: Sequence[int]) -> None:
-    """Give these peers, and none else, the state in which joining would leave them in the end.
+    """Give these peers the state that they would have after joining; other peers are down.
 
-    Leaf sets are exact; an entry of a routing table is any peer that fits there, evenly drawn
-    by the network's generator, which is what joins come to where all are equally far apart.
-    No message is sent. The peers are ready, but nothing built on Pastry is told.
+    Leaf sets are exact. An entry of a routing table is a random fitting peer, drawn uniformly by
+    the network's generator, which is the result of joins if all latencies are equal. No message
+    is sent. The peers are ready, but applications are not notified.
     """
     order = sorted(peers, key=overlay.ring.ids.__getitem__)
     half = overlay.nodes[order[0]].leaves.half
@@ -31,7 +31,7 @@ def place(overlay: Overlay, peers: Sequence[int]) -> None:
     _fill_tables(overlay, np.array(order))
 
 
-def _fill_tables(overlay: Overlay, order: Indexes) -> None:
+def _fill_tables(overlay: Overlay, order: _Indexes) -> None:
     ring = overlay.ring
     ids = np.array([ring.ids[peer] for peer in order], np.uint64)
     random = np.random.default_rng(overlay.net.random.getrandbits(64))
@@ -48,14 +48,14 @@ def _fill_tables(overlay: Overlay, order: Indexes) -> None:
             return
 
 
-def _prefixes(prefixes: Words, digit: int, b: int) -> Words:
-    """The same with another last digit."""
+def _prefixes(prefixes: _Words, digit: int, b: int) -> _Words:
+    """The same prefixes with another last digit."""
     width = np.uint64(b)
     return prefixes >> width << width | np.uint64(digit)
 
 
-def _drawn(ids: Words, first: Words, rest: np.uint64, random: np.random.Generator) -> Indexes:
-    """For each first id of a range of 2^rest, the place of an id in that range, -1 if none is."""
+def _drawn(ids: _Words, first: _Words, rest: np.uint64, random: np.random.Generator) -> _Indexes:
+    """For each range of 2^rest ids from `first`, the position of a random id in it; -1 if empty."""
     low = np.searchsorted(ids, first)
     high = np.searchsorted(ids, first | (np.uint64(1) << rest) - np.uint64(1), side="right")
     return np.where(high > low, low + random.integers(0, np.maximum(high - low, 1)), -1)

@@ -1,7 +1,7 @@
 """Pastry: routing by prefixes of ids on a ring (Rowstron and Druschel, Middleware 2001).
 
-A message for a key goes from peer to peer, each sharing one digit more with the key, to whom
-is numerically closest: in about log₂ᵇ N hops.
+A message for a key goes from peer to peer, each of which shares one digit more with the key, to the
+numerically closest peer: in about log₂ᵇ N hops.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from simulators.protocols.pastry.parameters import Application, PastryParameters
 
 
 class Pastry(System):
-    """The overlay on its own. A publication goes to whom its topic's key is closest;
-    subscriptions are not its affair.
+    """The overlay on its own. A publication goes to the peer closest to its topic's key;
+    subscriptions are ignored.
     """
 
     layers = ("leafset", "routing", "neighbourhood")
@@ -52,12 +52,12 @@ class Pastry(System):
         return self.overlay.links(peer)
 
     def on_routed(self, peer: int, sender: int, copy: Copy) -> None:
-        """A publication on its way."""
+        """A publication in transit."""
         if copy.hops <= TOO_FAR:
             self._forward(peer, copy)
 
     def on_lost(self, peer: int, to: int, copy: Copy) -> None:
-        """Route around somebody who did not take it."""
+        """Use another route, as the peer did not acknowledge it."""
         self.overlay.doubt(peer, to)
         self._forward(peer, Copy(copy.publication, copy.hops - 1))
 

@@ -1,1 +1,1 @@
-"""PolderCast: CYCLON, VICINITY and a ring for each topic."""
+"""PolderCast: CYCLON, VICINITY and a ring for each topic. `system.PolderCast` is the system."""

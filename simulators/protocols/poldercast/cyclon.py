@@ -2,20 +2,20 @@
 
 Voulgaris, Gavidia, van Steen, CYCLON: Inexpensive Membership Management for Unstructured P2P
 Overlays, 2005: the enhanced shuffle. Once a period a peer takes its oldest neighbour out of its
-view and exchanges random entries with it; both give up entries for those they get. Who is down
-is asked once more by each that holds it, and thereby forgotten.
+view and exchanges random entries with it; both replace the sent entries by the received ones. A
+peer that is down is asked once more by each peer that holds it, and then forgotten.
 
-The paper's shuffle is over at once. Here it takes a round trip, in which its opener may be asked
-by others: it gives them none of the entries that it has just sent, and keeps the place of the
-neighbour that it took out. Else some entries would be in two views afterwards and others in none:
-at a latency of a hundredth of the period the in-degree's standard deviation would be 2.9 instead of
-2.2, for 10,000 peers with views of 35. What is left of latencies: entries on their way are in no
-view.
+The paper's shuffle takes no time. Here it takes a round trip, in which its opener may be asked by
+others: it sends them none of the entries that it has just sent, and keeps the place of the
+neighbour that it took out. Otherwise some entries would be in two views afterwards and others in
+none: at a latency of a hundredth of the period the in-degree's standard deviation would be 2.9
+instead of 2.2, for 10,000 peers with views of 35. One effect of latencies remains: entries in
+transit are in no view.
 
-An entry that both send is new to neither, and as one of those sent it may be overwritten in both
-views: a plain program without latencies comes to 2.2 so, and to 2.0 if such entries are spared.
-Clustering and path lengths are those that Leitão, Pereira, Rodrigues print of CYCLON (HyParView,
-2007).
+An entry that both send is new to neither, and as a sent entry it may be overwritten in both views:
+this gives 2.2 in a plain program without latencies, and 2.0 if such entries are spared.
+Clustering and path lengths equal those that Leitão, Pereira, Rodrigues publish for CYCLON
+(HyParView, 2007).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CyclonParameters:
-    """What CYCLON leaves to choose."""
+    """Parameters of CYCLON."""
 
     view: Annotated[Positive, Meta(description="Neighbours of a peer.")] = 20
     gossip: Annotated[Positive, Meta(description="Entries in a shuffle.")] = 8
@@ -56,10 +56,10 @@ class CyclonParameters:
 
 
 class Cyclon(System):
-    """CYCLON, on its own or as a layer of an overlay. It knows no topics.
+    """CYCLON, on its own or as a layer of an overlay. It does not use topics.
 
-    As a layer, its views, its random numbers and what an entry weighs are the overlay's, and
-    whoever does not answer is forgotten by all layers.
+    As a layer, it uses the overlay's views, random numbers and sizes of entries, and all layers
+    forget a peer that does not answer.
     """
 
     layers = ("cyclon",)
@@ -81,14 +81,14 @@ class Cyclon(System):
             self.views, self.draws = overlay.cyclon, overlay.draws
             self.entry_bytes = overlay.entry_bytes
         self.lent = np.zeros(net.size, np.int32)
-        """Entries of each view that were sent with a shuffle which is not answered yet."""
+        """Number of entries of each view that were sent with a pending shuffle."""
         failed = self.on_lost if overlay else None
         self.request = net.kind("cyclon-request", self.on_request, failed=failed)
         self.reply = net.kind("cyclon-reply", self.on_reply)
         net.every(us(parameters.period), self.on_tick)
 
     def join(self, peer: int, topics: Sequence[int] = ()) -> None:
-        """Begin with one neighbour, from the bootstrap service."""
+        """Start with one neighbour, from the bootstrap service."""
         self.views[peer], self.lent[peer] = -1, 0
         self.find_contact(peer)
 
@@ -109,8 +109,8 @@ class Cyclon(System):
             self.net.send(self.request, peer, target, message, size)
 
     def on_request(self, peer: int, sender: int, received: Int32s) -> None:
-        """Answer a shuffle. Its opener gets back what it sent, so that it need not keep it; that
-        is no part of the message.
+        """Answer a shuffle. The opener's entries are passed back only to save their storage; they
+        are not part of the message.
         """
         answer = answer_shuffle(self.views, self.lent, self.draws, peer, received, self.gossip)
         size = bytes_of(self.entry_bytes, answer)
@@ -123,12 +123,12 @@ class Cyclon(System):
         merge_shuffle(self.views, peer, received, sent, 0)
 
     def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
-        """Nobody answered; the view forgot whom it asked already."""
+        """There was no answer; the view has already dropped that peer."""
         assert self.overlay is not None
         self.overlay.forget(peer, to)
 
     def subscribe(self, peer: int, topic: int) -> None:
-        """Nothing: peers are sampled whatever they subscribe to."""
+        """Nothing: sampling does not depend on subscriptions."""
 
     unsubscribe = subscribe
 

@@ -1,14 +1,14 @@
 """RINGS: per topic a ring of its subscribers.
 
 The layer of PolderCast (Setty et al., PolderCast: Fast, Robust, and Scalable Architecture for
-P2P Topic-Based Pub/Sub, Middleware 2012) that publications travel along. All peers have a place
-in one order that wraps; of each topic it subscribes to, a peer looks for the next subscribers on
-both sides. Once a period it takes in whom the other layers know, and exchanges with its oldest
-ring neighbour: for each topic both subscribe to, each gets those nearest to itself on both sides
-of whom the other knows. Every message begins with its sender.
+P2P Topic-Based Pub/Sub, Middleware 2012) along which publications travel. All peers have a position
+in one circular order; for each of its topics, a peer looks for the next subscribers on both sides.
+Once a period it adds the peers that the other layers know, and exchanges with its oldest ring
+neighbour: for each common topic, each gets the peers nearest to itself on both sides among those
+that the other knows. Every message begins with its sender.
 
-A neighbour that is asked stays in the rings until it fails to answer, so that a publication
-meanwhile finds no hole.
+A neighbour stays in the rings while it is asked, until it fails to answer, so that publications
+find no gap meanwhile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from simulators.protocols.poldercast.views_rings import answer_rings, learn, ope
 
 @dataclass(frozen=True)
 class RingsParameters:
-    """What RINGS leaves to choose; how many neighbours a ring has is the overlay's."""
+    """Parameters of RINGS; the overlay sets the number of neighbours in a ring."""
 
     period: Annotated[Duration, Meta(description="Each peer starts one exchange per period.")] = (
         "1s"
@@ -38,10 +38,10 @@ class RingsParameters:
 
 
 class Rings:
-    """RINGS over what else the overlay knows of each peer, be it nothing.
+    """RINGS, on top of any other layers of the overlay.
 
-    Who joined the overlay takes part. Without CYCLON below, a peer that knows no ring
-    neighbour asks the bootstrap service, which helps if those two share a topic.
+    All peers of the overlay take part. Without CYCLON, a peer without ring neighbours asks the
+    bootstrap service, which helps if those two share a topic.
     """
 
     def __init__(self, net: Network, parameters: RingsParameters, overlay: Overlay) -> None:
@@ -69,11 +69,11 @@ class Rings:
         learn(self.overlay.packed, peer, received)
 
     def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
-        """Nobody answered."""
+        """There was no answer."""
         self.overlay.forget(peer, to)
 
     def complete(self, peers: Iterable[int]) -> None:
-        """Make the rings those that gossip among these peers (who joined) would end in."""
+        """Set the rings that gossip among these peers, which have joined, converges to."""
         subscribers: dict[int, list[int]] = {}
         for peer in sorted(peers, key=self.overlay.position.__getitem__):
             self.overlay.rings_of(peer)[:] = -1

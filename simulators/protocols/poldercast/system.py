@@ -2,19 +2,20 @@
 
 Setty, van Steen, Vitenberg, Voulgaris, PolderCast: Fast, Robust, and Scalable Architecture for
 P2P Topic-Based Pub/Sub, Middleware 2012. Three layers gossip (`cyclon`, `vicinity`, `rings`);
-what is published travels along the ring of its topic, both ways, and over random links:
+publications travel along the ring of their topic, in both directions, and over random links:
 
-- who gets it from one ring neighbour passes it on to the other and to F − 1 random subscribers,
-- who gets it from somebody else, or publishes, to both ring neighbours and to F − 2 random ones
-  (none if F = 1),
-- who has got it before, or does not subscribe, to nobody.
+- a peer that receives one from a ring neighbour forwards it to the other ring neighbour and to
+  F − 1 random subscribers,
+- a peer that receives it from another peer, or publishes it, forwards it to both ring neighbours
+  and to F − 2 random subscribers (none if F = 1),
+- a peer that already received it, or does not subscribe, does not forward it.
 
-The random ones are subscribers of the topic that VICINITY knows, where these do not suffice
-CYCLON, then the rings of other topics. With complete rings of n ≥ 3 subscribers and F ≥ 2 each
-passes it to F others, so there are n·F copies, as long as so many are known. A publisher that
-does not subscribe gives it to F subscribers whom it happens to know.
+The random peers are subscribers of the topic that VICINITY knows; if these do not suffice, CYCLON,
+then the rings of other topics. With complete rings of n ≥ 3 subscribers and F ≥ 2 each peer
+forwards to F others, so there are n·F copies, if enough subscribers are known. A publisher that
+does not subscribe sends it to F subscribers that it knows.
 
-A peer knows what it has got for `memory` at least, and forgets it as later messages come.
+A peer remembers a message for at least `memory`, and forgets it when later messages arrive.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from simulators.protocols.poldercast.views_vicinity import merge_nearest
 
 @dataclass(frozen=True)
 class PolderCastParameters:
-    """What PolderCast leaves to choose."""
+    """Parameters of PolderCast."""
 
     fanout: Annotated[Positive, Meta(description="F: copies that a peer forwards.")] = 2
     cyclon_view: Annotated[Positive, Meta(description="CYCLON: neighbours of a peer.")] = 20
@@ -93,28 +94,28 @@ class PolderCast(System):
         self.seen = Memory(net, us(parameters.memory))
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
-        """Begin with one neighbour, from the bootstrap service."""
+        """Start with one neighbour, from the bootstrap service."""
         self.seen.clear(peer)
         self.overlay.join(peer, topics)
         self.cyclon.join(peer)
 
     def subscribe(self, peer: int, topic: int) -> None:
-        """Begin a ring; the next gossips fill it."""
+        """Start a ring, which gossip fills."""
         self.overlay.subscribe(peer, topic)
 
     def unsubscribe(self, peer: int, topic: int) -> None:
-        """Leave a ring: others take the peer out as they learn its profile."""
+        """Leave a ring: others remove the peer when they learn its profile."""
         self.overlay.unsubscribe(peer, topic)
 
     def publish(self, peer: int, publication: Publication) -> None:
-        """Pass it on as if it came from somebody who is no ring neighbour."""
+        """Forward it as if it came from a peer that is not a ring neighbour."""
         subscribes = publication.topic in self.overlay.topics[peer]
         randoms = (self.both if subscribes else self.fanout) + self.publisher_extra
         self.seen.add(peer, publication.message)
         self._pass_on(peer, peer, Copy(publication, 0), randoms)
 
     def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
-        """Pass on what is new and subscribed to."""
+        """Forward a new message of a subscribed topic."""
         if self.seen.add(peer, copy.publication.message):
             self._pass_on(peer, sender, copy, self.both)
 
@@ -124,8 +125,8 @@ class PolderCast(System):
         self.net.forward(self.copies, peer, targets.tolist(), copy)
 
     def settle(self, peers: Iterable[int]) -> None:
-        """Bring these peers, all of whom joined, where long gossip among them would: complete
-        rings, random views in CYCLON, the nearest of those known in VICINITY.
+        """Set the state that gossip among these peers, which have joined, converges to: complete
+        rings, random views in CYCLON, the nearest known peers in VICINITY.
         """
         among = sorted(peers)
         capacity = self.overlay.cyclon.shape[2]
@@ -140,13 +141,13 @@ class PolderCast(System):
             merge_nearest(self.overlay.packed, peer, np.empty((2, 0), np.int32))
 
     def links(self, peer: int) -> Iterator[Links]:
-        """Those of the three layers."""
+        """The links of the three layers."""
         layers = (self.cyclon, self.vicinity, self.rings)
         return chain.from_iterable(layer.links(peer) for layer in layers)
 
 
 class Memory:
-    """Which messages each peer has got, of the last while."""
+    """The messages that each peer received recently."""
 
     def __init__(self, net: Network, duration_us: int) -> None:
         self._net, self._duration_us = net, duration_us
@@ -155,7 +156,7 @@ class Memory:
         self._older: list[set[int]] = [set() for _ in range(net.size)]
 
     def add(self, peer: int, message: int) -> bool:
-        """Remember a message; whether it is new to the peer."""
+        """Remember a message; returns whether it is new to the peer."""
         if self._net.now >= self._until:
             self._until = self._net.now + self._duration_us
             self._older, self._recent = self._recent, [set() for _ in range(self._net.size)]
@@ -166,6 +167,6 @@ class Memory:
         return True
 
     def clear(self, peer: int) -> None:
-        """The peer knows nothing any more."""
+        """Forget all messages of the peer."""
         self._recent[peer].clear()
         self._older[peer].clear()

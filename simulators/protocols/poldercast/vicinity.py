@@ -1,10 +1,10 @@
-"""VICINITY: the peers nearest to each by what they subscribe to.
+"""VICINITY: the peers nearest to each peer by their subscriptions.
 
 Voulgaris and van Steen, VICINITY: A Pinch of Randomness Brings out the Structure, 2013, with the
-nearness of PolderCast (Setty et al. 2012): first who subscribes to topics whose rings are short
-of neighbours, then who shares more topics, then who was heard of lately. Once a period a peer
-takes its oldest neighbour out of its view and exchanges with it: each gets, of all whom the other
-knows in any layer, those nearest to itself, and keeps the nearest.
+nearness of PolderCast (Setty et al. 2012): first peers that subscribe to topics whose rings lack
+neighbours, then peers that share more topics, then younger entries. Once a period a peer takes its
+oldest neighbour out of its view and exchanges with it: each gets the peers nearest to itself among
+all that the other knows in any layer, and keeps the nearest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from simulators.protocols.poldercast.views_vicinity import (
 
 @dataclass(frozen=True)
 class VicinityParameters:
-    """What VICINITY leaves to choose; its view's capacity is the overlay's."""
+    """Parameters of VICINITY; the overlay sets the capacity of its view."""
 
     gossip: Annotated[Positive, Meta(description="Entries in a message.")] = 10
     period: Annotated[Duration, Meta(description="Each peer starts one exchange per period.")] = (
@@ -38,9 +38,9 @@ class VicinityParameters:
 
 
 class Vicinity:
-    """VICINITY over what else the overlay knows of each peer, be it nothing.
+    """VICINITY, on top of any other layers of the overlay.
 
-    Who joined the overlay takes part. Without CYCLON below, a peer that knows nobody asks the
+    All peers of the overlay take part. Without CYCLON, a peer that knows no other peer asks the
     bootstrap service.
     """
 
@@ -69,7 +69,7 @@ class Vicinity:
         merge_nearest(self.overlay.packed, peer, received)
 
     def on_lost(self, peer: int, to: int, payload: Int32s) -> None:
-        """Nobody answered."""
+        """There was no answer."""
         self.overlay.forget(peer, to)
 
     def links(self, peer: int) -> Iterable[Links]:

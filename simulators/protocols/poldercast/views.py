@@ -1,9 +1,9 @@
-"""Views: what a peer holds of other peers, and CYCLON's operations on them.
+"""Views, the entries that a peer holds of other peers, and CYCLON's operations on them.
 
-An entry is a peer and its *age*: how many cycles ago that peer itself was heard of. The views
-of a layer are one array int32[peers, 2, capacity]: of each peer a row of peers and a row of
-ages, entries first, -1 where there is none. A message is int32[2, entries] of the same kind,
-and its first entry is its sender, of age 0, unless said otherwise.
+An entry is a peer and its *age*: the number of cycles since that peer created the entry. The views
+of a layer are one array int32[peers, 2, capacity]: for each peer a row of peers and a row of ages,
+entries first, then -1. A message is int32[2, entries] of the same form, and its first entry is its
+sender, of age 0, unless stated otherwise.
 
 Sizes in bytes, for all gossip:
 
@@ -40,7 +40,7 @@ _LOW = 0xFFFFFFFF
 
 
 def empty_views(peers: int, capacity: int) -> Int32s:
-    """Views of nobody."""
+    """Views without entries."""
     return np.full((peers, 2, capacity), -1, np.int32)
 
 
@@ -57,7 +57,7 @@ def entries(view: Int32s) -> list[int]:
 
 @compiled(DRAWS, int64)
 def below(draws: Int64s, bound: int) -> int:
-    """One of 0 … bound − 1 by the generator whose state is `draws` (bound < 2³¹).
+    """A random number of 0 … bound − 1; `draws` is the state of the generator (bound < 2³¹).
 
     Marsaglia, Xorshift RNGs, 2003: the one of 128 bits.
     """
@@ -70,7 +70,7 @@ def below(draws: Int64s, bound: int) -> int:
 
 @compiled(VIEW)
 def filled(view: Int32s) -> int:
-    """How many entries a view has."""
+    """Number of entries of a view."""
     count = 0
     while count < view.shape[1] and view[PEER, count] >= 0:
         count += 1
@@ -79,7 +79,7 @@ def filled(view: Int32s) -> int:
 
 @compiled(VIEW, int64)
 def place_of(view: Int32s, peer: int) -> int:
-    """Where in a view a peer is; -1 if it is not."""
+    """Position of a peer in a view; -1 if it is not there."""
     for place in range(view.shape[1]):
         if view[PEER, place] == peer:
             return place
@@ -88,7 +88,7 @@ def place_of(view: Int32s, peer: int) -> int:
 
 @compiled(VIEW, int64)
 def drop(view: Int32s, place: int) -> None:
-    """Take an entry out; the last one takes its place."""
+    """Remove an entry; the last one takes its place."""
     last = filled(view) - 1
     view[PEER, place], view[AGE, place] = view[PEER, last], view[AGE, last]
     view[PEER, last] = -1
@@ -96,7 +96,7 @@ def drop(view: Int32s, place: int) -> None:
 
 @compiled(VIEWS, int64, int64)
 def insert(views: Int32s, peer: int, other: int) -> None:
-    """Put somebody who was just heard of into the peer's view, if it is new and there is room."""
+    """Add an entry of age 0 to the peer's view, if it is new and there is room."""
     view = views[peer]
     count = filled(view)
     if count < view.shape[1] and other != peer and place_of(view, other) < 0:
@@ -105,7 +105,7 @@ def insert(views: Int32s, peer: int, other: int) -> None:
 
 @compiled(VIEW)
 def grow_older(view: Int32s) -> int:
-    """Let a cycle pass in a view; where its oldest entry is now, -1 if it has none."""
+    """Age all entries by a cycle; returns the position of the oldest one, -1 if there is none."""
     oldest = -1
     for place in range(filled(view)):
         view[AGE, place] += 1
@@ -116,7 +116,7 @@ def grow_older(view: Int32s) -> int:
 
 @compiled(NUMBERS, VIEW)
 def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
-    """Bytes of a message; `entry_bytes` has those of an entry by its peer."""
+    """Bytes of a message; `entry_bytes` has the bytes of an entry by its peer."""
     size = HEADER_BYTES
     for k in range(message.shape[1]):
         size += int(entry_bytes[message[PEER, k]])
@@ -124,9 +124,9 @@ def bytes_of(entry_bytes: Int32s, message: Int32s) -> int:
 
 
 @compiled(VIEW, DRAWS, int64, int64, VIEW)
-def sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
-    """Fill the last `wanted` entries of a message with random ones of a view, but for its first
-    `kept`. They come to stand next in the view.
+def _sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s) -> None:
+    """Fill the last `wanted` entries of a message with random ones of a view, except for its first
+    `kept`. They are moved to the positions after those.
     """
     count = filled(view)
     begin = message.shape[1] - wanted
@@ -142,8 +142,8 @@ def sample(view: Int32s, draws: Int64s, kept: int, wanted: int, message: Int32s)
 
 @compiled(VIEWS, int64, VIEW, VIEW, int64)
 def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept: int) -> None:
-    """Insert entries that are not known yet: into free places but for the last `kept`, then over
-    those that were sent.
+    """Insert entries that are new: into free places except for the last `kept`, then over the sent
+    ones.
     """
     view = views[peer]
     count, room, replaced = filled(view), views.shape[2] - kept, 0
@@ -166,10 +166,10 @@ def merge_shuffle(views: Int32s, peer: int, received: Int32s, sent: Int32s, kept
 def open_shuffle(
     views: Int32s, lent: Int32s, draws: Int64s, entry_bytes: Int32s, peer: int, length: int
 ) -> tuple[int, Int32s, int]:
-    """(whom to shuffle with, message, its bytes): the oldest entry, which leaves the view, gets
-    the peer itself and length − 1 random others. -1 if the view is empty.
+    """(peer to shuffle with, message, its bytes): the peer of the oldest entry, which is removed,
+    gets the peer itself and length − 1 random entries. -1 if the view is empty.
 
-    The others are `lent` until the answer comes, or the next shuffle: they stand first in the view.
+    The random entries are `lent` until the answer or the next shuffle: they are first in the view.
     """
     view = views[peer]
     oldest = grow_older(view)
@@ -180,7 +180,7 @@ def open_shuffle(
     others = min(length - 1, filled(view))
     message = np.empty((2, 1 + others), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
-    sample(view, draws, 0, others, message)
+    _sample(view, draws, 0, others, message)
     lent[peer] = others
     return int(target), message, bytes_of(entry_bytes, message)
 
@@ -189,14 +189,14 @@ def open_shuffle(
 def answer_shuffle(
     views: Int32s, lent: Int32s, draws: Int64s, peer: int, received: Int32s, length: int
 ) -> Int32s:
-    """The answer: random entries of the view, which then takes in those received.
+    """The answer: random entries of the view; then the received ones are inserted.
 
-    The answer does not begin with its sender. A peer whose own shuffle is not answered yet gives
-    none of the entries that it lent, and keeps the place of whom it asked free.
+    The answer does not begin with its sender. A peer whose own shuffle is pending sends none
+    of its lent entries, and keeps the place of the peer that it asked free.
     """
     view, kept = views[peer], int(lent[peer])
     others = max(0, min(length, filled(view) - kept))
     answer = np.empty((2, others), np.int32)
-    sample(view, draws, kept, others, answer)
+    _sample(view, draws, kept, others, answer)
     merge_shuffle(views, peer, received, answer, min(kept, 1))
     return answer

@@ -1,6 +1,6 @@
-"""Everything the peers of an overlay know: their profiles and the views of three layers.
+"""The state of all peers of an overlay: their profiles and the views of three layers.
 
-Compiled operations take all of it as one argument, `overlay.packed`. In plain Python (see
+Compiled operations take it as one argument, `overlay.packed`. In plain Python (see
 `compiled.IS_PLAIN`) that is the overlay itself.
 """
 
@@ -37,7 +37,7 @@ from simulators.protocols.poldercast.views import (
     seeded,
 )
 
-FIELDS: dict[str, Any] = {
+_FIELDS: dict[str, Any] = {
     "cyclon": VIEWS,
     "vicinity": VIEWS,
     "rings": VIEWS,
@@ -50,28 +50,28 @@ FIELDS: dict[str, Any] = {
     "place": NUMBERS,
     "draws": DRAWS,
 }
-"""What compiled operations see of an Overlay."""
+"""The fields of an Overlay that compiled operations use."""
 
 
 @structref.register
 class _PackedType(types.StructRef):
-    """The type of `Packed`."""
+    """The type of `_Packed`."""
 
 
-PACKED: Any = _PackedType(list(FIELDS.items()))  # type: ignore[no-untyped-call]
+PACKED: Any = _PackedType(list(_FIELDS.items()))  # type: ignore[no-untyped-call]
 
 
-class Packed(structref.StructRefProxy):
+class _Packed(structref.StructRefProxy):
     """The arrays of an Overlay as one argument."""
 
 
 _new: Any = structref.new
-structref.define_boxing(_PackedType, Packed)  # type: ignore[no-untyped-call]
+structref.define_boxing(_PackedType, _Packed)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
 class Capacities:
-    """How many entries the layers hold; 0 = there is no such layer."""
+    """Capacities of the layers in entries; 0 = no such layer."""
 
     cyclon: int = 0
     vicinity: int = 0
@@ -84,12 +84,12 @@ class Overlay:
 
     A peer's rings are the rows `first[peer]` to `first[peer] + held[peer] − 1` of `rings`, in
     the order of its topics. A ring is a view of 2·side entries: its successors, the nearest
-    first, then its predecessors, the nearest first, each side with -1 at the end where it has
-    fewer. Where a topic has few subscribers, a peer may stand on both sides.
+    first, then its predecessors, the nearest first; each side ends with -1 if it has fewer. If a
+    topic has few subscribers, a peer may be on both sides.
 
-    What an entry tells of its peer besides the age (its profile: topics, and which of its rings
-    are short) is looked up, not copied: who holds an entry always has the latest profile. A peer
-    that is down keeps its own until it joins again, so nothing shows that it is.
+    The profile of an entry's peer (its topics, and which of its rings lack neighbours) is looked
+    up, not copied: a holder always has the latest profile. A peer that is down keeps its profile
+    until it joins again, so the profile does not show that it is down.
     """
 
     def __init__(self, peers: int, topics: int, capacities: Capacities, random: Random) -> None:
@@ -99,28 +99,28 @@ class Overlay:
         self.first = np.zeros(peers, np.int32)
         self.held = np.zeros(peers, np.int32)
         self.awaited = np.full(peers, -1, np.int32)
-        """Who was asked last in RINGS."""
+        """The peer that was asked last in RINGS."""
         self.position: Int32s = np.array(random.sample(range(peers), peers), np.int32)
-        """Place of each peer in the order of the rings, as a hash of its name would give: a peer's
-        number may say when it joins or who its friends are, its place should not."""
+        """Position of each peer in the order of the rings: random, as by a hash of its name. A
+        peer's number may depend on when it joins or on its friends; its position must not."""
         self.profiles: Words = np.zeros((peers, max(1, (topics + 63) // 64)), np.uint64)
-        """Bit t % 64 of word t // 64 says that the peer subscribes to topic t."""
+        """Bit t % 64 of word t // 64 is set if the peer subscribes to topic t."""
         self.entry_bytes = np.full(peers, ENTRY_BYTES + PROFILE_BYTES, np.int32)
         self.place = np.full(peers, -1, np.int32)
-        """Room for operations, -1 before and after each."""
+        """Work area of operations; -1 before and after each."""
         self.draws: Int64s = seeded(random)
         self.topics: list[list[int]] = [[] for _ in range(peers)]
-        """What each peer subscribes to, ascending."""
+        """The topics of each peer, in ascending order."""
         self._room = [0] * peers
         self._rows = 0
         self.packed: Any = self._pack()
 
     def order_by_number(self) -> None:
-        """Let the peers' own numbers be their places in the rings: so pictures show them."""
+        """Use the peers' numbers as positions in the rings, as in the papers' figures."""
         self.position[:] = np.arange(self.position.size)
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
-        """Begin anew, with the topics (ascending, each once) and nobody known."""
+        """Reset the peer: with these topics (ascending, distinct) and empty views."""
         self.cyclon[peer] = self.vicinity[peer] = self.awaited[peer] = -1
         self._make_room(peer, len(topics))
         self.topics[peer] = list(topics)
@@ -140,7 +140,7 @@ class Overlay:
         self.rings_of(peer)[:] = np.insert(old, place, -1, axis=0)
 
     def unsubscribe(self, peer: int, topic: int) -> None:
-        """Take a topic away, with its ring."""
+        """Remove a topic with its ring."""
         topics = self.topics[peer]
         if topic not in topics:
             return
@@ -151,7 +151,7 @@ class Overlay:
         self.rings_of(peer)[:] = np.delete(old, place, axis=0)
 
     def forget(self, peer: int, other: int) -> None:
-        """Take somebody out of all the views of a peer."""
+        """Remove another peer from all views of a peer."""
         forget(self.packed, peer, other)
 
     def rings_of(self, peer: int) -> Int32s:
@@ -159,8 +159,8 @@ class Overlay:
         return self.rings[self.first[peer] : self.first[peer] + self.held[peer]]
 
     def _make_room(self, peer: int, rows: int) -> None:
-        """Rows for a peer's rings; their content is lost where it gets others. Rows double, so
-        those left behind are never more than those in use.
+        """Reserve rows for a peer's rings; new rows are empty. Rows double, so there are never more
+        abandoned than used ones.
         """
         if rows <= self._room[peer]:
             return
@@ -173,7 +173,7 @@ class Overlay:
             self.packed = self._pack()
 
     def _describe(self, peer: int) -> None:
-        """Bring a peer's profile up to date with its topics."""
+        """Update a peer's profile from its topics."""
         topics = self.topics[peer]
         self.held[peer] = len(topics)
         self.profiles[peer] = 0
@@ -183,10 +183,10 @@ class Overlay:
         self.entry_bytes[peer] = ENTRY_BYTES + profile
 
     def _pack(self) -> Any:
-        return self if IS_PLAIN else _pack(tuple(getattr(self, name) for name in FIELDS))
+        return self if IS_PLAIN else _pack(tuple(getattr(self, name) for name in _FIELDS))
 
 
-@compiled(types.Tuple(list(FIELDS.values())))  # type: ignore[no-untyped-call]
+@compiled(types.Tuple(list(_FIELDS.values())))  # type: ignore[no-untyped-call]
 def _pack(arrays: tuple[Any, ...]) -> Any:
     packed = _new(PACKED)
     (
@@ -207,7 +207,7 @@ def _pack(arrays: tuple[Any, ...]) -> Any:
 
 @compiled(VIEW, int64)
 def forget_in_ring(ring: Int32s, other: int) -> None:
-    """Take a peer out of both sides of a ring; who stands behind it moves up."""
+    """Remove a peer from both sides of a ring; the peers after it move up."""
     side = ring.shape[1] // 2
     for begin in (0, side):
         kept = begin
@@ -220,7 +220,7 @@ def forget_in_ring(ring: Int32s, other: int) -> None:
 
 @compiled(PACKED, int64, int64)
 def forget(overlay: Overlay, peer: int, other: int) -> None:
-    """Take somebody out of all the views of a peer."""
+    """Remove another peer from all views of a peer."""
     for view in (overlay.cyclon[peer], overlay.vicinity[peer]):
         place = place_of(view, other)
         if place >= 0:
@@ -231,7 +231,7 @@ def forget(overlay: Overlay, peer: int, other: int) -> None:
 
 @compiled(VIEW, int64, NUMBERS, VIEW, int64)
 def _gather(view: Int32s, width: int, place: Int32s, found: Int32s, count: int) -> int:
-    """Add the entries of a view to those found, each peer once and as young as it is known."""
+    """Add the entries of a view to those found, the youngest of each peer."""
     for k in range(width):
         other = view[PEER, k]
         if other < 0:
@@ -247,8 +247,8 @@ def _gather(view: Int32s, width: int, place: Int32s, found: Int32s, count: int) 
 
 @compiled(PACKED, int64, VIEW)
 def known(overlay: Overlay, peer: int, received: Int32s) -> Int32s:
-    """All whom a peer knows by its views and a message: int32[2, entries], each other peer once,
-    as young as it is known.
+    """All peers that a peer knows from its views and a message: int32[2, entries], the youngest
+    entry of each.
     """
     cyclon, vicinity = overlay.cyclon[peer], overlay.vicinity[peer]
     first, held = overlay.first[peer], overlay.held[peer]

@@ -15,19 +15,19 @@ _PROFILE = uint64[::1]
 
 @compiled(NUMBERS, int64, int64)
 def distance(position: Int32s, begin: int, end: int) -> int:
-    """How many positions further on `end` is; positions wrap."""
+    """Number of positions from `begin` to `end`; positions wrap."""
     steps: int = position[end] - position[begin]
     return steps if steps >= 0 else steps + position.size
 
 
 @compiled(VIEWS, int64, NUMBERS, int64, int64, int64)
 def offer(rings: Int32s, row: int, position: Int32s, owner: int, other: int, age: int) -> None:
-    """Let somebody into both sides of its owner's ring in that row, where it is nearer than who
-    is there.
+    """Insert another peer into both sides of the owner's ring in that row, if it is nearer than
+    the peers there.
     """
     side = rings.shape[2] // 2
     for begin in (0, side):
-        # Before the owner, distances are those from the neighbour to it.
+        # Before the owner, distances are from the neighbour to the owner.
         apart = distance(position, other, owner) if begin else distance(position, owner, other)
         place = begin + side
         while place > begin:
@@ -50,7 +50,7 @@ def offer(rings: Int32s, row: int, position: Int32s, owner: int, other: int, age
 
 @compiled(_PROFILE, int64)
 def rank(profile: Words, topic: int) -> int:
-    """How many topics of a profile are below that one."""
+    """Number of topics of a profile below that one."""
     below_it = np.uint64(topic % 64)
     last = profile[topic // 64] & ((np.uint64(1) << below_it) - np.uint64(1))
     count = population(last)
@@ -63,7 +63,7 @@ def rank(profile: Words, topic: int) -> int:
 def _offer_by_topic(
     overlay: Overlay, rings: Int32s, owner: int, topics: Words, other: int, age: int
 ) -> None:
-    """Offer somebody to those of the owner's rings, one for each of `topics`, that it fits."""
+    """Offer another peer to the owner's rings (one for each of `topics`) that it fits into."""
     profiles, position, row = overlay.profiles, overlay.position, 0
     for word in range(topics.size):
         shared = topics[word] & profiles[other, word]
@@ -90,8 +90,8 @@ def learn(overlay: Overlay, peer: int, entries: Int32s) -> None:
 
 @compiled(PACKED, int64)
 def _oldest(overlay: Overlay, peer: int) -> int:
-    """Let a cycle pass in the rings; the oldest neighbour, but not the one asked last if there
-    is another. -1 if there is none.
+    """Age the entries of the rings by a cycle; returns the oldest neighbour, preferring others to
+    the one asked last. -1 if there is none.
     """
     target, target_age = -1, -1
     awaited = overlay.awaited[peer]
@@ -112,7 +112,7 @@ def _oldest(overlay: Overlay, peer: int) -> int:
 
 @compiled(PACKED, int64)
 def _drop_strangers(overlay: Overlay, peer: int) -> None:
-    """Take out of each ring who does not subscribe to its topic any more."""
+    """Remove peers from each ring that no longer subscribe to its topic."""
     mine, row = overlay.profiles[peer], overlay.first[peer]
     for word in range(mine.size):
         left = mine[word]
@@ -130,7 +130,7 @@ def _drop_strangers(overlay: Overlay, peer: int) -> None:
 @compiled(PACKED, int64, int64)
 def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
     """int32[topics, 2, 2·side]: the target's rings of the topics that it shares with a peer, made
-    of that peer and all whom it knows.
+    from that peer and all peers it knows.
     """
     topics = overlay.profiles[peer] & overlay.profiles[target]
     count = 0
@@ -148,8 +148,8 @@ def _rings_for(overlay: Overlay, peer: int, target: int) -> Int32s:
 
 @compiled(PACKED, int64, int64)
 def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
-    """The sender, then for each topic that it shares with the target those nearest to the target
-    on both sides of whom it knows.
+    """The sender, then for each topic that it shares with the target the peers nearest to the
+    target on both sides among those it knows.
     """
     rings = _rings_for(overlay, peer, target)
     message = np.empty((2, 1 + rings.size // 2), np.int32)
@@ -170,8 +170,8 @@ def _message_for(overlay: Overlay, peer: int, target: int) -> Int32s:
 
 @compiled(PACKED, int64)
 def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
-    """(whom to exchange with, message, its bytes): the oldest ring neighbour, after the rings
-    lost whose topics changed and took in whom the other layers know. -1 if there is none.
+    """(peer to exchange with, message, its bytes): the oldest ring neighbour, after peers that
+    unsubscribed were removed and peers of the other layers added. -1 if there is none.
     """
     _drop_strangers(overlay, peer)
     learn(overlay, peer, overlay.vicinity[peer])
@@ -186,8 +186,8 @@ def open_rings(overlay: Overlay, peer: int) -> tuple[int, Int32s, int]:
 
 @compiled(PACKED, int64, VIEW)
 def answer_rings(overlay: Overlay, peer: int, received: Int32s) -> tuple[Int32s, int]:
-    """(answer, its bytes) to the sender, by what was known before; then those received are
-    taken in.
+    """(answer, its bytes) to the sender, from what was known before; then the received entries are
+    added.
     """
     answer = _message_for(overlay, peer, received[PEER, 0])
     learn(overlay, peer, received)

@@ -1,4 +1,4 @@
-"""To whom a peer passes a publication on."""
+"""The peers to which a peer forwards a publication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulators.protocols.poldercast.views_rings import rank
 
 
 @compiled(PACKED, int64, int64)
-def subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
+def _subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
     """Whether the peer's profile has the topic."""
     bit = np.uint64(1) << np.uint64(topic % 64)
     return bool(overlay.profiles[peer, topic // 64] & bit)
@@ -21,10 +21,10 @@ def subscribes(overlay: Overlay, peer: int, topic: int) -> bool:
 
 @compiled(PACKED, int64, VIEW, NUMBERS, int64)
 def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) -> int:
-    """Add those of a view that subscribe to the topic and are not marked; mark them."""
+    """Add and mark the unmarked peers of a view that subscribe to the topic."""
     for k in range(view.shape[1]):
         other = view[PEER, k]
-        if other >= 0 and overlay.place[other] < 0 and subscribes(overlay, other, topic):
+        if other >= 0 and overlay.place[other] < 0 and _subscribes(overlay, other, topic):
             overlay.place[other] = 0
             pool[count] = other
             count += 1
@@ -33,7 +33,7 @@ def _pool(overlay: Overlay, topic: int, view: Int32s, pool: Int32s, count: int) 
 
 @compiled(PACKED, NUMBERS, int64, int64, int64)
 def _draw(overlay: Overlay, pool: Int32s, begin: int, end: int, wanted: int) -> int:
-    """Bring random ones of pool[begin:end] to its front, as many as wanted; where they end."""
+    """Move `wanted` random peers of pool[begin:end] to its front; returns where they end."""
     chosen = begin
     while chosen < end and wanted > 0:
         k = chosen + below(overlay.draws, end - chosen)
@@ -48,13 +48,13 @@ def _draw(overlay: Overlay, pool: Int32s, begin: int, end: int, wanted: int) -> 
 def _draw_subscribers(
     overlay: Overlay, peer: int, topic: int, pool: Int32s, begin: int, wanted: int
 ) -> int:
-    """Random subscribers from VICINITY, where these do not suffice from CYCLON, then from the
-    rings; into pool[begin:]. Where the drawn end.
+    """Draw random subscribers into pool[begin:]: from VICINITY, then CYCLON, then the rings.
+    Returns where they end.
     """
     first, end, seen = overlay.first[peer], begin, begin
     for layer in range(3):
         if end - begin < wanted:
-            # Of earlier layers all are drawn by now.
+            # All of the earlier layers are drawn by now.
             if layer == 0:
                 seen = _pool(overlay, topic, overlay.vicinity[peer], pool, seen)
             elif layer == 1:
@@ -72,17 +72,17 @@ def _draw_subscribers(
 def targets_of(
     overlay: Overlay, peer: int, sender: int, topic: int, onward: int, both: int
 ) -> Int32s:
-    """To whom a peer passes on what it got from `sender` (itself: what it publishes).
+    """The peers to which a peer forwards a copy from `sender` (itself for its own publications).
 
-    Got from one ring neighbour, it goes to the other and to `onward` random subscribers of the
-    topic; else to both ring neighbours and to `both` random ones. Nobody gets it twice. Who
-    does not subscribe only publishes, to `both` random ones.
+    A copy from a ring neighbour goes to the other one and to `onward` random subscribers of the
+    topic, other copies to both ring neighbours and to `both` random subscribers; to each peer
+    once. A peer that does not subscribe can only publish, to `both` random subscribers.
     """
     place, rings = overlay.place, overlay.rings
     first, held = overlay.first[peer], overlay.held[peer]
     room = overlay.vicinity.shape[2] + overlay.cyclon.shape[2] + held * rings.shape[2]
     pool, count, wanted = np.empty(2 + room, np.int32), 0, both
-    is_member = subscribes(overlay, peer, topic)
+    is_member = _subscribes(overlay, peer, topic)
     if not is_member and sender != peer:
         return pool[:0].copy()
     place[peer] = place[sender] = 0

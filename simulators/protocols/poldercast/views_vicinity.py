@@ -1,4 +1,4 @@
-"""VICINITY's operations: who is near whom, and the exchange of those who are."""
+"""VICINITY's operations: nearness of peers, and the exchange of near ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simulators.protocols.poldercast.views import (
 from simulators.protocols.poldercast.views_overlay import PACKED, Overlay, known
 
 _OVERLAP_UNIT, _PRIORITY_UNIT = 1 << 20, 1 << 40
-"""A key's low 20 bits are youth: 2²⁰ − 1 − age; its next 20 the overlap; the rest priority."""
+"""The low 20 bits of a key are 2²⁰ − 1 − age, the next 20 the overlap, the rest the priority."""
 
 
 @compiled(WORDS, int64[::1])
@@ -36,9 +36,9 @@ def _add_short(wishes: Words, lacks: Int64s) -> None:
 
 
 @compiled(PACKED, int64)
-def wishes_of(overlay: Overlay, peer: int) -> Words:
-    """uint64[1 + k, words]: bits of all topics of a peer; then, in row i = 1 … k, of those whose
-    ring lacks i or more neighbours, so that a topic's bit stands in as many rows as it lacks.
+def _wishes_of(overlay: Overlay, peer: int) -> Words:
+    """uint64[1 + k, words]: bits of all topics of a peer; then, in row i = 1 … k, of topics whose
+    ring lacks i or more neighbours, so a topic's bit is set in as many rows as it lacks.
     """
     lacks = np.empty(overlay.held[peer], np.int64)
     most = 0
@@ -57,9 +57,9 @@ def wishes_of(overlay: Overlay, peer: int) -> Words:
 
 
 @compiled(WORDS, WORDS, int64, int64)
-def nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
-    """How near somebody is to who has those wishes: by the ring neighbours it could be among
-    those that are missing, then by the topics they share, then by how lately it was heard of.
+def _nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
+    """Nearness of another peer to the peer with those wishes: by the missing ring neighbours that
+    it could be, then by shared topics, then by its age.
     """
     shared = missing = 0
     for word in range(wishes.shape[1]):
@@ -75,10 +75,10 @@ def nearness(profiles: Words, wishes: Words, other: int, age: int) -> int:
 def fill_with_nearest(
     overlay: Overlay, target: int, candidates: Int32s, chosen: Int32s, begin: int
 ) -> int:
-    """Put the candidates nearest to the target, the nearest first, into `chosen` from `begin` on
-    as far as it goes; where they end. Of those as near the earlier win.
+    """Put the candidates nearest to the target, nearest first, into `chosen` from `begin` to its
+    end; returns where they end. Among equally near ones the first wins.
     """
-    profiles, wishes = overlay.profiles, wishes_of(overlay, target)
+    profiles, wishes = overlay.profiles, _wishes_of(overlay, target)
     width = chosen.shape[1]
     keys = np.empty(width, np.int64)
     end = begin
@@ -86,7 +86,7 @@ def fill_with_nearest(
         other, age = candidates[PEER, k], candidates[AGE, k]
         if other == target:
             continue
-        key = nearness(profiles, wishes, other, age)
+        key = _nearness(profiles, wishes, other, age)
         if end < width:
             end += 1
         elif end == begin or key <= keys[end - 1]:
@@ -105,7 +105,7 @@ def fill_with_nearest(
 
 @compiled(PACKED, int64, int64, int64)
 def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32s:
-    """The sender, then whom it knows that are nearest to the target."""
+    """The sender, then the peers nearest to the target that it knows."""
     message = np.empty((2, length), np.int32)
     message[PEER, 0], message[AGE, 0] = peer, 0
     candidates = known(overlay, peer, np.empty((2, 0), np.int32))
@@ -115,7 +115,7 @@ def _message_for(overlay: Overlay, peer: int, target: int, length: int) -> Int32
 
 @compiled(PACKED, int64, VIEW)
 def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
-    """Keep the nearest of all whom the peer knows, those received among them."""
+    """Keep the nearest of all known and received peers."""
     view = overlay.vicinity[peer]
     candidates = known(overlay, peer, received)
     end = fill_with_nearest(overlay, peer, candidates, view, 0)
@@ -124,8 +124,8 @@ def merge_nearest(overlay: Overlay, peer: int, received: Int32s) -> None:
 
 @compiled(PACKED, int64, int64)
 def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s, int]:
-    """(whom to exchange with, message, its bytes): the oldest entry, which leaves the view, or
-    somebody of CYCLON's if there is none. -1 if nobody is known.
+    """(peer to exchange with, message, its bytes): the peer of the oldest entry, which is removed,
+    or a peer of CYCLON if there is none. -1 if no peer is known.
     """
     view, random = overlay.vicinity[peer], overlay.cyclon[peer]
     oldest = grow_older(view)
@@ -144,7 +144,7 @@ def open_nearest(overlay: Overlay, peer: int, length: int) -> tuple[int, Int32s,
 def answer_nearest(
     overlay: Overlay, peer: int, received: Int32s, length: int
 ) -> tuple[Int32s, int]:
-    """(answer, its bytes): those nearest to the sender; then those received are merged."""
+    """(answer, its bytes): the peers nearest to the sender; then the received ones are merged."""
     answer = _message_for(overlay, peer, received[PEER, 0], length)
     merge_nearest(overlay, peer, received)
     return answer, bytes_of(overlay.entry_bytes, answer)

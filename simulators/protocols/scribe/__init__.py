@@ -1,1 +1,1 @@
-"""Scribe: a multicast tree for each topic, on Pastry."""
+"""Scribe: a multicast tree for each topic, on Pastry. `system.Scribe` is the system."""

@@ -13,11 +13,11 @@ from simulators.protocols.pastry.parameters import PastryParameters
 
 @dataclass(frozen=True)
 class ScribeParameters(PastryParameters):
-    """Of Scribe, and of the Pastry below it.
+    """Parameters of Scribe, and of Pastry below it.
 
     An interval of 1 s stands for about 30 s of a real overlay (see PastryParameters). Peers have
-    some ten parents in twenty trees, and heartbeats are most of all messages: every third
-    interval is what keeps the traffic near one message per link and minute.
+    about ten parents in twenty trees, and most messages are heartbeats: one every third interval
+    keeps the traffic near one message per link and minute.
     """
 
     heartbeat: Annotated[

@@ -1,4 +1,4 @@
-"""What a peer keeps of Scribe's trees: its place in each, its parents and its children."""
+"""The state of a peer in Scribe's trees: its place in each, its parents and its children."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ from simulators.protocols.pastry.leaves import View
 from simulators.protocols.pastry.node import NOBODY
 from simulators.protocols.pastry.parameters import bytes_of
 
-Path = tuple[int, ...]
+_Path = tuple[int, ...]
 """Peers of a tree from the root down."""
-UNSURE: Path = (NOBODY,)
-"""The path to a peer that looks for a parent: what hangs below it begins with that, too."""
-Beat = tuple[tuple[int, Path], ...]
+UNSURE: _Path = (NOBODY,)
+"""The path of a peer that looks for a parent; the paths of its subtree begin with it too."""
+Beat = tuple[tuple[int, _Path], ...]
 """A heartbeat: (topic, path down to the sender) of each tree in which the receiver is its child."""
 
 REMEMBERED = 512
 
 
 class Group:
-    """A topic's tree, as a peer in it sees it."""
+    """The place of a peer in a topic's tree."""
 
     __slots__ = ("children", "former", "is_subscribed", "parent", "path")
 
     def __init__(self) -> None:
         self.is_subscribed = False
-        """Else the peer is in the tree for others: a relay."""
+        """Whether the peer subscribes; otherwise it is a relay for others."""
         self.parent = NOBODY
-        """The peer itself where it is the root; nobody while it looks for a parent."""
+        """The peer itself if it is the root; `NOBODY` while it looks for a parent."""
         self.former = NOBODY
-        """The parent before, which still serves the peer until the new one does."""
+        """The former parent, which serves the peer until the new one does."""
         self.children: dict[int, None] = {}
-        self.path: Path = UNSURE
-        """From the root down to the parent, as the parent said last."""
+        self.path: _Path = UNSURE
+        """The path from the root to the parent, as the parent last reported it."""
 
     @property
     def is_attached(self) -> bool:
-        """Whether publications come down to the peer, as far as it knows."""
+        """Whether publications reach the peer, as far as it knows."""
         return self.path[:1] != UNSURE
 
 
 class Parent:
-    """Somebody who is parent in one tree or more."""
+    """A peer that is the parent in one or more trees."""
 
     __slots__ = ("beat", "heard_us")
 
     def __init__(self, now_us: int) -> None:
         self.heard_us = now_us
         self.beat: Beat | None = None
-        """Its last heartbeat, if it agreed with what the child thinks."""
+        """Its last heartbeat, if it agreed with the child's state."""
 
 
-class Child:
-    """Somebody who is child in one tree or more."""
+class _Child:
+    """A peer that is a child in one or more trees."""
 
     __slots__ = ("beat", "size", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[int, None] = {}
         self.beat: Beat | None = None
-        """What its heartbeats say; null if that has changed. The same object is sent until then."""
+        """The heartbeat to send; null if it has changed. The same object is sent until then."""
         self.size = 0
-        """Bytes of it."""
+        """Bytes of the heartbeat."""
 
 
 class Recent:
@@ -72,7 +72,7 @@ class Recent:
         self._old: set[int] = set()
 
     def is_new(self, message: int) -> bool:
-        """Whether it was not seen before; from now on it was."""
+        """Whether it was not seen before; marks it as seen."""
         if message in self._new or message in self._old:
             return False
         if len(self._new) == REMEMBERED:
@@ -82,35 +82,35 @@ class Recent:
 
 
 class Member:
-    """All that a peer keeps."""
+    """The state of a peer in all trees."""
 
     __slots__ = ("children", "groups", "orphans", "parents", "peer", "ring_view", "seen")
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
         self.groups: dict[int, Group] = {}
-        """By topic."""
+        """Place in each tree, by topic."""
         self.parents: dict[int, Parent] = {}
-        self.children: dict[int, Child] = {}
+        self.children: dict[int, _Child] = {}
         self.orphans: dict[int, None] = {}
-        """Topics that wait for the next heartbeat to look for a parent again."""
+        """Topics for which to look for a parent at the next heartbeat."""
         self.seen = Recent()
         self.ring_view: View | None = None
-        """The leaf set by which the parents were chosen."""
+        """The leaf set when the parents were chosen."""
 
     def group(self, topic: int) -> Group:
-        """The peer's place in the topic's tree; a new one where it is not in it."""
+        """The peer's place in the topic's tree; a new one if it is not in it."""
         return self.groups.setdefault(topic, Group())
 
     def add_child(self, topic: int, child: int) -> None:
-        """The child hangs on the peer in the topic's tree."""
+        """Add a child in the topic's tree."""
         self.groups[topic].children[child] = None
-        entry = self.children.setdefault(child, Child())
+        entry = self.children.setdefault(child, _Child())
         entry.topics[topic] = None
         entry.beat = None
 
     def drop_child(self, topic: int, child: int) -> None:
-        """It does no more."""
+        """Remove a child from the topic's tree."""
         self.groups[topic].children.pop(child, None)
         if (entry := self.children.get(child)) and topic in entry.topics:
             del entry.topics[topic]
@@ -118,9 +118,9 @@ class Member:
             if not entry.topics:
                 del self.children[child]
 
-    def set_path(self, topic: int, path: Path) -> bool:
-        """The way down to the peer's parent is that one, which is news for the children;
-        whether it was another before.
+    def set_path(self, topic: int, path: _Path) -> bool:
+        """Set the path from the root to the peer's parent, and update the children's heartbeats;
+        returns whether it changed.
         """
         group = self.groups[topic]
         if group.path == path:
@@ -130,8 +130,8 @@ class Member:
             self.children[child].beat = None
         return True
 
-    def beat_for(self, child: Child) -> Beat:
-        """What a heartbeat says to that child."""
+    def beat_for(self, child: _Child) -> Beat:
+        """The heartbeat for that child."""
         if child.beat is None:
             groups, own = self.groups, (self.peer,)
             child.beat = tuple((topic, groups[topic].path + own) for topic in child.topics)
@@ -139,5 +139,5 @@ class Member:
         return child.beat
 
     def topics_under(self, parent: int) -> list[int]:
-        """The trees in which that one is the parent."""
+        """The trees in which that peer is the parent."""
         return [topic for topic, group in self.groups.items() if group.parent == parent]

@@ -14,9 +14,9 @@ from simulators.protocols.scribe.parameters import ScribeParameters
 from simulators.protocols.scribe.trees import Trees
 
 
-class Passing(NamedTuple):
-    """A copy that is no reception where it arrives: on its way to the root, or back at its
-    publisher for that one's children.
+class _Passing(NamedTuple):
+    """A copy whose arrival is not a reception: on its way to the root, or back at its publisher
+    to be forwarded to the children.
     """
 
     publication: Publication
@@ -26,10 +26,10 @@ class Passing(NamedTuple):
 class Scribe(System):
     """The overlay of all peers.
 
-    With `deliver_on_route` the copies on the way to the root are receptions: so a peer of the
-    tree on that way gets two, and the publisher its own back. Without it each peer of the tree
-    gets one: copies on the way up count as traffic alone, and so does the one that comes back
-    to a publisher who has children to serve.
+    With `deliver_on_route` copies on the way to the root are receptions: a peer of the tree on
+    that way receives two, and the publisher its own copy. Without it each peer of the tree
+    receives one: copies on the way up count as traffic only, and so does the copy that returns to
+    a publisher with children.
     """
 
     layers: ClassVar[Sequence[str]] = ("tree", "leafset", "routing", "neighbourhood")
@@ -54,7 +54,7 @@ class Scribe(System):
         self.pastry.join(peer)
 
     def leave(self, peer: int) -> None:
-        """See System.leave. Parents and children hear of it like all who know the peer."""
+        """See System.leave. Parents and children are notified like all that know the peer."""
         member = self.trees.members[peer]
         self.pastry.leave(peer, [*member.parents, *member.children])
 
@@ -79,7 +79,7 @@ class Scribe(System):
         yield from self.pastry.links(peer)
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
-        """Of which topics the peer is the rendezvous."""
+        """The topics of which the peer is the rendezvous."""
         for topic, group in sorted(self.trees.members[peer].groups.items()):
             if group.parent == peer:
                 yield "rendezvous", topic
@@ -93,15 +93,15 @@ class Scribe(System):
             self.net.forward(self.up, peer, (to,), Copy(publication, 0))
         else:
             self.net.forward(self.up, peer, (), Copy(publication, 0))
-            self._send(self.up, peer, to, Passing(publication, 1))
+            self._send(self.up, peer, to, _Passing(publication, 1))
 
-    def on_up(self, peer: int, sender: int, copy: Copy | Passing) -> None:
-        """On its way to the root, or there."""
+    def on_up(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
+        """A copy on its way to the root, or at the root."""
         if copy.hops <= TOO_FAR:
             self._pass_up(peer, copy)
 
-    def on_up_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
-        """Route around: send it again, or take it where the route ends here now."""
+    def on_up_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
+        """Use another route; handle the copy here if this peer is now the root."""
         self.pastry.doubt(peer, to)
         onward = self._next_hop(peer, copy.publication.topic)
         if onward == peer:
@@ -109,16 +109,16 @@ class Scribe(System):
         else:
             self._send(self.up, peer, onward, copy)
 
-    def on_down(self, peer: int, sender: int, copy: Copy | Passing) -> None:
-        """From a parent: pass it on to the children, once."""
+    def on_down(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
+        """A copy from a parent: forward it to the children, once."""
         member = self.trees.members[peer]
         if copy.publication.topic not in member.groups:
             self.trees.on_stranger(peer, sender, copy.publication.topic)
         elif member.seen.is_new(copy.publication.message):
             self._pass_down(peer, Copy(copy.publication, copy.hops))
 
-    def on_down_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
-        """Send it again, as the paper's transport would, until the child is found dead or gone."""
+    def on_down_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
+        """Send it again, as the paper's transport does, until the child is known to be gone."""
         self.pastry.doubt(peer, to)
         group = self.trees.members[peer].groups.get(copy.publication.topic)
         if group and to in group.children:
@@ -133,7 +133,7 @@ class Scribe(System):
     def _next_hop(self, peer: int, topic: int) -> int:
         return self.pastry.nodes[peer].next_hop(self.pastry.keys[topic])
 
-    def _pass_up(self, peer: int, copy: Copy | Passing) -> None:
+    def _pass_up(self, peer: int, copy: Copy | _Passing) -> None:
         to = self._next_hop(peer, copy.publication.topic)
         if to == peer:
             self._at_root(peer, copy)
@@ -142,15 +142,15 @@ class Scribe(System):
         else:
             self._send(self.up, peer, to, copy._replace(hops=copy.hops + 1))
 
-    def _at_root(self, peer: int, copy: Copy | Passing) -> None:
+    def _at_root(self, peer: int, copy: Copy | _Passing) -> None:
         publication = copy.publication
         arrived = Copy(publication, copy.hops)
-        if peer != publication.publisher and isinstance(copy, Passing):
+        if peer != publication.publisher and isinstance(copy, _Passing):
             self.net.received(peer, publication.publisher, arrived)
         self._down(peer, arrived)
 
     def _down(self, peer: int, copy: Copy) -> None:
-        """From the root to all."""
+        """Send a copy from the root down the tree."""
         member = self.trees.members[peer]
         if member.seen.is_new(copy.publication.message):
             if copy.publication.topic in member.groups:
@@ -169,8 +169,8 @@ class Scribe(System):
             self.net.forward(self.down, peer, children, copy)
             return
         self.net.forward(self.down, peer, [to for to in children if to != publisher], copy)
-        self._send(self.down, peer, publisher, Passing(copy.publication, copy.hops + 1))
+        self._send(self.down, peer, publisher, _Passing(copy.publication, copy.hops + 1))
 
-    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | Passing) -> None:
-        """Send a copy that is not to be reported: a Passing, or one that is sent again."""
+    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | _Passing) -> None:
+        """Send a copy that is not reported: a `_Passing`, or a repeated one."""
         self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)

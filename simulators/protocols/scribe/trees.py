@@ -1,15 +1,15 @@
-"""Scribe's trees: how they grow, shrink and heal (Castro et al., JSAC 20(8) 2002, section III).
+"""Scribe's trees: joins, departures and repair (Castro et al., JSAC 20(8) 2002, section III).
 
-The parent of a peer is the next hop of its route to the topic's key, as it was when the peer last
-looked for one: at first, when the parent is gone, and when others have come or gone next to the
-peer on the ring, for then routes may end elsewhere. That routing tables find nearer peers is no
-reason to leave a parent which serves: so among peers that stay, trees stay, and each of their
-members gets each publication once, whatever the latencies.
+The parent of a peer is the next hop of its route to the topic's key at the time when the peer last
+looked for one: initially, when the parent is gone, and when its neighbours on the ring change, as
+routes may then end elsewhere. A peer does not leave its parent because its routing table has found
+nearer peers: so without churn trees do not change, and each member receives each publication once,
+whatever the latencies.
 
-A peer that has to change parents is served by the former one until it hangs at the root again.
-Parents tell their children once a period that they are there, for all their trees at once, and
-with each tree the path from its top. So a child sees at which top it hangs, that it hangs in a
-loop (it is on its own path), and which trees the two do not agree about.
+A peer that changes its parent is served by the former one until it is connected to the root again.
+Once a period a parent sends each child one heartbeat for all their trees, with the path from the
+root in each. From it a child sees the root of its tree, loops (it is on its own path), and trees on
+which the two disagree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Trees(Application):
         self.keys = self.pastry.keys
         self.members = [Member(peer) for peer in range(net.size)]
         period_us = us(parameters.heartbeat)
-        # Half a period is for latencies that differ from one heartbeat to the next.
+        # Half a period allows for latencies that vary between heartbeats.
         self.patience_us = parameters.missed * period_us + period_us // 2
         self.join = net.kind("tree join", self.on_join, failed=self.on_join_lost)
         self.leave = net.kind("tree leave", self.on_leave)
@@ -42,19 +42,19 @@ class Trees(Application):
         net.every(period_us, self.on_tick)
 
     def reset(self, peer: int) -> Member:
-        """The peer knows nothing."""
+        """Give the peer an empty state."""
         self.members[peer] = Member(peer)
         return self.members[peer]
 
-    # What the peer wants.
+    # Subscriptions of the peer.
 
     def enter(self, peer: int, topic: int) -> None:
-        """Subscribe: be in the tree, as a leaf if the peer was not in it yet."""
+        """Subscribe: join the tree, if the peer is not in it as a relay."""
         self.members[peer].group(topic).is_subscribed = True
         self._attach_if_new(peer, topic)
 
     def quit(self, peer: int, topic: int) -> None:
-        """End a subscription: the peer stays in the tree as long as it has children there."""
+        """End a subscription; the peer stays in the tree while it has children."""
         self.members[peer].groups[topic].is_subscribed = False
         self._prune(peer, topic)
 
@@ -64,7 +64,7 @@ class Trees(Application):
             self._attach_if_new(peer, topic)
 
     def leaves_changed(self, peer: int) -> None:
-        """Step down at once as the root of topics to whose keys somebody else is closer now:
+        """Stop at once being the root of topics to whose keys another peer is closer now, as
         publications go there.
         """
         for topic in self.members[peer].topics_under(peer):
@@ -72,7 +72,7 @@ class Trees(Application):
                 self._attach(peer, topic)
 
     def lost(self, peer: int, other: int) -> None:
-        """Somebody is down: find other parents, and forget the child."""
+        """Another peer is down: replace it as a parent, and remove it as a child."""
         member = self.members[peer]
         member.parents.pop(other, None)
         for topic in member.topics_under(other):
@@ -85,7 +85,7 @@ class Trees(Application):
     # Joining and leaving.
 
     def on_join(self, peer: int, sender: int, topic: int) -> None:
-        """Take the child; a peer that was not in the tree joins it."""
+        """Add the child; a peer that is not in the tree joins it."""
         group = self.members[peer].group(topic)
         self.members[peer].add_child(topic, sender)
         if group.parent == sender:
@@ -96,7 +96,7 @@ class Trees(Application):
             self._beat(peer, [sender])
 
     def on_join_lost(self, peer: int, to: int, topic: int) -> None:
-        """Route around."""
+        """Use another route."""
         self.pastry.doubt(peer, to)
         group = self.members[peer].groups.get(topic)
         if group and group.parent == to:
@@ -109,13 +109,13 @@ class Trees(Application):
             self._prune(peer, topic)
 
     def on_stranger(self, peer: int, sender: int, topic: int) -> None:
-        """Somebody takes the peer for a child in a tree that it is not in."""
+        """Leave a parent in a tree that the peer is not in."""
         self.net.send(self.leave, peer, sender, topic, bytes_of(ids=1))
 
     # Heartbeats.
 
     def on_tick(self, peer: int) -> None:
-        """Tell the children that the peer is there, and look whether the parents are."""
+        """Send heartbeats to the children, and check those of the parents."""
         member = self.members[peer]
         node = self.pastry.nodes[peer]
         if node.is_ready and member.ring_view is not node.leaves.view:
@@ -136,7 +136,7 @@ class Trees(Application):
             send(heartbeat, peer, to, child.beat or member.beat_for(child), child.size)
 
     def on_heartbeat(self, peer: int, sender: int, beat: Beat) -> None:
-        """Mostly nothing is new: the beat is the one that was looked at before."""
+        """Handle a heartbeat, if it differs from the last one."""
         parent = self.members[peer].parents.get(sender)
         if parent is not None:
             parent.heard_us = self.net.now
@@ -148,13 +148,13 @@ class Trees(Application):
             parent.beat = beat if is_agreed else None
 
     def on_beat_lost(self, peer: int, to: int, beat: Beat) -> None:
-        """A child may be down; Pastry will find out."""
+        """A child may be down; Pastry detects that."""
         self.pastry.doubt(peer, to)
 
     def _reconcile(self, peer: int, sender: int, beat: Beat) -> bool:
-        """Agree with a parent on the trees it names; whether nothing had to be sent for it."""
+        """Agree with a parent on the trees it names; returns whether no message was needed."""
         member, is_agreed = self.members[peer], True
-        told: dict[int, None] = {}
+        to_notify: dict[int, None] = {}
         for topic, path in beat:
             group = member.groups.get(topic)
             if group is None or group.parent != sender:
@@ -165,8 +165,8 @@ class Trees(Application):
                 is_agreed = False
             elif member.set_path(topic, path) and group.is_attached:
                 self._quit_former(peer, topic, group)
-                told |= group.children
-        self._beat(peer, told)
+                to_notify |= group.children
+        self._beat(peer, to_notify)
         named = {topic for topic, _ in beat}
         for topic in member.topics_under(sender):
             if topic not in named:
@@ -175,7 +175,7 @@ class Trees(Application):
         return is_agreed
 
     def _miss(self, peer: int, parent: int) -> None:
-        """A parent is silent: join there again, which shows whether it is up."""
+        """A parent is silent: join it again, which shows whether it is up."""
         member = self.members[peer]
         del member.parents[parent]
         for topic in member.topics_under(parent):
@@ -189,7 +189,7 @@ class Trees(Application):
             self._attach(peer, topic)
 
     def _attach(self, peer: int, topic: int) -> None:
-        """Join at the next hop to the topic's key; be the root where there is none."""
+        """Join at the next hop to the topic's key; without one, become the root."""
         member = self.members[peer]
         group, to = member.groups[topic], self.pastry.nodes[peer].next_hop(self.keys[topic])
         if group.parent != to and group.parent in member.parents:
@@ -197,12 +197,12 @@ class Trees(Application):
         self._join(peer, topic, to)
 
     def _change(self, peer: int, topic: int, group: Group) -> None:
-        """Leave the parent; but the first of several in a row serves until another does."""
+        """Leave the parent; the first of several in a row serves until a new one does."""
         if group.former != NOBODY:
             self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))
             return
         group.former = group.parent
-        # Should it not hear of it, its next heartbeat is answered anew.
+        # If this message is lost, its next heartbeat is answered again.
         self.members[peer].parents[group.former].beat = None
 
     def _join(self, peer: int, topic: int, to: int) -> None:
@@ -218,20 +218,20 @@ class Trees(Application):
             self.net.send(self.join, peer, to, topic, bytes_of(ids=1))
 
     def _quit_former(self, peer: int, topic: int, group: Group) -> None:
-        """The new parent serves the peer; the one before need not any more."""
+        """Leave the former parent, as the new one serves the peer."""
         former, group.former = group.former, NOBODY
         if former not in (NOBODY, group.parent):
             self.net.send(self.leave, peer, former, topic, bytes_of(ids=1))
 
     def _follow_routes(self, peer: int) -> None:
-        """Join elsewhere where routes have changed; an old root steps down like that."""
+        """Join other parents if routes have changed; a former root steps down this way."""
         node = self.pastry.nodes[peer]
         for topic, group in self.members[peer].groups.items():
             if group.parent != NOBODY and group.parent != node.next_hop(self.keys[topic]):
                 self._attach(peer, topic)
 
     def _break_loop(self, peer: int, topic: int) -> None:
-        """Routes that go in circles come of leaf sets that differ: compare them, and wait."""
+        """Loops are due to inconsistent leaf sets: compare them, and wait."""
         self.pastry.keeping.ask(peer, self.members[peer].groups[topic].parent)
         self._orphan(peer, topic)
 
@@ -249,7 +249,7 @@ class Trees(Application):
                 self._attach_if_new(peer, topic)
 
     def _prune(self, peer: int, topic: int) -> None:
-        """Leave a tree in which the peer serves nobody, itself included."""
+        """Leave a tree if the peer neither subscribes nor has children."""
         member = self.members[peer]
         group = member.groups[topic]
         if group.is_subscribed or group.children:

@@ -25,7 +25,7 @@ from analytics.blocks import (
     Subscriptions,
     measure_block,
 )
-from analytics.measures import Measures
+from analytics.options import Measures
 
 OPEN = 2**63 - 1
 GEPHI = Path(__file__).parents[2] / "data" / "gephi_small"

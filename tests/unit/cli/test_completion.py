@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from analytics import measures
+from analytics import options
 from cli.completion import ENGINES, SOURCES
 from cli.main import app
 from ingest.sources import SOURCES as INGESTED
@@ -80,4 +80,4 @@ def test_completion_in_an_empty_workspace_offers_nothing(tmp_path: Path) -> None
 
 def test_completion_knows_every_source_and_engine() -> None:
     assert set(SOURCES) == {"auto", *(source.name for source in INGESTED)}
-    assert ENGINES == measures.ENGINES
+    assert ENGINES == options.ENGINES

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
+from cli.main import _show_log, app
+from cli.settings import Settings
 from model.tables import QUARANTINE
 from runstore.journal import FILE as LOG_FILE
 from runstore.journal import Journal
@@ -389,3 +391,34 @@ def test_characters_outside_the_output_encoding_are_escaped(workspace: Path) -> 
 
 def test_version_option_prints_the_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("vizpub ")
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    logger = logging.getLogger("ingest")
+    before = logger.handlers, logger.level, logger.propagate
+    yield
+    logger.handlers, logger.level, logger.propagate = before
+
+
+def noted(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    _show_log(settings)
+    log = logging.getLogger("ingest.somewhere")
+    log.warning("it is not used: %s", "it is ending\x1b[2J")
+    log.info("it would not be used")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_warning_is_shown_once_and_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        assert noted(Settings(), capsys) == ["it is not used: it is ending\\x1b[2J"]
+
+
+def test_debug_option_shows_info_messages_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert noted(Settings(debug=True), capsys)[1:] == ["it would not be used"]
+
+
+def test_quiet_option_shows_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert noted(Settings(quiet=True), capsys) == []

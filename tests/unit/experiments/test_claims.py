@@ -9,7 +9,7 @@ import pytest
 from analytics.comparison.estimates import Estimate, mean, ratio
 from experiments.claims import Claim
 from experiments.groups import WHOLE, Share, groups_of
-from experiments.measures import Measures
+from experiments.results import Measures
 from model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
@@ -121,7 +121,7 @@ class TestChecks:
         [
             ({"kind": "value", "of": "a"}, "no value, range, above or below"),
             ({"kind": "value", "of": "a", "relative": 0.1}, "a tolerance needs a value"),
-            ({"kind": "order", "order": ["a"]}, "an order needs two"),
+            ({"kind": "order", "order": ["a"]}, "an order needs at least two"),
             (
                 {
                     "kind": "correlation",

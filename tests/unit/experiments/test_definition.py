@@ -100,11 +100,12 @@ class TestErrors:
             (('what = "W"\n', ""), "published 1: there is no `what`"),
             (('what = "W"', 'what = "W"\nwhy_not = 1'), "published 1: no `why_not`"),
             (("seeds = [3, 8]", 'seeds = ["x"]'), "seeds"),
-            (("seeds = [3, 8]", "seeds = []"), "need at least one each"),
+            (("seeds = [3, 8]", "seeds = []"), "give at least one system"),
             (('kind = "order"', 'kind = "guess"'), "published 1, kind: Invalid value 'guess'"),
             (('metric = "links"', 'metric = "lnks"'), "published 1: no metric 'lnks'; did you"),
             (('"one, calm", ', '"one, clam", '), "published 1: no group 'one, clam'; did you"),
             (('name = "two"', 'name = "One"'), "two groups have the same name"),
+            (('name = "calm"', 'name = "calm"\nx = 1'), "two settings have the same x"),
             (("title = ", "title "), "is not TOML"),
         ],
     )

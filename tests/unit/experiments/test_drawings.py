@@ -8,7 +8,7 @@ import pytest
 
 from experiments.drawings import Drawing, Drawn
 from experiments.groups import Group, Setting, System
-from experiments.measures import Measures, Replica
+from experiments.results import Measures, Replica
 from model.errors import UnknownName, UseError
 from runstore.run import Run
 
@@ -50,9 +50,19 @@ def test_means_are_of_the_named_groups(measures: Measures) -> None:
 
 
 def test_axis_leaves_out_groups_without_runs(measures: Measures) -> None:
-    (found,) = drawn(measures, kind="axis", metrics=["links"], label="rate")
-    rows = [(row["system"], row["x"]) for row in found.numbers.to_pylist()]
-    assert rows == [("A", 0.0), ("B", 0.0), ("A", 1.0)]
+    (found,) = drawn(measures, kind="axis", metrics=["links", "hit_ratio"], label="rate")
+    means = [row for row in found.numbers.to_pylist() if row["estimate"] == "mean"]
+    rows = [(row["metric"], row["group"], row["setting"], row["value"]) for row in means]
+    links = [("links", "A", "0", 2.75), ("links", "B", "0", 2.75), ("links", "A", "1", 2.75)]
+    assert rows[:3] == links
+    panels = found.figure.axes
+    assert [panel.get_title() for panel in panels] == ["links", "hit_ratio (share)"]
+    assert [text.get_text() for text in found.figure.legends[0].texts] == [
+        "A (2 runs)",
+        "B (2 runs)",
+    ]
+    assert panels[0].get_xlabel() == "rate"
+    assert list(panels[0].lines[0].get_ydata()) == [2.75, 2.75]
 
 
 def test_distribution_is_of_the_peers_at_a_moment(measures: Measures) -> None:

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
 from experiments.claims import Claim
 from experiments.definition import Content, Experiment
-from experiments.measures import Measures, Replica
-from experiments.report import Findings, findings, write_report
+from experiments.report import Findings, findings, write_message, write_report
+from experiments.results import Measures, Replica
 from experiments.runs import Place, Planned
+from graphstore.gexf.check import check_gexf
 from runstore.run import Run
 
 CONTENT = {
@@ -67,3 +69,18 @@ def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
     claims: tuple[Claim, ...] = found.experiment.content.published
     outcomes = [claim.verdict(measures).outcome for claim in claims]
     assert outcomes == ["unknown"] * 4
+
+
+GEXF = "{http://gexf.net/1.3}"
+
+
+def test_message_gexf_is_written_without_neo4j(workspace: Path, tmp_path: Path) -> None:
+    """Message m0 of `monday`: from alice to bob and dave, from dave to carol, carol to bob."""
+    path = tmp_path / "m0.gexf"
+    write_message(Run.open(workspace, "monday"), "m0", path)
+    root = ElementTree.parse(path).getroot()
+    nodes = {node.get("label") for node in root.iter(f"{GEXF}node")}
+    edges = {(e.get("source"), e.get("target"), e.get("label")) for e in root.iter(f"{GEXF}edge")}
+    assert nodes == {"alice", "bob", "carol", "dave"}
+    assert edges == {("0", "1", "1"), ("0", "3", "1"), ("3", "2", "2"), ("2", "1", "3")}
+    assert list(check_gexf(path)) == []

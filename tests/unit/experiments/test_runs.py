@@ -57,7 +57,7 @@ def test_reports_exist_from_simulation_until_they_are_let_go(
     assert not one.has_reports()
     simulate(one.plan, Folder(one.folder.path))
     assert one.has_reports()
-    one.let_reports_go()
+    one.remove_reports()
     assert not one.has_reports()
     assert one.result()
     one.forget()

@@ -115,7 +115,7 @@ def test_run_without_protocol_is_grouped_by_its_source() -> None:
         (
             [run("a", peers=100), run("b", "tree", peers=200)],
             None,
-            "the groups differ in peers too (gossip: 100, tree: 200)",
+            "the groups also differ in peers (gossip: 100, tree: 200)",
         ),
     ],
 )

@@ -284,7 +284,7 @@ def test_runs_of_different_lengths_are_compared_on_common_intervals(tmp_path: Pa
     short = Made("b", 2, clock=Clock(1, 1_000_000, 2, 4))
     answer = measured([Made("a", 1).store(tmp_path), short.store(tmp_path)])
     assert (answer.first, answer.last) == (2, 4)
-    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); compared are the intervals"
+    said = "the runs have different intervals (a: 0 to 5; b: 2 to 4); they are compared over"
     assert answer.notes[0].startswith(said)
     assert isinstance(answer.runs[0], Measured)
     alone = measured([Run.open(tmp_path, "a")], Question(window=(2, 4)))

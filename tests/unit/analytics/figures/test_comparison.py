@@ -117,7 +117,7 @@ def test_axis_of_a_share_stays_between_0_and_1() -> None:
 def test_groups_have_distinct_marks_and_too_many_are_refused(count: int) -> None:
     many: list[Any] = [Measured(f"r{i}", f"g{i}", 1, {"hit_ratio": 0.5}) for i in range(count)]
     if count > 21:
-        with pytest.raises(UseError, match="too many to tell apart"):
+        with pytest.raises(UseError, match="are too many for a figure"):
             comparison(compare(many, [HITS]))
         return
     panel = comparison(compare(many, [HITS])).axes[0]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from cli.commands.overlay import Reception, drawn
 from cli.terminal.layout import Grid, shortened, terminal_width
-from cli.terminal.tree import Reception, drawn
 
 PEERS = [f"12D3KooW{i:044}" for i in range(5)]
 cells = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=80))

@@ -95,4 +95,4 @@ def test_unknown_or_unfit_system_is_refused() -> None:
     with pytest.raises(InputError, match="no class 'Flod'"):
         system_named("simulators.engine.network:Flod").make  # noqa: B018
     with pytest.raises(InputError, match="no 'parameters' that are a dataclass"):
-        system_named("simulators.engine.traffic:Traffic").parameters_type  # noqa: B018
+        system_named("simulators.engine.clock:Traffic").parameters_type  # noqa: B018

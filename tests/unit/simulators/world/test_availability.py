@@ -35,8 +35,8 @@ def test_stays_are_read_in_microseconds(tmp_path: Path) -> None:
         ("a 1 -1 3\n", "avt:1: a time is not a number"),
         ("a\n", "avt:1: a line is: node"),
         ("a b 1 2\n", "avt:1: a line is: node"),
-        ("a 0\n", "no node in it is ever up"),
-        ("", "no node in it is ever up"),
+        ("a 0\n", "no node in it is up at any time"),
+        ("", "no node in it is up at any time"),
     ],
 )
 def test_invalid_trace_is_refused_with_the_reason(tmp_path: Path, text: str, said: str) -> None:

@@ -109,7 +109,7 @@ def test_connected_sample_keeps_edges_that_a_random_one_loses(
 
 
 def test_sample_larger_than_the_network_is_refused() -> None:
-    with pytest.raises(UseError, match="11 peers are wanted, but the network has only 10 users"):
+    with pytest.raises(UseError, match="11 peers are needed, but the network has only 10 users"):
         random_users(graph_of(nx.path_graph(10)), 11, Random(1))
     with pytest.raises(UseError, match="only 0 connected users"):
         connected_users({}, 1, Random(1))

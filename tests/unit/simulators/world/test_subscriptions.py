@@ -95,7 +95,7 @@ class TestFriends:
 
     def test_sample_larger_than_the_network_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "friends").write_text("7 8\n8 9\n")
-        with pytest.raises(UseError, match="4 peers are wanted, but the network has only 3 users"):
+        with pytest.raises(UseError, match="4 peers are needed, but the network has only 3 users"):
             subscriptions(f"friends:{tmp_path}/friends", 4)
 
 

@@ -1,10 +1,10 @@
-"""Scribe as the VizPub thesis shows it: the links of its trees between two subscribers.
+"""Scribe as the VizPub thesis shows it: only the links of trees between two subscribers.
 
-Its Table 4.3 has 883 links in all among 833 peers, 193 at the end among 362. A tree joins every
-subscriber to the topic's root, whoever lies on the way, so that whole trees have a link at the
-least for nearly every peer with a subscription, and new ones as peers come and go. What is that
-few are the links of a tree at both ends of which is a subscriber: the text speaks of "topic
-neighbors", and of peers without any link whose topics nobody else online subscribes to.
+Table 4.3 of the thesis has 883 links in total among 833 peers, and 193 at the end among 362. A
+whole tree connects every subscriber to the topic's root through any peers, so whole trees have at
+least one link for nearly every subscriber, and more under churn. Only the links between two
+subscribers are that few. The text supports this: it speaks of "topic neighbors", and of peers
+without links because no other peer that is online subscribes to their topics.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Scribe(system.Scribe):
         super().unsubscribe(peer, topic)
 
     def links(self, peer: int) -> Iterable[Links]:
-        """Those of Scribe, and again those between subscribers."""
+        """The links of Scribe, and the links between subscribers again as `members`."""
         for held in super().links(peer):
             yield held
             if held.layer == "tree" and held.topic in self.wanted[peer]:

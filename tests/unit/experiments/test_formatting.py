@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from analytics.comparison.estimates import Estimate
-from experiments.words import duration, number, size, told
+from experiments.formatting import duration, estimate_text, number, size
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ def test_numbers_are_rounded_for_people(value: float | None, text: str) -> None:
 
 
 def test_estimates_have_as_many_digits_as_their_interval_supports() -> None:
-    assert told(Estimate(22.3637, 21.05, 23.68, 5)) == "22.4 ± 1.3"
-    assert told(Estimate(2, 1.5, 3.5, 5)) == "2.0 [1.5, 3.5]"
-    assert told(Estimate(63.0, 63.0, 63.0, 5)) == "63"
-    assert told(Estimate(22.3637, n=1)) == "22.36"
-    assert told(Estimate(None)) == "–"
+    assert estimate_text(Estimate(22.3637, 21.05, 23.68, 5)) == "22.4 ± 1.3"
+    assert estimate_text(Estimate(2, 1.5, 3.5, 5)) == "2.0 [1.5, 3.5]"
+    assert estimate_text(Estimate(63.0, 63.0, 63.0, 5)) == "63"
+    assert estimate_text(Estimate(22.3637, n=1)) == "22.36"
+    assert estimate_text(Estimate(None)) == "–"
 
 
 def test_sizes_and_durations_have_units() -> None:

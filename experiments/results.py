@@ -34,17 +34,17 @@ OWN = {
     "publisher_copies": "copies",
     "subscriptions_per_peer": "topics",
 }
-"""Metrics that only experiments have, with their units: of all that was ever there as one graph
+"""Metrics that only experiments have, with their units: of the union graph of the run
 (`experiments.union`); copies that the publisher of the first message sent; subscriptions per
 peer and interval."""
 
 
 _OVER = " / "
-"""Between two metrics of the same runs: the one divided by the other."""
+"""Separates two metrics of the same runs: their quotient."""
 
 
 def check_metric(name: str, table: str = "") -> None:
-    """Raises: UnknownName for a metric there is not; UseError where it is not of that table."""
+    """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
     from analytics.comparison.metrics import metric, names
 
     if _OVER in name:
@@ -56,11 +56,11 @@ def check_metric(name: str, table: str = "") -> None:
     if name not in names():
         raise UnknownName("metric", name, [*OWN, *names()], "vizpub tables and docs/compare.md")
     if table and not metric(f"{table}/{name}"):
-        raise UseError(f"{name} is no metric of {table}")
+        raise UseError(f"{name} is not a metric of {table}")
 
 
 def metric_of(name: str) -> Metric:
-    """What a metric is, ours as well."""
+    """The description of a metric, including `OWN`."""
     from analytics.comparison.metrics import Metric, metric
 
     if _OVER in name:
@@ -73,7 +73,7 @@ def metric_of(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class Replica:
-    """A complete run and what it belongs to."""
+    """A complete run with its group and seed."""
 
     group: str
     seed: int
@@ -82,13 +82,13 @@ class Replica:
 
 @dataclass
 class Measures:
-    """Values of complete runs; each is worked out once."""
+    """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]
     _found: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
 
     def of(self, metric: str, group: str, during: Share = WHOLE) -> dict[int, float]:
-        """The metric in a part of each of the group's runs in which it is known, by seed."""
+        """The metric in a part of each run of the group, by seed, without unknown values."""
         values = {r.seed: self._value(metric, r, during) for r in self.replicas if r.group == group}
         return {seed: value for seed, value in values.items() if value is not None}
 
@@ -107,7 +107,7 @@ class Measures:
         )
 
     def change(self, metric: str, group: str, parts: tuple[Share, Share]) -> Estimate:
-        """By which share the metric is larger in the second part of the run than in the first."""
+        """Relative increase of the metric from the first to the second part of the run."""
         from analytics.comparison.estimates import mean
 
         before, after = (self.of(metric, group, part) for part in parts)
@@ -115,7 +115,7 @@ class Measures:
         return mean([after[seed] / before[seed] - 1 for seed in both])
 
     def correlation(self, metrics: tuple[str, str], group: str, during: Share) -> Estimate:
-        """Spearman's rank correlation over the peers, its mean over the runs."""
+        """Mean over the runs of Spearman's rank correlation over the peers."""
         from analytics.comparison.estimates import mean
 
         found = [_spearman(r.run, metrics, during) for r in self.replicas if r.group == group]
@@ -160,7 +160,7 @@ class Measures:
 
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
-    """The metric, and what comes with it."""
+    """The metric, and others that are computed with it."""
     from analytics.comparison.per_run import Question, measured
 
     if metric == "publisher_copies":
@@ -201,7 +201,7 @@ def _subscriptions(run: Run, during: Share) -> float | None:
 
 
 def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None:
-    """Of the means of two metrics of each peer over the intervals in which it is present."""
+    """Correlation of two metrics, each averaged over the intervals in which a peer is present."""
     import pyarrow.compute as pc
 
     first, last = intervals(run.clock, during)
@@ -213,7 +213,7 @@ def _spearman(run: Run, metrics: tuple[str, str], during: Share) -> float | None
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float | None:
-    """Spearman's: Pearson's of the ranks, ties at their mean rank; null where one is constant."""
+    """Spearman's rank correlation, with ties at their mean rank; null if one is constant."""
     import numpy as np
     from scipy.stats import rankdata
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from analytics.blocks import BlockMetrics, Links, Presence, Subscriptions, measure_block
-from analytics.graphframes.assembled import FOUND, LINK, TOPIC, assembled
-from analytics.measures import Measures
+from analytics.graphframes.engine import FOUND, LINK, TOPIC, assembled
+from analytics.options import Measures
 from analytics.structure import STRUCTURE_SCHEMA, structure_rows
 
 N, INTERVAL = 30, 7

@@ -7,7 +7,7 @@ import random
 import networkx as nx
 import pytest
 
-from cli.terminal.tree import Reception, drawn
+from cli.commands.overlay import Reception, drawn
 
 
 def first(to: str, source: str | None, hop: int | None = 1) -> Reception:

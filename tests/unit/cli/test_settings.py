@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.settings import Settings
-from cli.terminal.progress import bar
+from cli.settings import Settings, bar
 
 
 def work(settings: Settings) -> None:

@@ -1,16 +1,14 @@
-"""Numbers as text for users."""
+"""Numbers and tables as text."""
 
 from __future__ import annotations
 
-from math import floor, log10
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
 
 UNKNOWN = "–"
-_MOST = 7
-"""With this many decimals or more, a value is shown by its first six digits."""
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -22,10 +20,10 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
 
 
-def told(of: Estimate) -> str:
+def estimate_text(of: Estimate) -> str:
     """'22.4 ± 1.3', as many digits as the 95 % interval supports; '22.4' of one run.
 
-    An interval that is not as wide to both sides is told by its ends.
+    An interval that is wider on one side is shown by its ends.
     """
     if of.value is None:
         return UNKNOWN
@@ -39,10 +37,12 @@ def told(of: Estimate) -> str:
 
 def _rounded(value: float, half: float) -> str:
     """The value to two significant digits of its interval's half-width."""
-    decimals = 1 - floor(log10(half)) if half else _MOST
-    if decimals >= _MOST:
+    from analytics.comparison.estimates import decimals
+
+    places = decimals(half)
+    if places is None:
         return number(value, 6)
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return f"{round(value, places):,.{max(places, 0)}f}"
 
 
 def size(count: int | None) -> str:
@@ -62,3 +62,14 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    yield _markdown_row(heads)
+    yield _markdown_row(["---"] * len(heads))
+    yield from map(_markdown_row, rows)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

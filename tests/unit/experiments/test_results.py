@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.measures import OWN, Measures, Replica, check_metric, metric_of, rank_correlation
+from experiments.results import OWN, Measures, Replica, check_metric, metric_of, rank_correlation
 from runstore.run import Run
 
 

@@ -1,0 +1,31 @@
+"""Which metrics of an overlay to measure, and their cost limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ENGINES = ("auto", "kernels", "graphframes")
+"""Engines; auto is kernels if the largest interval fits into a task."""
+
+
+TARGETS_A_WORD = 64
+"""Targets of a search for distances that share a word: its bits."""
+LEAST_TARGETS = 512
+"""Targets of the smallest sample of distances: eight random groups, a block of words."""
+LEAST_SOURCES = 2
+"""Sources of the smallest sample of betweenness: fewer have no variance."""
+DAMPING = 0.85
+"""Probability that PageRank's walk follows a link."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What an engine measures."""
+
+    betweenness: bool = True
+    topics: bool = True
+    max_edge_visits: float = 2e10
+    """Links traversed per interval at most: n · (n + m) for exact betweenness, 1/64 of that for
+    exact distances. Metrics that need more are sampled."""
+    seed: int = 0
+    """Seed of the samples, drawn separately in each interval, so that blocks do not matter."""

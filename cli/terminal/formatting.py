@@ -1,0 +1,84 @@
+"""Values as text: in full for programs, on one line for people.
+
+Text from a run may contain control characters; `printable` escapes them, so that they cannot
+move the cursor or reverse the line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from typing import Any
+
+from model.clock import OPEN
+
+
+def json_value(value: Any) -> Any:
+    """The value for JSON; null for NaN and infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    return value
+
+
+def plain_text(value: Any) -> str:
+    """A value in full: empty for null, JSON for booleans and nested values."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, (bool, list, tuple, dict)):
+        return json.dumps(json_value(value), ensure_ascii=False, default=str)
+    return str(value)
+
+
+def cell_text(value: Any) -> str:
+    """A value for people: '-' for unknown, six digits, 'open' for an open end."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(cell_text, value))
+    if isinstance(value, dict):
+        value = json.dumps(json_value(value), ensure_ascii=False, default=str)
+    return "open" if value == OPEN else printable(str(value))
+
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_PLAIN = re.compile(r"[\x20-\x7e]*")
+
+
+def printable(text: str) -> str:
+    """The text on one line, with control, format and surrogate characters as escapes."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, keeping the line breaks."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def json_safe(text: str) -> str:
+    r"""The same JSON, with control and format characters as \u escapes."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(
+        _json_escaped(c) if unicodedata.category(c) in _UNSAFE and c >= "\x7f" else c for c in text
+    )
+
+
+def _json_escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
