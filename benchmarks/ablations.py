@@ -1,9 +1,9 @@
 """What each trick buys: `python -m benchmarks.ablations [NAME...]`.
 
 A trick is code that is harder to read than the usual code, for the sake of speed. Each function of
-`ABLATIONS` takes the processor time of something that users wait for, with one trick or without
-it. Both are measured in turns, in fresh processes, and the least time of each counts. A trick that
-buys less than 5 % and less than 50 ms is not worth its code.
+`ABLATIONS` takes the processor time of something that users wait for, with one trick or without it.
+Both are measured in turns, in fresh processes, and the least time of each counts. A trick that buys
+less than 5 % and less than 50 ms is not worth its code.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _COLLECT_ALWAYS = "import gc; gc.disable = gc.freeze = lambda: None"
 
 
 def kept_code(with_it: bool) -> float:
-    """Compiled code found by the content of our packages (model/compiled.py): a Python worker of
-    the second Spark session on a cluster imports the kernels."""
+    """Find compiled code by the content of our packages (model/compiled.py): import the kernels, as
+    a Python worker does in the second Spark session on a cluster."""
     with TemporaryDirectory() as folder:
         for session in (Path(folder, "first"), Path(folder, "second")):
             session.mkdir()
@@ -48,12 +48,12 @@ def kept_code(with_it: bool) -> float:
 
 
 def hidden_pandas(with_it: bool) -> float:
-    """pandas hidden from pyarrow (cli/imports.py): `vizpub metrics RUN`."""
+    """Hide pandas from pyarrow (cli/imports.py): `vizpub metrics RUN`."""
     return _metrics("" if with_it else _HIDE_NOTHING)
 
 
 def no_collection(with_it: bool) -> float:
-    """No garbage collection while modules are imported (cli/__main__.py): `vizpub metrics RUN`."""
+    """Collect no garbage while modules are imported (cli/__main__.py): `vizpub metrics RUN`."""
     return _metrics("" if with_it else _COLLECT_ALWAYS)
 
 
@@ -71,7 +71,7 @@ def _scratch() -> Path:
 
 @cache
 def _workspace() -> str:
-    """With one small run, `demo`."""
+    """A workspace with one small run, `demo`."""
     folder = str(_scratch() / "runs")
     source = str(ROOT / "examples" / "gossipsub")
     _output(_COMMAND, "--workspace", folder, "ingest", "--no-load", "--run", "demo", source)
@@ -83,7 +83,7 @@ def _metrics(before: str) -> float:
 
 
 def _processor_s(code: str, *arguments: str, **environment: str) -> float:
-    """Of a fresh Python that runs the code, from its start to its end."""
+    """Processor seconds of a fresh Python that runs the code, from its start to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     _output(code, *arguments, **environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
