@@ -258,8 +258,8 @@ def _loading(parts: Part) -> str:
     return (
         "### Loading into Neo4j\n\n"
         f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
-        f"copies by epoch {relationships:,} relationships, into an empty local server; an import "
-        f"with what it takes to stop and start.\n\n{table(header, rows)}"
+        f"time partitions {relationships:,} relationships, into an empty local server; an import "
+        f"includes stopping and starting it.\n\n{table(header, rows)}"
     )
 
 
