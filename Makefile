@@ -11,7 +11,6 @@ BIN := .venv/bin
 # its time: three keep two processors busy, where there is memory for them.
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
-CODE := model cypher graphstore analytics ingest simulators experiments cli tests
 
 .PHONY: help demo test test-long images test-containers check bench bench-smoke
 

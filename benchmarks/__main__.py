@@ -1,4 +1,4 @@
-"""vizpub measured against others: `python -m benchmarks --size S`, see benchmarks/README.md."""
+"""Compare vizpub with other programs: `python -m benchmarks --size S`, see benchmarks/README.md."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ USUAL: dict[str, Part] = {
     "raphtory": one_by_one("raphtory", 2),
 }
 MORE: dict[str, Part] = {"growth": growth, "append": append, "history": history, "loading": loading}
-"""Measured where they are asked for: they take as long as all others."""
+"""Measured only on request: they take as long as all others together."""
 
 
 def main() -> None:
-    """Run the parts that are asked for, keep their outcomes, and write the page from all."""
+    """Run the requested parts, keep their outcomes, and write the page from all outcomes."""
     parts = {**USUAL, **MORE}
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="S")
     parser.add_argument("--only", nargs="*", choices=parts, default=list(USUAL), metavar="PART")
-    parser.add_argument("--full", action="store_true", help="others measure every interval")
+    parser.add_argument(
+        "--full", action="store_true", help="measure every interval with the other programs"
+    )
     asked = parser.parse_args()
     bench = Bench(SIZES[asked.size], asked.full)
     for name in asked.only:

@@ -1,10 +1,11 @@
 """Where the time of a small ingest goes: `python -m benchmarks.account`, a minute.
 
-The demo's trace and an edge list, each by a process of its own, from its call to its end. Wall
-time is cut in two ways. Parts follow one another. Kinds exclude one another: what is not in one
-of Spark's jobs is in calls to Java or in our own Python; calls are what the main thread waits for,
-while others write tables. What neither way explains is told. Beside them stands what runs in
-several places at once, and so adds up to nothing: phases of queries, and tasks.
+Ingests the demo's trace and an edge list, each in its own process, from call to end. Wall time is
+cut in two ways. Parts follow one another. Kinds exclude one another: time outside Spark's jobs is
+spent in calls to Java or in our own Python; calls are what the main thread waits for while other
+threads write tables. The page names the time that neither way explains. It also shows what runs in
+several places at once, and so has no meaningful sum: phases of queries, and tasks.
+
 Writes benchmarks/ACCOUNT.md.
 """
 
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 PAGE = ROOT / "benchmarks" / "ACCOUNT.md"
 
 LINKS, PEERS, INTERVALS = 884, 100, 20
-"""Of the edge list."""
+"""Links of the edge list."""
 Span = tuple[float, float]
 
 
 def main() -> None:
-    """Measure both and write the page; or, with `--of`, be one of the measured processes."""
+    """Measure both and write the page; or, with `--of`, run as one of the measured processes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.account", description=__doc__)
     parser.add_argument("--of", metavar="PATH", help=argparse.SUPPRESS)
     if of := parser.parse_args().of:
@@ -53,7 +54,7 @@ def main() -> None:
 
 
 def edge_list(path: Path) -> Path:
-    """A file of links at random; the same each time."""
+    """A file of random links, the same each time."""
     rng = random.Random(13)
     rows = (
         (rng.randrange(INTERVALS), *(f"p{peer}" for peer in rng.sample(range(PEERS), 2)))
@@ -65,7 +66,7 @@ def edge_list(path: Path) -> Path:
 
 
 def in_process(path: Path) -> dict[str, dict[str, float]]:
-    """`measured`, by a fresh process."""
+    """`measured`, in a fresh process."""
     words, begun = [sys.executable, "-m", "benchmarks.account", "--of", str(path)], time.time()
     done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     whole = time.time() - begun
@@ -77,7 +78,7 @@ def in_process(path: Path) -> dict[str, dict[str, float]]:
 
 
 def measured(path: Path) -> dict[str, dict[str, float]]:
-    """Seconds by part, by kind, and beside them."""
+    """Seconds by part, by kind, and what runs beside them."""
     from ingest.pipeline import IngestRequest, ingest
 
     with calls() as made, in_tasks() as tasks, TemporaryDirectory() as folder:
@@ -128,7 +129,7 @@ def calls() -> Iterator[list[Span]]:
 
 @contextmanager
 def in_tasks() -> Iterator[dict[str, float]]:
-    """What tasks took, asked for before Spark ends."""
+    """Duration of the tasks, read before Spark ends."""
     from pyspark.sql import SparkSession
 
     found: dict[str, float] = {}
@@ -150,7 +151,7 @@ def in_tasks() -> Iterator[dict[str, float]]:
 
 
 def within(spans: list[Span], bounds: list[Span]) -> list[Span]:
-    """The spans cut to what lies in the bounds."""
+    """The periods, cut to the bounds."""
     cut = [(max(a, c), min(b, d)) for a, b in spans for c, d in bounds]
     return [(begin, end) for begin, end in cut if begin < end]
 

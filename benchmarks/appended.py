@@ -1,4 +1,4 @@
-"""What it costs to ingest a tenth more, against an ingest of everything at once."""
+"""The cost of appending a tenth more, against one ingest of everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from runstore.run import Run
 
 
 def append(bench: Bench) -> Json:
-    """`whole`: everything at once; `begun`: all but the last; `appended`: the last to it."""
+    """`whole`: everything at once; `begun`: all but the last tenth; `appended`: the last tenth to
+    it."""
     more = Bench(replace(bench.size, intervals=bench.size.intervals * 11 // 10))
     files = sorted(more.inputs.reports.iterdir())
     new = [path for path in files if first_interval(path) >= bench.size.intervals]

@@ -14,7 +14,7 @@ from ingest.versions import coalesce
 
 
 def main() -> None:
-    """Make versions from file to file, as often as asked."""
+    """Make versions from file to file, as often as requested."""
     told, made, rows, times = sys.argv[1:]
     steps = Steps()
     steps.at("session")

@@ -1,4 +1,4 @@
-"""The same reports as benchmarks.reports writes, as columns: Parquet, most names as numbers."""
+"""The reports of benchmarks.reports as columns: Parquet, with most names as numbers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from model.arrays import Int64s
 
 
 class Trees(NamedTuple):
-    """A row per message, a column per place of its tree: the publisher, then who received it."""
+    """A row per message, a column per place in its tree: the publisher, then the receivers."""
 
     peer: Int64s
     hop: Int64s
     time_us: Int64s
     topic: Int64s
-    """Of the message alone."""
+    """The message's topic."""
 
 
 def write_columns(size: Size, folder: Path) -> None:
@@ -91,7 +91,7 @@ def _sent(peers: int, chosen: Int64s, trees: Trees) -> pa.Array:
 
 
 def _received(peers: int, chosen: Int64s, trees: Trees) -> pa.Array:
-    """What each peer received of those messages, and from whom."""
+    """What each peer received of those messages, and from which peer."""
     places = np.arange(1, trees.peer.shape[1])
     before = trees.peer[chosen[:, None], (places - 1) // FANOUT].ravel()
     return _by_peer(peers, chosen, places, trees, {"from": pa.array(before)})
@@ -100,7 +100,7 @@ def _received(peers: int, chosen: Int64s, trees: Trees) -> pa.Array:
 def _by_peer(
     peers: int, chosen: Int64s, places: Int64s, trees: Trees, more: dict[str, pa.Array]
 ) -> pa.Array:
-    """Lists of entries, of those places of those messages' trees; `more` is known of each."""
+    """Lists of entries, for those places in those messages' trees; `more` has further columns."""
     there = chosen[:, None], places
     peer = trees.peer[there].ravel()
     message = np.repeat(chosen, places.size)
@@ -124,6 +124,6 @@ def _struct(columns: dict[str, Any]) -> pa.Array:
 
 
 def _lists(values: Any, counts: Int64s) -> pa.Array:
-    """Lists of so many of the values each."""
+    """Lists of the values, with those lengths."""
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))

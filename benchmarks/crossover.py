@@ -1,7 +1,8 @@
-"""From how many bytes on plans of large inputs pay: `python -m benchmarks.crossover`, ten minutes.
+"""The input size at which plans of large inputs start to pay: `python -m benchmarks.crossover`, ten
+minutes.
 
-Reports of growing size, each ingested by a process of its own as a small input and as a large one
-(ingest.spark.scale), in turn. What `SMALL_INPUT` should be is where the seconds cross.
+Reports of growing size, each ingested in its own process as a small input and as a large one
+(ingest.spark.scale), in turns. `SMALL_INPUT` should be the size at which the seconds cross.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from benchmarks.sizes import Size
 from benchmarks.smoke import Run, measured
 
 INTERVALS = (25, 100, 200, 400)
-"""Of 200 peers with 10 links each."""
+"""Intervals of 200 peers with 10 links each."""
 BOUNDS = {"small": 2**40, "large": -1}
 _INGEST = "import ingest.spark.scale as s; s.SMALL_INPUT = {}; from cli.main import app; app()"
 

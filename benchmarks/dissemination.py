@@ -1,4 +1,4 @@
-"""Who subscribes to what, and which messages go which way."""
+"""Subscriptions and the paths of messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from model.arrays import Int64s
 
 INTERVAL_US = 1_000_000
 FANOUT = 4
-"""Peers that each peer of a tree sends the message on to."""
+"""Peers to which each peer of a tree sends the message on."""
 _HOP_US = 20_000
 _SUBSCRIPTIONS, _MESSAGES = 1, 2
 """Streams of the seed; see benchmarks.overlay."""
 
 
 class Subscriptions(NamedTuple):
-    """Held through the whole run; by peer and topic."""
+    """Subscriptions that hold for the whole run; by peer and topic."""
 
     peer: Int64s
     topic: Int64s
@@ -43,7 +43,7 @@ class Receptions(NamedTuple):
 
 
 def _weights(size: Size) -> np.ndarray:
-    """Zipf's: the k-th topic has a share in proportion to 1/k."""
+    """Zipf's law: the k-th topic has a share in proportion to 1/k."""
     weights: np.ndarray = 1 / np.arange(1, size.topics + 1)
     weights /= weights.sum()
     return weights
@@ -52,7 +52,7 @@ def _weights(size: Size) -> np.ndarray:
 def subscriptions(size: Size) -> Subscriptions:
     """Different topics for each peer, drawn without replacement by weight.
 
-    The largest of log-weight plus Gumbel noise: Efraimidis and Spirakis, Weighted random
+    The largest values of log-weight plus Gumbel noise: Efraimidis and Spirakis, Weighted random
     sampling with a reservoir, 2006.
     """
     rng = np.random.default_rng([size.seed, _SUBSCRIPTIONS])
@@ -83,7 +83,7 @@ def messages(size: Size) -> tuple[Messages, Receptions]:
 
 
 def _depth(position: Int64s) -> Int64s:
-    """The hop of each place of a tree that is filled hop by hop; the root is 0."""
+    """The hop of each place in a tree that is filled hop by hop; the root is 0."""
     first, depth = 0, np.zeros_like(position)
     while (first := first * FANOUT + 1) <= position.max():
         depth += position >= first
@@ -91,7 +91,8 @@ def _depth(position: Int64s) -> Int64s:
 
 
 def _reached(size: Size, topic: Int64s, rng: np.random.Generator) -> Int64s:
-    """[messages, 1 + receivers]: the publisher and whom the message reaches, in this order."""
+    """[messages, 1 + receivers]: the publisher and the peers that the message reaches, in this
+    order."""
     taken = subscriptions(size)
     subscribed = np.zeros((size.topics, size.peers), bool)
     subscribed[taken.topic, taken.peer] = True

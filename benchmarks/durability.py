@@ -37,7 +37,7 @@ from runstore.manifest import Manifest
 from runstore.writer import RunWriter, writing
 
 FILES = 39
-"""As many as a small run has."""
+"""As many files as a small run has."""
 _BYTES = 20_000
 _ROWS = 2_000_000
 _ON_FILES: tuple[Callable[..., Any], ...] = (intact.described, RunWriter.commit)
@@ -46,7 +46,7 @@ Parts = dict[str, Callable[[Path], float]]
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durability", description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="of each pair (default: 7)")
     parser.add_argument("--ingests", type=int, default=3, help="of the demo's (default: 3)")
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def told(what: str, seconds: dict[str, list[float]]) -> None:
-    """A line for each, and how many times the last it took."""
+    """A line for each, with the ratio to the last."""
     *_, last = seconds.values()
     for name, took in seconds.items():
         for how in (min, median):
@@ -94,7 +94,7 @@ def _syncing() -> Parts:
 
 
 def _committed(place: Path, bare: str | None, listed: bool = False) -> float:
-    """Files that were just written, made a run; or only synced, one after another."""
+    """Newly written files made into a run; or only synced, one after another."""
     with writing(place, "run") as new:
         new.begin(manifest := Manifest("run", "edges", (), {}))
         rows = pa.table({"a": np.random.default_rng(1).integers(0, 2**62, _BYTES // 8)})
@@ -147,7 +147,7 @@ def _ingested(spark: Any, place: Path) -> float:
 
 
 def _spent(measure: Callable[[], float], spent: dict[str, list[float]]) -> float:
-    """Measure, and note what is spent on files in it."""
+    """Measure, and note the time spent on files."""
     found = dict.fromkeys(spent, 0.0)
 
     def timed(name: str, really: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,7 +169,7 @@ def _spent(measure: Callable[[], float], spent: dict[str, list[float]]) -> float
 
 
 def _without(measure: Callable[[], float]) -> float:
-    """Measure with nothing synced, and no checksum made or looked at."""
+    """Measure without syncing, and without making or checking checksums."""
     nothing: dict[str, Any] = {"sync_file": lambda _: None, "sync_directory": lambda _: None}
     unchecked = {"parquet.page.write-checksum.enabled": "false"}
     written = {**vars(job)["_WRITTEN"], **unchecked}

@@ -1,7 +1,7 @@
 """What Spark itself costs: a session, and twenty small tables written one after another.
 
 `python -m benchmarks.floor`, with Spark's defaults and two cores. Each table is read back and
-grouped to make the next; every third goes through Python. Nothing of vizpub takes part.
+grouped to make the next; every third goes through Python. No code of vizpub takes part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the structure stage costs when there are more intervals, or more peers."""
+"""How the cost of the structure stage grows with the intervals and with the peers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.watched import Json
 
 AXES = ("intervals", "peers")
 FACTORS = (0.25, 0.5, 1, 2)
-"""Times the size's own number of intervals, and of peers."""
+"""Factors on the size's own number of intervals, and of peers."""
 COSTS = {
     "seconds": "s",
     "cpu": "processor s",

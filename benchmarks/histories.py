@@ -1,4 +1,4 @@
-"""Runs of one overlay over histories of different lengths, as the tables of a run."""
+"""Runs of one overlay over histories of different lengths, as tables of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from model.tables import table
 LENGTHS = (200, 1_000, 5_000)
 """Intervals of the runs."""
 SIZE = Size("history", peers=50, intervals=0, links=8, topics=20)
-"""All runs have the same peers, links at a time, and topics."""
+"""All runs have the same number of peers, of links at a time, and of topics."""
 _VISITORS = 50
-"""Peers beside these that come and go, and link to nobody."""
+"""Additional peers that come and go, and have no links."""
 _PUBLISHING = 125
-"""As many messages in every run as are published over so many intervals."""
+"""Every run has as many messages as are published in so many intervals."""
 LAYER = "overlay"
-"""Of all links."""
+"""Share of all links."""
 _STAYS, _SUBSCRIPTIONS = 3, 4
 """Streams of the seed; see benchmarks.overlay and benchmarks.dissemination."""
 _ROWS = 100_000
@@ -36,16 +36,15 @@ _ROWS = 100_000
 
 @dataclass(frozen=True)
 class LongRun:
-    """A run of so many intervals. One in twenty links is replaced from one to the next; what
-    a peer subscribes to changes every 50 intervals on average, and visitors stay for 20.
-    """
+    """A run of that many intervals. One in twenty links is replaced from one interval to the next;
+    a peer's subscriptions change every 50 intervals on average, and visitors stay for 20."""
 
     intervals: int
     like: Size = SIZE
 
     @property
     def facts(self) -> RunFacts:
-        """What the run is."""
+        """The facts of the run."""
         clock = Clock(1, INTERVAL_US, 0, self.intervals - 1)
         return RunFacts(f"history-{self.intervals}", "synthetic", clock)
 
@@ -68,7 +67,7 @@ class LongRun:
         return replace(self.like, intervals=self.intervals)
 
     def sample(self, kind: str, place: float) -> str:
-        """The name of a peer that is always there, a topic or a message, at a share of all."""
+        """The name of a permanent peer, a topic or a message, at a share of all."""
         counts = {
             "peer": self.like.peers,
             "topic": self.like.topics,
@@ -119,7 +118,7 @@ class LongRun:
         )
 
     def _spells(self, stream: int, things: int, on: int, off: int) -> tuple[Int64s, Int64s, Int64s]:
-        """thing, valid_from, valid_to of what comes and goes, for so long on average."""
+        """thing, valid_from, valid_to of things that come and go, for that long on average."""
         rng = np.random.default_rng([self.like.seed, stream])
         turns = 4 + 2 * self.intervals // (on + off)
         shape = (things, turns)
@@ -172,7 +171,8 @@ class LongRun:
 def _judged(
     published: pa.Table, received: pa.Table, subscriptions: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
-    """The arrivals with who was eligible, and who missed what; messages are numbered by place."""
+    """The arrivals with the eligible peers, and the peers that missed a message; messages are
+    numbered by place."""
     topic, publisher, tick = (published[name].to_numpy() for name in ("topic", "publisher", "tick"))
     of, peer = received["message"].to_numpy(), received["peer"].to_numpy()
     names = ("topic", "peer", "valid_from", "valid_to")

@@ -1,4 +1,4 @@
-"""What each shipped query costs in runs of one overlay over histories of different lengths."""
+"""The cost of each shipped query in runs of one overlay over histories of different lengths."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from model.errors import CheckFailed, UseError
 from model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
-"""In a run of so many intervals it is measured what copies by epoch cost."""
+"""The run of that many intervals also measures what time partitions cost."""
 PLACES = (0.3, 0.5, 0.7)
 """Where in a run a query is asked, as a share of its intervals."""
 STRETCH = 10
-"""Intervals from the first to the last time of those that have two."""
+"""Intervals from the first to the last time of queries with two times."""
 REPEATS = 3
 """Warm runs at each place."""
 TIMEOUT_S = 30.0
 _PATIENCE_S = 3.0
-"""So long a query is repeated at a place."""
+"""How long a query is repeated at a place."""
 _NO_EPOCHS = 10**9
 DATABASE = "neo4j"
 HOME = WORK / "history"
@@ -45,10 +45,9 @@ _RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN co
 
 
 def history(bench: Bench) -> Json:
-    """dbHits and milliseconds of each query by length, with and without copies by epoch; and
-    what it costs to load the runs, one of them without copies too. The size is not looked at:
-    these runs have their own.
-    """
+    """dbHits and milliseconds of each query by length, with and without time partitions; and the
+    cost of loading the runs, one of them also without partitions. The size is not used: these runs
+    have their own."""
     del bench
     server = LocalServer(HOME)
     server.remove()
@@ -75,7 +74,7 @@ def history(bench: Bench) -> Json:
 def _load(
     server: LocalServer, run: LongRun, name: str, epoch_intervals: int = EPOCH_INTERVALS
 ) -> Json:
-    """What it took, by how much the store grew, and the relationships that there are then."""
+    """The time it took, the growth of the store, and the number of relationships."""
     before, facts = _store_bytes(), replace(run.facts, name=name)
     with connect(server.start()) as driver:
         begun, cpu = time.monotonic(), _cpu_seconds(server)
@@ -92,7 +91,7 @@ def _load(
 
 
 def _cpu_seconds(server: LocalServer) -> float:
-    """Seconds of processor so far, of this process and the server."""
+    """Processor seconds of this process and the server so far."""
     times = psutil.Process(server.status().pid).cpu_times()
     return time.process_time() + float(times.user + times.system)
 
@@ -103,9 +102,8 @@ def _store_bytes() -> int:
 
 
 def _by_length(driver: Driver, name: str) -> Json:
-    """`with` and `without` copies by epoch: dbHits and ms by length; `with` is empty for a
-    query that reads none.
-    """
+    """`with` and `without` time partitions: dbHits and ms by length; `with` is empty for a query
+    that reads none."""
     query = cypher.statement("queries", name)
     told: Json = {"with": {}, "without": {}}
     for of in map(LongRun, LENGTHS):
@@ -120,7 +118,7 @@ def _by_length(driver: Driver, name: str) -> Json:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A query asked at one place. Null where the time was up."""
+    """A query asked at one place. Null where it ran out of time."""
 
     hits: int | None = None
     seconds: tuple[float, ...] = ()
@@ -140,7 +138,7 @@ def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator
 def question(
     query: cypher.Statement, run: LoadedRun, of: LongRun, place: float
 ) -> tuple[str, dict[str, Any]]:
-    """The text and the values of a query at a place of a run; what may be left out is."""
+    """The text and the values of a query at a place in a run; optional parameters are left out."""
     if not query.parameters:
         return query.text, {}
     at = round(place * of.intervals)
@@ -170,12 +168,12 @@ def _asked(run: LoadedRun, text: str, values: Mapping[str, Any]) -> _Asked:
 
 
 def _fixed(row: Mapping[str, Any]) -> object:
-    """What of a row is told; which of equally short paths is, is not said."""
+    """The part of a row that is determined: among equally short paths, any may be returned."""
     return row["hops"] if "peers" in row and "hops" in row else row
 
 
 def db_hits(profile: Mapping[str, Any]) -> int:
-    """Of a profiled plan, all operators together."""
+    """All operators of a profiled plan together."""
     return int(profile.get("dbHits", 0)) + sum(map(db_hits, profile.get("children", ())))
 
 
@@ -183,11 +181,11 @@ def _require_same(run: str, name: str, *found: list[_Asked]) -> None:
     for ways in zip(*found, strict=False):
         answers = {asked.rows for asked in ways if asked.rows is not None}
         if len(answers) > 1:
-            raise CheckFailed(f"{name} of {run}: copies by epoch change the answer")
+            raise CheckFailed(f"{name} of {run}: time partitions change the answer")
 
 
 def _summary(asked: list[_Asked]) -> Json | None:
-    """Over all places; null where the time was up at one of them."""
+    """Over all places; null where it ran out of time at one of them."""
     hits = [one.hits for one in asked if one.hits is not None]
     if len(hits) < len(asked):
         return None

@@ -1,4 +1,4 @@
-"""The inputs of a size, made when they are first asked for and kept."""
+"""The inputs of a size, made on first use and kept."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from benchmarks.sizes import Size
 from model.clock import OPEN
 
 FORMAT = 1
-"""Raised when what is made changes."""
+"""Raised when the made inputs change."""
 
 
 def kept(folder: Path, make: Callable[[Path], None]) -> Path:
-    """The folder, filled by `make` if it is not there; never half full."""
+    """The folder, filled by `make` if it does not exist; never half full."""
     if not folder.is_dir():
         unfinished = folder.with_name(f".{folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)

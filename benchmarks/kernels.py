@@ -22,7 +22,7 @@ from benchmarks.variants import TIMES, VARIANTS
 _LARGEST_BLOCK = 50
 
 _held: list[Versions] = []
-"""What a worker process read, once."""
+"""What a worker process has read, once."""
 
 
 def _read(folder: Path, intervals: int) -> None:
@@ -31,7 +31,7 @@ def _read(folder: Path, intervals: int) -> None:
 
 
 def _measure(first: int, last: int, measures: Measures) -> int:
-    """Measures a block. How many rows that gave; the rows stay where they are."""
+    """Measure a block. The number of rows; the rows stay in the process."""
     links, presence, subscriptions = _held[0]
     inside = (links.start <= last) & (links.stop > first)
     block = Links(*(column[inside] for column in links))
@@ -40,7 +40,7 @@ def _measure(first: int, last: int, measures: Measures) -> int:
 
 
 def main() -> None:
-    """Measure every variant, in as many processes as there are processors."""
+    """Measure every variant, in one process per processor."""
     told, versions, intervals = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     workers = os.cpu_count() or 1
     size = max(1, min(_LARGEST_BLOCK, intervals // (4 * workers)))

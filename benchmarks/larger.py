@@ -1,10 +1,10 @@
-"""What an ingest costs when there are more reports: `python -m benchmarks.larger`.
+"""How the cost of an ingest grows with the reports: `python -m benchmarks.larger`.
 
-Whole processes, from the call to the end: reports of the benchmarks' generator, ten times as many
-each time, to all metrics but betweenness; beside each what its input costs DuckDB from reports to
-validity periods, where `--duckdb PROGRAM` names a program that takes a folder and the word
-`versions`. The exponent is that of the seconds from one to the next: 1 = straight. `--wide` takes
-100,000 peers in 100 intervals instead.
+Measures whole processes, from call to end: the generator's reports, ten times as many each time, to
+all metrics but betweenness. With `--duckdb PROGRAM`, also DuckDB's time from the same reports to
+validity periods; the program takes a folder and the word `versions`. The exponent compares the
+seconds of one size with the next: 1 means linear growth. `--wide` takes 100,000 peers in 100
+intervals instead.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ INTERVALS = (5, 50, 500, 5_000)
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.larger", description=__doc__)
     parser.add_argument("--most", type=float, default=1e6, help="reports (default: 1e6)")
     parser.add_argument("--wide", action="store_true", help="100,000 peers, 100 intervals")
-    parser.add_argument("--duckdb", metavar="PROGRAM", help="what to measure beside it")
+    parser.add_argument("--duckdb", metavar="PROGRAM", help="another program to measure")
     asked = parser.parse_args()
     sizes = [replace(SIZES["L"], intervals=intervals) for intervals in INTERVALS]
     if asked.wide:

@@ -1,4 +1,4 @@
-"""One run into Neo4j in both ways, each into an empty server of the same making.
+"""One run loaded into Neo4j in both ways, each into a new empty server.
 
 python -m benchmarks.loaded TOLD.json FOLDER WORKSPACE
 """
@@ -26,17 +26,17 @@ MATCH ()-[r]->() RETURN type(r) =~ '.*_E[0-9]+' AS copies, count(r) AS relations
 
 
 def main() -> None:
-    """Load, and tell what every step took. Raises: CheckFailed where the ways differ."""
+    """Load, and record the time of every step. Raises: CheckFailed where the ways differ."""
     told, folder, workspace = (Path(word) for word in sys.argv[1:])
     run, steps = open_run(workspace, RUN), Steps()
     found = {way: _loaded(run, folder / way, way, steps) for way in WAYS}
     if found["bolt"] != found["bulk"]:
-        raise CheckFailed("an import made another graph", [str(found)])
+        raise CheckFailed("the import made a different graph", [str(found)])
     steps.write(told, "neo4j", "pyarrow", **found["bulk"])
 
 
 def _loaded(run: StoredRun, home: Path, way: str, steps: Steps) -> dict[str, Any]:
-    """How many nodes and relationships there are then."""
+    """The numbers of nodes and relationships after the load."""
     server = LocalServer(home)
     try:
         target = Target(server.start(), server, WAYS[way])

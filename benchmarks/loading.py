@@ -1,4 +1,4 @@
-"""A run into Neo4j by transactions and by an import, beside each other."""
+"""A run loaded into Neo4j by transactions and by an import, side by side."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from benchmarks.parts import WORK, Bench, ingested
 from benchmarks.watched import Json
 
 _BOTH = ("index", "verify")
-"""What either way ends with."""
+"""The last steps of either way."""
 
 
 def loading(bench: Bench) -> Json:
-    """Each into an empty local server. The run is the one that the part `ingest` made."""
+    """Load into an empty local server, in each way. The part `ingest` made the run."""
     workspace = WORK / "made" / f"{bench.size.key}-ingest"
     if not (workspace / "runs" / RUN / "run.json").exists():
         ingested("ingest", "none")(bench)
@@ -19,8 +19,8 @@ def loading(bench: Bench) -> Json:
 
 
 def took(told: Json, way: str, kind: str, *, entering: bool = False) -> float:
-    """Seconds (`mean`) or seconds of processor (`cpu_mean`) of a way, without what both end
-    with where only `entering` is asked for."""
+    """Seconds (`mean`) or processor seconds (`cpu_mean`) of a way; with `entering`, without the
+    last steps of both ways."""
     return float(
         sum(
             step[kind] * step["times"]

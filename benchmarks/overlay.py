@@ -13,28 +13,26 @@ from model.arrays import Int32s, Int64s
 from model.clock import OPEN
 
 _STREAM = 0
-"""Which of the seed's streams of random numbers is the overlay's."""
+"""The overlay's stream among the random streams of the seed."""
 
 
 ROWS = pa.schema([(name, pa.int32()) for name in ("interval", "src", "dst")])
 
 
 class Step(NamedTuple):
-    """An interval, and what ends with it."""
+    """An interval, and the links that end with it."""
 
     interval: int
     targets: Int32s
-    """[peers, links]: whom each peer links to, all different and none itself."""
+    """[peers, links]: the peers that each peer links to, all different and none itself."""
     ended: pa.Table
-    """src, dst, valid_from, valid_to of the links that are not there any more in the next; in the
-    last
-    interval all, which stay open."""
+    """src, dst, valid_from, valid_to of the links that are gone in the next interval; in the last
+    interval all links, which stay open."""
 
 
 def history(size: Size) -> Iterator[Step]:
-    """The overlay in every interval. What is replaced is not taken up again at once, so the
-    life of a link in its place is a maximal version of it.
-    """
+    """The overlay in every interval. A replaced link does not come back at once, so the validity
+    period of a link in its place is maximal."""
     rng = np.random.default_rng([size.seed, _STREAM])
     targets = np.full((size.peers, size.links), -1, np.int32)
     every = np.arange(targets.size)
@@ -48,7 +46,8 @@ def history(size: Size) -> Iterator[Step]:
 
 
 def _with_new(targets: Int32s, places: Int64s, rng: np.random.Generator) -> Int32s:
-    """The targets with others in those places (flat, ascending): none that the peer links to."""
+    """The targets with new ones in those places (flat, ascending), to which the peer has no link
+    yet."""
     peers, links = targets.shape
     fresh = targets.copy()
     while places.size:

@@ -1,4 +1,4 @@
-"""RESULTS.md, from whatever outcomes there are."""
+"""RESULTS.md, from all kept outcomes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from benchmarks.watched import Json
 
 _HEAD = """# Results
 
-Made by `python -m benchmarks`, see [README.md](README.md); not to be edited. Seconds are by the
-wall clock, the least of several where a thing is quick; *processor* counts all processes. × is
-the ratio to the first line of the table, from the same machine and day. ≈ is extrapolated from
-some of the intervals. Memory is the peak of all processes together, pages they share counted in
-each.
+Made by `python -m benchmarks` (see [README.md](README.md)); do not edit. Seconds are wall time,
+the least of several runs of quick steps; *processor* counts all processes. × is the ratio to the
+first line of the table, from the same machine and day. ≈ is extrapolated from some of the
+intervals. Memory is the peak of all processes together; shared pages count in each process.
 """
 _OURS = {
     "kernels": "kernels alone, a process per processor: the limit",
@@ -43,7 +42,7 @@ Part = Mapping[str, Json]
 
 
 def write_page() -> None:
-    """Write RESULTS.md, and the figures that it shows."""
+    """Write RESULTS.md and its figures."""
     kept = results.kept()
     results.PAGE.write_text(page(kept), encoding="utf-8")
     for name, size in SIZES.items():
@@ -82,7 +81,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count, with separators."""
+    """Three significant digits, with separators."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -123,7 +122,8 @@ def _least(parts: Part, part: str, step: str) -> float | None:
 def _one_by_one(
     told: Json, label: str, limit: Mapping[str, float | None], intervals: int
 ) -> list[str]:
-    """Who takes an interval after the other: so much each, times the intervals of the run."""
+    """Programs that measure one interval after the other: the cost of each, times the run's
+    intervals."""
     steps, taken = told["steps"], told["facts"]["intervals"]
     before = "" if taken == intervals else "≈ "
     (version,) = told["versions"].values()
@@ -146,7 +146,7 @@ def _one_by_one(
 
 
 def _session(parts: Part) -> str:
-    """What comes before and after in Spark."""
+    """What precedes and follows the stage in Spark."""
     if "spark" not in parts:
         return ""
     steps = {name: step["first"] for name, step in parts["spark"]["steps"].items()}
@@ -253,18 +253,18 @@ def _loading(parts: Part) -> str:
         rate = [number(relationships / entering), f"{slowest / entering:.2g}×"]
         rest = [took(told, way, "mean"), took(told, way, "cpu_mean")]
         rows.append([label, number(entering), *rate, *map(number, rest)])
-    header = ["way", "s until all is there", "relationships/s", "×"]
+    header = ["way", "s until loaded", "relationships/s", "×"]
     header += ["s with indexes and verification", "processor, s"]
     return (
         "### Loading into Neo4j\n\n"
         f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
-        f"copies by epoch {relationships:,} relationships, into an empty local server; an import "
-        f"with what it takes to stop and start.\n\n{table(header, rows)}"
+        f"time partitions {relationships:,} relationships, into an empty local server; an import "
+        f"includes stopping and starting it.\n\n{table(header, rows)}"
     )
 
 
 def _history(parts: Part) -> str:
-    """Questions to longer and longer runs, and what the copies cost that keep them cheap."""
+    """Queries in longer and longer runs, and the cost of the copies that keep them cheap."""
     if "history" not in parts:
         return ""
     told = parts["history"]
@@ -285,13 +285,13 @@ def _history(parts: Part) -> str:
     )
 
 
-_WAYS = {"without": "", "with": "copies by epoch"}
+_WAYS = {"without": "", "with": "time partitions"}
 
 
 def _question(
     name: str, way: str, costs: Mapping[str, Json | None], lengths: list[str]
 ) -> list[str]:
-    """A line; – where the time was up."""
+    """A line; – where it ran out of time."""
     found = [costs[length] or {} for length in lengths]
     hits, times = ([one.get(kind) for one in found] for kind in ("hits", "ms"))
     grown = number(hits[-1] / hits[0]) if hits[0] and hits[-1] else "–"
@@ -308,7 +308,7 @@ _LOADS = {
 
 
 def _loads(told: Json) -> str:
-    """What copies cost in the run of `compared` intervals."""
+    """The cost of the copies in the run of `compared` intervals."""
     both = told["loads"]
     rows = [[f"{way} copies", *(number(both[way][kind]) for kind in _LOADS)] for way in both]
     ratios = (number(both["with"][kind] / both["without"][kind]) + "×" for kind in _LOADS)
@@ -322,7 +322,8 @@ def growth_figure(name: str) -> str:
 
 
 def _circumstances(parts: Part) -> str:
-    """When each part was measured, on what, and how busy the machine was with other things."""
+    """When and on what machine each part was measured, and the load of the machine by other
+    processes."""
     rows = []
     for part, told in parts.items():
         machine = told["machine"]
@@ -337,7 +338,7 @@ def _circumstances(parts: Part) -> str:
 
 
 def _versions(told: Json) -> str:
-    """Of the outcome, or of the outcomes in it."""
+    """The outcome itself, or the outcomes in it."""
     if "versions" in told:
         return ", ".join(f"{name} {version}" for name, version in told["versions"].items())
     inner = (_versions(part) for part in told.values() if isinstance(part, dict))

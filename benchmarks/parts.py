@@ -1,4 +1,4 @@
-"""The parts of the benchmark. Each runs by itself, checks what it got, and gives its outcome."""
+"""The parts of the benchmark. Each runs alone, checks its results, and returns its outcome."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Bench:
 
     size: Size
     full: bool = False
-    """Others measure every interval, however long it takes."""
+    """Other programs measure every interval, however long it takes."""
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -52,24 +52,24 @@ class Bench:
         return read_versions(self.inputs.versions, self.size.intervals)
 
     def reference(self, count: int) -> Measured:
-        """What the kernels measure in so many intervals."""
+        """The kernels' results in that many intervals."""
         return reference(self.versions, sample(self.size, count))
 
     def folder(self, part: str) -> Path:
-        """An empty folder for what a part writes."""
+        """An empty folder for the files of a part."""
         folder = WORK / "made" / f"{self.size.key}-{part}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
 
     def program(self, module: str, *arguments: object) -> Json:
-        """Run a program of ours and measure it."""
+        """Run one of our programs and measure it."""
         return measure(Program(f"benchmarks.{module}", [str(a) for a in arguments]))
 
     def other(self, module: str, *arguments: object) -> Json:
-        """Run a program of others and measure it. Raises: UseError without their environment."""
+        """Run another program and measure it. Raises: UseError without its environment."""
         if not OTHERS.exists():
-            raise UseError("the others are not installed; run: make .bench/ready")
+            raise UseError("the other programs are not installed; run: make .bench/ready")
         name = f"benchmarks.others.{module}"
         return measure(Program(name, [str(a) for a in arguments], OTHERS))
 
@@ -77,11 +77,11 @@ class Bench:
 Part = Callable[[Bench], Json]
 
 KEYS = {"peers": ("interval", "peer"), "topics": ("interval", "topic"), "overlay": ("interval",)}
-"""Of the metrics tables that tell of the overlay."""
+"""The parts of the metrics tables that describe the overlay."""
 
 
 def kernels(bench: Bench) -> Json:
-    """The kernels alone. What they give is what the others are compared with."""
+    """The kernels alone. All others are compared with their results."""
     return bench.program("kernels", bench.inputs.versions, bench.size.intervals)
 
 
@@ -100,7 +100,7 @@ def spark(bench: Bench) -> Json:
 
 
 def one_by_one(name: str, count: int) -> Part:
-    """A program of others that takes an interval at a time: so many of them, or all."""
+    """Another program that measures one interval at a time: so many of them, or all."""
 
     def run(bench: Bench) -> Json:
         number = bench.size.intervals if bench.full else count
@@ -120,7 +120,7 @@ def one_by_one(name: str, count: int) -> Part:
 
 
 def islands(bench: Bench) -> Json:
-    """Versions from rows, by engines made for such things and by Spark as ingest uses it."""
+    """Versions from rows, by dedicated engines and by Spark as ingest uses it."""
     out, rows = bench.folder("islands"), bench.inputs.rows
     told: Json = {}
     for name in ("polars", "duckdb"):
@@ -149,7 +149,7 @@ def ingested(name: str, betweenness: str, *, columns: bool = False) -> Part:
 
 
 def check_run(bench: Bench, workspace: Path) -> None:
-    """The run holds the versions, metrics and messages that went into the reports."""
+    """The run holds the versions, metrics and messages of the reports."""
     from runstore.run import Run
 
     run = Run.open(workspace, "benchmark")

@@ -1,8 +1,8 @@
 """Time and memory of PolderCast and CYCLON: `python -m benchmarks.poldercast [--quick]`.
 
-Prints a Markdown table. Every line is a process of its own, gossip without publications and
-reports; peak memory has the 130 MB or so of Python, numpy and numba in it, time is the
-processor's and begins when all peers have joined.
+Prints a Markdown table. Every line is a process of its own: gossip without publications and
+reports. Peak memory includes some 130 MB of Python, numpy and numba. Time is processor time, and
+starts when all peers have joined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the kernels measure in some intervals, and whether others measured the same."""
+"""The kernels' results in some intervals, and whether other programs agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 10
 
 
 class Versions(NamedTuple):
-    """What `measure_block` takes. A link that stays open ends with the run."""
+    """The arguments of `measure_block`. A link that stays open ends with the run."""
 
     links: Links
     presence: Presence
@@ -54,12 +54,12 @@ def _columns(path: Path, intervals: int) -> list[np.ndarray]:
 
 
 def sample(size: Size, count: int) -> list[int]:
-    """So many intervals from the first to the last, evenly."""
+    """That many intervals from the first to the last, evenly spaced."""
     return sorted({*np.linspace(0, size.intervals - 1, count).round().astype(int).tolist()})
 
 
 def reference(versions: Versions, intervals: Sequence[int]) -> Measured:
-    """Everything of those intervals, by the kernels."""
+    """All results of those intervals, by the kernels."""
     rows = (structure_rows(measure_block(*versions, at, at)) for at in intervals)
     return parts_of(pa.concat_tables(rows))
 
@@ -80,7 +80,7 @@ def rows_of(folder: Path, intervals: Sequence[int]) -> pa.Table:
 
 
 def require_same(who: str, ours: pa.Table, theirs: pa.Table, *keys: str) -> None:
-    """Both have the same rows, and the same values in each column that both have.
+    """Check that both have the same rows, and the same values in each shared column.
 
     Raises: CheckFailed naming columns and the first rows that differ.
     """
@@ -104,7 +104,7 @@ def _differences(name: str, ours: pa.Table, theirs: pa.Table) -> list[str]:
 
 
 def _comparable(column: pa.ChunkedArray) -> np.ndarray:
-    """Numbers as doubles, null = NaN; anything else as it is."""
+    """Numbers as doubles, null = NaN; other values unchanged."""
     if pa.types.is_string(column.type):
         return np.array(column.to_pylist(), object)
     # The open end is no double, but the nearest one will do.

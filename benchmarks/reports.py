@@ -1,7 +1,7 @@
-"""What every peer would have reported: its neighbours, topics, traffic and messages.
+"""The reports of all peers: neighbours, topics, traffic and messages.
 
-NDJSON by the contract of ingest.reports.files, a file for so many intervals. Lines are put together
-as text, since there are millions of them; a test reads them back with the contract's reader.
+NDJSON by the contract of ingest.reports.files, several intervals to a file. Lines are put together
+as text, because there are millions of them; a test reads them back with the contract's reader.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def write_reports(size: Size, folder: Path) -> None:
 
 
 def first_interval(path: Path) -> int:
-    """The first interval that a file of reports tells of."""
+    """The first interval in a file of reports."""
     return int(path.name.partition("-")[2][:5])
 
 
 def _heads(size: Size) -> list[str]:
-    """What is the same in all reports of a peer."""
+    """The constant part of a peer's reports."""
     taken: Entries = defaultdict(list)
     for peer, topic in zip(*subscriptions(size), strict=True):
         taken[peer].append(f'"{topic}"')
@@ -81,7 +81,7 @@ def _control(count: int) -> str:
 
 
 def _events(size: Size) -> Iterator[tuple[Entries, Entries]]:
-    """What each peer sent and received in each interval."""
+    """Messages that each peer sent and received in each interval."""
     published, arrivals = messages(size)
     edges = np.arange(size.intervals + 1) * INTERVAL_US
     for first, stop in pairwise(np.searchsorted(published.time_us, edges)):

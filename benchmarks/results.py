@@ -1,4 +1,4 @@
-"""Outcomes of parts of the benchmark, kept as JSON beside the page that is made from them."""
+"""Outcomes of parts of the benchmark, kept as JSON; the page is made from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Results = Mapping[str, Mapping[str, Json]]
 
 
 def machine() -> Json:
-    """What it was measured on."""
+    """The machine and the versions of the measurement."""
     return {
         "processor": _processor(),
         "processors": os.cpu_count(),
@@ -32,7 +32,7 @@ def machine() -> Json:
 
 
 def _processor() -> str:
-    """Its name, where the system tells."""
+    """The processor's name, where the system reports it."""
     told = Path("/proc/cpuinfo")
     lines = told.read_text("utf-8").splitlines() if told.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -40,7 +40,7 @@ def _processor() -> str:
 
 
 def load() -> float:
-    """Processes that wanted a processor, over the last minute."""
+    """Processes that waited for a processor or used one, averaged over the last minute."""
     return round(os.getloadavg()[0], 1)
 
 
@@ -57,7 +57,7 @@ def keep(size: str, part: str, outcome: Json, load_before: float) -> None:
 
 
 def kept() -> Results:
-    """Everything that was kept."""
+    """All kept outcomes."""
     found: dict[str, dict[str, Json]] = {}
     for path in sorted(FOLDER.glob("*-*.json")):
         size, _, part = path.stem.partition("-")

@@ -1,9 +1,9 @@
 """Time and memory of Scribe on Pastry: `python -m benchmarks.scribe [--quick]`.
 
 Prints a Markdown table. Every line is a process of its own, with default periods and without
-publications and reports; peers join within the first half interval. Time is the processor's,
-the whole run's and, as µs per peer and interval, that of the intervals after the first 20, in
-which the overlay has settled. Peak memory has the 60 MB or so of Python and numpy in it.
+publications and reports; peers join within the first half interval. Processor time is given for the
+whole run, and as µs per peer and interval for the intervals after the first 20, in which the
+overlay has settled. Peak memory includes some 60 MB of Python and numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How large the inputs are."""
+"""Sizes of the inputs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Size:
-    """An overlay's history and what is published on it."""
+    """An overlay's history and its messages."""
 
     name: str
     peers: int
     intervals: int
     links: int
-    """Of each peer, in every interval."""
+    """Links of each peer, in every interval."""
     topics: int
     churn: float = 0.05
     """Share of the links that are replaced from one interval to the next."""
@@ -33,7 +33,7 @@ class Size:
 
     @property
     def key(self) -> str:
-        """Names everything that is made of this size."""
+        """The name of everything that is made for this size."""
         return (
             f"{self.peers}x{self.intervals}x{self.links}-{self.topics}t{self.subscriptions}"
             f"-c{self.churn:g}-s{self.seed}"

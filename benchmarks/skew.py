@@ -1,10 +1,10 @@
 """One run with hubs, stage by stage: `python -m benchmarks.skew --peers 100000 --intervals 10`.
 
-Prints a Markdown table of what the stages of an ingest take, and what came out. Peers link to
-others with a chance that falls with a power of their rank, as in the static model of Goh, Kahng
-and Kim (2001): of 100,000 peers with five links each, the first has some 10,000. In every
-interval a share of the links is drawn anew. Betweenness is left out; what would walk more links
-than the budget is sampled.
+Prints a Markdown table of the stages of an ingest, and some results. Peers link to others with a
+probability that falls with a power of their rank, as in the static model of Goh, Kahng and Kim
+(2001): of 100,000 peers with five links each, the first has some 10,000. In every interval a share
+of the links is drawn again. Betweenness is left out; metrics that exceed `--max-edge-visits` are
+sampled.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Skewed:
     peers: int
     intervals: int
     links: int = 5
-    """Of each peer, in every interval."""
+    """Links of each peer, in every interval."""
     churn: float = 0.05
-    """Share of the links that are drawn anew in an interval."""
+    """Share of the links that are drawn again in an interval."""
     seed: int = 1
 
     def versions(self) -> Iterator[pa.Table]:
@@ -73,7 +73,7 @@ class Skewed:
         yield pa.table({"src": src, "dst": dst, "valid_from": since, "valid_to": still})
 
     def _drawn(self, src: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Whom each links to: anybody but itself. Hubs are spread over the numbers."""
+        """The peer that each links to, never itself. Hubs are spread over the numbers."""
         weights = np.cumsum(np.arange(1, self.peers + 1) ** -EXPONENT)
         ranks = np.searchsorted(weights, rng.random(src.size) * weights[-1])
         dst: npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ class Skewed:
         return dst
 
     def write(self, folder: Path) -> list[Path]:
-        """Parquet for the source `edges`, in files that are read side by side."""
+        """Parquet for the source `edges`, in files that are read in parallel."""
         rows = pa.concat_tables(self.versions())
         paths = [folder / f"{number}.parquet" for number in range(FILES)]
         for number, path in enumerate(paths):
@@ -92,22 +92,22 @@ class Skewed:
         return paths
 
 
-def measured(told: Path, workspace: Path, budget: float, paths: list[str]) -> None:
-    """The process that is watched: an ingest, a step for each of its stages."""
+def measured(told: Path, workspace: Path, max_edge_visits: float, paths: list[str]) -> None:
+    """The measured process: an ingest, with a step for each of its stages."""
     steps = Steps()
 
-    measuring = Measuring(measures=Measures(betweenness=False, max_edge_visits=budget))
+    measuring = Measuring(measures=Measures(betweenness=False, max_edge_visits=max_edge_visits))
     steps.at("session")
     ingest(IngestRequest(tuple(paths), RUN, workspace, measuring=measuring), steps.progress)
     steps.write(told, "pyspark")
 
 
-def report(skewed: Skewed, budget: float) -> None:
+def report(skewed: Skewed, max_edge_visits: float) -> None:
     """Generate, ingest and print."""
     with tempfile.TemporaryDirectory(prefix="vizpub-skew-") as folder:
         workspace = Path(folder)
         paths = map(str, skewed.write(workspace))
-        arguments = ["--workspace", folder, "--budget", str(budget), *paths]
+        arguments = ["--workspace", folder, "--max-edge-visits", str(max_edge_visits), *paths]
         told = measure(Program("benchmarks.skew", arguments))
         print(f"{skewed}\n\n| stage | s | processor s | peak MB |\n| --- | --- | --- | --- |")
         for name, step in told["steps"].items():
@@ -128,14 +128,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", type=int, default=100_000)
     parser.add_argument("--intervals", type=int, default=10)
-    parser.add_argument("--budget", type=float, default=1e8, help="links walked in an interval")
+    parser.add_argument(
+        "--max-edge-visits", type=float, default=1e8, help="links walked per interval"
+    )
     parser.add_argument("--workspace", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     told = parser.parse_intermixed_args()
     if told.workspace:
-        measured(Path(told.files[0]), told.workspace, told.budget, told.files[1:])
+        measured(Path(told.files[0]), told.workspace, told.max_edge_visits, told.files[1:])
     else:
-        report(Skewed(told.peers, told.intervals), told.budget)
+        report(Skewed(told.peers, told.intervals), told.max_edge_visits)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What users wait for first, in two minutes: `python -m benchmarks.smoke`.
 
-Whole processes, from the call to the end: the demo's ingest, and the reports of size S, as
-multiples of what bare Spark takes on this machine in the same run (benchmarks.floor). The best of
-so many runs counts, taken in turn. Compared with smoke.json beside this, what got worse is told;
-nothing fails, as machines are shared. `--keep` makes the figures the ones to compare with.
+Measures whole processes, from call to end: the demo's ingest, and the reports of size S, as
+multiples of what bare Spark takes on this machine in the same run (benchmarks.floor). They run in
+turns; the best run of each counts. Prints a warning for what got worse than in smoke.json; nothing
+fails, because machines are shared. `--keep` makes the figures the new smoke.json.
 """
 
 from __future__ import annotations
@@ -29,29 +29,31 @@ from benchmarks.watched import ROOT
 
 KEPT = ROOT / "benchmarks" / "smoke.json"
 WORSE = 1.25
-"""So many times the figure kept before is worth a warning."""
+"""From this ratio to the kept figure on, a figure gets a warning."""
 _EVERY_S = 0.1
 _MAKER = str(ROOT / "model" / "jvm" / "class_data.py")
 _MADE_S = 300
 
 
 class Run(NamedTuple):
-    """A whole process and all that it started."""
+    """A whole process and all its children."""
 
     seconds: float
     processor: float
-    """Seconds of all processes, as far as they were seen to end."""
+    """Processor seconds of all processes, as far as their end was observed."""
     megabytes: float
-    """The most at a time, what processes share counted once."""
+    """The peak, with shared pages counted once."""
     jobs: int
-    """Of Spark's, as an ingest tells; 0 of what is none."""
+    """Spark's jobs, as the ingest reports them; 0 for other processes."""
 
 
 def main() -> None:
-    """Measure, tell, compare."""
+    """Measure, print, compare."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.smoke", description=__doc__)
     parser.add_argument("--runs", type=int, default=2, help="of each (default: 2)")
-    parser.add_argument("--keep", action="store_true", help="compare with these from now on")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep these figures for later comparisons"
+    )
     asked = parser.parse_args()
     reports = Inputs(SIZES["S"], WORK).reports
     made: dict[str, Callable[[], Run]] = {
@@ -76,7 +78,8 @@ def main() -> None:
 
 
 def warm(run: Callable[[], Run]) -> None:
-    """Once unseen, until what that leaves for later starts is made: kernels, classes of Java."""
+    """Run once without measuring, until the work that is left for later starts is done: compiled
+    kernels, class archives of Java."""
     run()
     psutil.wait_procs([p for p in psutil.process_iter() if _makes(p)], timeout=_MADE_S)
 
@@ -88,7 +91,7 @@ def _makes(process: psutil.Process) -> bool:
 
 
 def figures(best: dict[str, Run]) -> dict[str, float]:
-    """What is kept: ratios to the floor, jobs, megabytes, and the seconds for people."""
+    """The kept figures: ratios to the floor, jobs, megabytes, and the seconds for people."""
     floor, found = best["floor"], {"floor, s": round(best["floor"].seconds, 1)}
     for name, run in best.items():
         if name != "floor":
@@ -110,7 +113,7 @@ def ingested(inputs: Path) -> Run:
 
 
 def measured(words: list[str]) -> Run:
-    """Run Python with those words, from the checkout."""
+    """Run Python with those arguments, from the checkout."""
     begun, most, seen = time.monotonic(), 0.0, dict[int, float]()
     process = psutil.Popen(
         [sys.executable, *words],
@@ -132,7 +135,7 @@ def measured(words: list[str]) -> Run:
 
 
 def _look(process: psutil.Process, seen: dict[int, float]) -> float:
-    """Megabytes of the process and of all below it; the processor time of each goes to `seen`."""
+    """Megabytes of the process and its descendants; the processor time of each goes to `seen`."""
     bytes_, processes = 0, [process]
     with suppress(psutil.NoSuchProcess):
         processes += process.children(recursive=True)

@@ -1,4 +1,4 @@
-"""What a measured program tells of itself: its steps, what they took, and facts. Needs psutil."""
+"""What a measured program records: its steps, their times, and facts. Needs psutil."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ import psutil
 
 @dataclass
 class Step:
-    """A step that has ended. Times are seconds since 1970, so that they fit a watcher's."""
+    """A completed step. Times are seconds since 1970, so that they match a watcher's."""
 
     name: str
     begun: float
     ended: float
     cpu: float
-    """Seconds of processor, of this process and all that it started."""
+    """Processor seconds, of this process and all that it started."""
 
 
 @dataclass
 class Steps:
-    """Takes the time of steps, one after the other."""
+    """Measures the time of steps, one after the other."""
 
     taken: list[Step] = field(default_factory=list)
     _cpu_before: float = 0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """For the length of the block."""
+        """A step for the length of the block."""
         begun, cpu = time.time(), cpu_seconds()
         yield
         self.taken.append(Step(name, begun, time.time(), cpu_seconds() - cpu))
 
     def at(self, name: str) -> None:
-        """The step of that name begins or goes on; another that was under way has ended."""
+        """The step of that name begins or continues; any other current step ends."""
         now, cpu = time.time(), cpu_seconds()
         if self.taken:
             self.taken[-1].ended = now
@@ -50,12 +50,12 @@ class Steps:
             self._cpu_before = cpu
 
     def progress(self, step: str, done: int, total: int, note: str = "") -> None:
-        """What an ingest tells of its progress, as steps."""
+        """The progress of an ingest, as steps."""
         del done, total, note
         self.at(step.partition(" (")[0])
 
     def write(self, path: Path, *packages: str, **facts: Any) -> None:
-        """All of it as JSON, with the versions of those packages."""
+        """Write everything as JSON, with the versions of those packages."""
         told = {
             "steps": [asdict(step) for step in self.taken],
             "versions": {package: version(package) for package in packages},
@@ -65,7 +65,7 @@ class Steps:
 
 
 def cpu_seconds() -> float:
-    """Seconds of processor so far, of this process and all below it, living or reaped."""
+    """Processor seconds so far, of this process and all its descendants, living or reaped."""
     me = psutil.Process()
     total = 0.0
     for process in (me, *me.children(recursive=True)):

@@ -31,7 +31,7 @@ def _write(frame: DataFrame, out: Path) -> DataFrame:
 
 
 def _write_metrics(structure: DataFrame, versions: Versions, clock: Clock, out: Path) -> None:
-    """Of a run that told of its overlay and subscriptions only."""
+    """Write the metrics tables of a run whose source reports only its overlay and subscriptions."""
     peers = versions.presence.select("peer", F.col("peer").cast("string").alias("name"))
     seen = Seen(
         clock,
@@ -49,7 +49,7 @@ def _write_metrics(structure: DataFrame, versions: Versions, clock: Clock, out: 
 
 
 def main() -> None:
-    """Measure the variants, the first of them also while everything is still cold."""
+    """Measure the variants, the first of them also in the cold session."""
     told, folder, intervals, out, *chosen = sys.argv[1:]
     steps, clock = Steps(), Clock(last=int(intervals) - 1)
     steps.at("session")

@@ -1,4 +1,4 @@
-"""What is measured of each interval, by the names the results have."""
+"""The metrics that are measured of each interval, by their names in the results."""
 
 from __future__ import annotations
 
@@ -13,4 +13,5 @@ VARIANTS = {
     "all": Measures(max_edge_visits=_ALWAYS_EXACT),
 }
 TIMES = {"structure": 3, "topics": 3, "betweenness": 1, "all": 1}
-"""How often each is measured: what is quick, more often, since a machine has other things to do."""
+"""How often each is measured: quick ones more often, because other processes use the machine too.
+"""

@@ -1,4 +1,4 @@
-"""Runs a program and watches the memory of it and of all that it starts."""
+"""Runs a program and samples the memory of it and of its descendants."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from model.errors import CheckFailed
 
 ROOT = Path(__file__).parents[1]
 _EVERY = 0.1
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 
 _LINES, _WIDTH = 20, 300
-"""So much is shown of what a program said that failed."""
+"""How much is shown of the output of a failed program."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Program:
-    """A module to run, and the Python that has what it needs."""
+    """A module to run, and the Python with its dependencies."""
 
     module: str
     arguments: Sequence[str]
@@ -38,22 +38,22 @@ class Program:
 
 
 class Look(NamedTuple):
-    """Resident memory at a time, in MB. Pages that processes share count in each of them."""
+    """Resident memory at a time, in MB. Shared pages count in each process."""
 
     at: float
     all: float
     """Of all processes of the program."""
     worker: float
-    """Of the largest Python that it started."""
+    """The largest Python process that the program started."""
 
 
 def measure(program: Program) -> Json:
-    """What the program wrote (see benchmarks.steps), with a summary of the steps of each name
-    (times, seconds: first, least, mean, processor's seconds, peak MB), and the peaks of it all.
+    """The program's record (see benchmarks.steps), with a summary of the steps of each name (times,
+    seconds: first, least, mean, processor seconds, peak MB), and the peaks of the whole program.
 
-    The program runs from the checkout, and gets where to write as its first argument.
+    The program runs from the checkout, and gets the path of its record as its first argument.
 
-    Raises: CheckFailed with the end of what it said, if it fails.
+    Raises: CheckFailed with the end of its output, if it fails.
     """
     with tempfile.TemporaryDirectory(prefix="vizpub-benchmark-") as scratch:
         told, said = Path(scratch, "told.json"), Path(scratch, "said.txt")
@@ -67,12 +67,12 @@ def measure(program: Program) -> Json:
 
 
 def _last_words(said: Path) -> list[str]:
-    """Spark says what it means at the end, and much at length before."""
+    """Spark prints the cause at the end, after much other output."""
     return [line[:_WIDTH] for line in said.read_text("utf-8", "replace").splitlines()[-_LINES:]]
 
 
 def _watch(process: psutil.Popen) -> Iterator[Look]:
-    """Look until it ends."""
+    """Take samples until it ends."""
     while process.poll() is None:
         yield _look(process)
         with suppress(psutil.TimeoutExpired):
@@ -93,7 +93,7 @@ def _look(process: psutil.Process) -> Look:
 
 
 def _summed_up(told: Json, looks: Sequence[Look]) -> Json:
-    """Steps of one name are put together."""
+    """Combine the steps of one name."""
     by_name: dict[str, list[Json]] = {}
     for step in told["steps"]:
         by_name.setdefault(step["name"], []).append(step)

@@ -14,7 +14,8 @@ if not __package__:
 def main() -> None:
     """Run the command.
 
-    Imported modules stay loaded; searching them for garbage takes a tenth of a short command.
+    Imported modules stay loaded; searching them for garbage takes a tenth of a short command
+    (`python -m benchmarks.ablations no_collection`).
     """
     gc.disable()
     from cli.main import app

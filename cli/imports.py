@@ -22,9 +22,10 @@ class _NoPandas(MetaPathFinder):
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Hide pandas from pyarrow, which else imports it at its first conversion (0.2 s).
+    """Hide pandas from pyarrow, which otherwise imports it at its first conversion.
 
-    pyarrow looks again when a data frame is really asked for.
+    pyarrow looks again when a data frame is requested. `vizpub metrics RUN` takes 0.38 s of
+    processor time with this and 0.51 s without (`python -m benchmarks.ablations hidden_pandas`).
     """
     hidden = _NoPandas()
     sys.meta_path.insert(0, hidden)

@@ -75,12 +75,11 @@ class Findings:
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
     """Compare the complete runs with the published values."""
     measures = Measures([replica for run in runs if (replica := run.replica())])
-    judged = [Judged(claim, _verdict(claim, experiment, measures)) for claim in _claims(experiment)]
+    judged = [
+        Judged(claim, _verdict(claim, experiment, measures))
+        for claim in experiment.content.published
+    ]
     return Findings(experiment, runs, measures, judged)
-
-
-def _claims(experiment: Experiment) -> tuple[Claim, ...]:
-    return experiment.content.published
 
 
 def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdict:

@@ -50,7 +50,9 @@ class PackedLocator(_CacheLocator):
     (ingest.spark.shipping): in the user's cache, by the file's name, which tells its content.
 
     Every session has that file in other directories. numba's own locators go by the path, and so
-    would compile everything anew for each. NUMBA_CACHE_LOCATOR_CLASSES names this one.
+    would compile everything again for each. NUMBA_CACHE_LOCATOR_CLASSES names this one. A worker
+    takes 0.9 s of processor time to import the kernels with it and 9.5 s without
+    (`python -m benchmarks.ablations kept_code`).
     """
 
     def __init__(self, function: Callable[..., Any], content: str, module: str) -> None:

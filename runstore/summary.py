@@ -25,7 +25,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     if manifest.clock:
         yield "time", manifest.clock.describe_range()
     yield "epoch", manifest.epoch
-    yield "input", f"{len(manifest.inputs)} files, {_total_size(run):,} bytes"
+    size = sum(entry["size"] for entry in manifest.inputs)
+    yield "input", f"{len(manifest.inputs)} files, {size:,} bytes"
     if manifest.options.get("layers"):
         yield "layers counted", ", ".join(manifest.options["layers"])
     for name, entry in manifest.tables.items():
@@ -64,7 +65,3 @@ def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
         names = (("unknown" if hop is None else hop, count) for hop, count in found.hops.items())
         hops = (f"{hop}: {count:,}" for hop, count in names)
         yield "first receptions by hops", ", ".join(hops)
-
-
-def _total_size(run: StoredRun) -> int:
-    return sum(entry["size"] for entry in run.manifest.inputs)

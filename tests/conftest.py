@@ -1,4 +1,4 @@
-"""What tests share: how they are named, ordered and skipped, one Spark session, outside data."""
+"""What tests share: their names, order and skips, one Spark session, outside data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.support import ids, order, skips
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Where the tests are started in the background, an interrupt is ignored, and would be by every
-# program they start and interrupt.
+# Tests that are started in the background ignore an interrupt, and so would every program that
+# they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tables are cut to this width, where it is set; who runs several processes of tests sets it.
+# Tables are cut to this width, which a runner of tests may set.
 os.environ.pop("COLUMNS", None)
 
 DATA = Path(__file__).parent / "data"
@@ -94,14 +94,14 @@ def gephi_small() -> Path:
 
 @pytest.fixture(scope="session")
 def guide_code() -> str:
-    """The system that simulators/README.md writes."""
+    """The system that simulators/README.md develops."""
     (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     return str(code)
 
 
 @pytest.fixture(scope="session")
 def outside_data() -> Callable[[str], Path]:
-    """A file of VIZPUB_DATA by name; the test is skipped where there is none."""
+    """A file of VIZPUB_DATA by name; the test is skipped if it does not exist."""
 
     def find(name: str) -> Path:
         folder = os.environ.get("VIZPUB_DATA")

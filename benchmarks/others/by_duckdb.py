@@ -21,7 +21,7 @@ _ISLANDS = """
 
 
 def islands(rows: str, made: str) -> None:
-    """Within an island, interval and place among the link's rows grow alike."""
+    """Within an island, the interval and its place among the link's rows grow alike."""
     duckdb.sql(_ISLANDS.format(rows=rows, made=made))
 
 

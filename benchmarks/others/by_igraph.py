@@ -1,4 +1,4 @@
-"""igraph, an interval at a time. igraph is under the GPL: it runs in a process of its own."""
+"""igraph, one interval at a time. igraph is under the GPL: it runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.others.loop import Columns, links_at, named_by_smallest, run
 
 
 def history(links: pa.Table, peers: int) -> Callable[[int], igraph.Graph]:
-    """Each interval's graph is built from its links."""
+    """Build each interval's graph from its links."""
     return partial(_graph, links, peers)
 
 
@@ -23,7 +23,7 @@ def _graph(links: pa.Table, peers: int, interval: int) -> igraph.Graph:
 
 
 def structure(graph: igraph.Graph) -> Columns:
-    """All but betweenness."""
+    """All metrics but betweenness."""
     both = graph.as_undirected(mode="collapse")
     hops = np.array(graph.distances(mode="out"), float)
     np.fill_diagonal(hops, np.inf)

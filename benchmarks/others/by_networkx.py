@@ -1,4 +1,4 @@
-"""networkx, an interval at a time."""
+"""networkx, one interval at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Graph: TypeAlias = "nx.DiGraph[int]"
 
 
 def history(links: pa.Table, peers: int) -> Callable[[int], Graph]:
-    """Each interval's graph is built from its links."""
+    """Build each interval's graph from its links."""
     return partial(_graph, links, peers)
 
 
@@ -27,7 +27,7 @@ def _graph(links: pa.Table, peers: int, interval: int) -> Graph:
 
 
 def structure(graph: Graph) -> Columns:
-    """All but betweenness."""
+    """All metrics but betweenness."""
     both = nx.Graph(graph)
     hops = [
         [far for far in nx.single_source_shortest_path_length(graph, peer).values() if far]

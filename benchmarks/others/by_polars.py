@@ -7,13 +7,12 @@ import polars as pl
 from benchmarks.others.islands import run
 
 _ROOM = 2**20
-"""More than there are intervals, or peers."""
+"""More than the number of intervals, or of peers."""
 
 
 def islands(rows: str, made: str) -> None:
-    """Source, target and interval as one number, sorted: an island is where each follows the
-    one before. Five times as fast as to sort by three columns and compare each of them.
-    """
+    """Source, target and interval as one number, sorted: in an island each number follows the one
+    before. Five times as fast as sorting by three columns and comparing each of them."""
     link = pl.col("src").cast(pl.Int64) * _ROOM + pl.col("dst")
     numbers = (
         pl.scan_parquet(rows)

@@ -1,4 +1,4 @@
-"""Raphtory: a temporal graph is made once, and looked at in each interval.
+"""Raphtory: a temporal graph is made once, and viewed in each interval.
 
 It has no closeness, eccentricity, diameter or path length.
 """
@@ -19,7 +19,7 @@ OPEN = 2**63 - 1
 
 
 def history(links: pa.Table, peers: int) -> Callable[[int], Any]:
-    """Links are added where they begin and deleted where they end."""
+    """Add links where they begin and delete them where they end."""
     graph: Any = PersistentGraph()
     graph.load_edges(links, "valid_from", "src", "dst")
     graph.load_edge_deletions(links.filter(pc.field("valid_to") < OPEN), "valid_to", "src", "dst")

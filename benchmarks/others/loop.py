@@ -25,7 +25,7 @@ Links = tuple[list[int], list[int]]
 
 
 def links_at(links: pa.Table, interval: int) -> Links:
-    """The links that are there in the interval."""
+    """The links of the interval."""
     there = (pc.field("valid_from") <= interval) & (pc.field("valid_to") > interval)
     rows = links.filter(there)
     return rows["src"].to_pylist(), rows["dst"].to_pylist()

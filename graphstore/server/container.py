@@ -139,7 +139,7 @@ class Container:
                 connect(self._connection).close()
             except Neo4jUnavailable as error:
                 late = time.monotonic() > deadline
-                if isinstance(error.__cause__, AuthError) or late or not _runs(found):
+                if isinstance(error.__cause__, AuthError) or late or not found["State"]["Running"]:
                     raise
                 time.sleep(_POLL_S)
             else:
@@ -225,10 +225,6 @@ def _copy(folder: Path, container: str, path: str) -> None:
         packed.seek(0)
         copy = ["docker", "cp", "-", f"{container}:/"]
         Command(copy, f"container {container}", what="docker").run(stdin=packed)
-
-
-def _runs(inspected: dict[str, Any]) -> bool:
-    return bool(inspected["State"]["Running"])
 
 
 def _ports(inspected: dict[str, Any]) -> dict[str, set[int]]:

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -171,7 +171,8 @@ class Holder:
         jvm, context = self._gateway.jvm, self._spark.sparkContext
         ours = self._spark._jsparkSession
         ours.catalog().clearCache()
-        _unpersist(context._jsc.getPersistentRDDs().values())
+        for rdd in context._jsc.getPersistentRDDs().values():
+            rdd.unpersist(False)
         getattr(jvm, "org.apache.spark.sql.classic.SparkSession").setDefaultSession(ours)
         self._bindings.keySet().retainAll(self._own_objects)
         own = Path(context._temp_dir)
@@ -185,11 +186,6 @@ def _alive(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
     return False
-
-
-def _unpersist(rdds: Iterable[Any]) -> None:
-    for rdd in rdds:
-        rdd.unpersist(False)
 
 
 def _other(names: list[str]) -> str:

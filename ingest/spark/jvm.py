@@ -85,7 +85,9 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     can be kept: PySpark then does as it always does.
     """
     spec = find_spec("pyspark")
-    if not spec or not spec.submodule_search_locations or is_running() or _is_configured():
+    if not spec or not spec.submodule_search_locations or is_running():
+        return None
+    if any(name in os.environ for name in _CONFIGURED_BY):
         return None
     spark = Path(spec.submodule_search_locations[0])
     if (spark / "conf").exists():
@@ -114,10 +116,6 @@ def is_running() -> bool:
     """Whether this process has a Java of PySpark's."""
     context = sys.modules.get("pyspark.core.context")
     return context is not None and context.SparkContext._gateway is not None
-
-
-def _is_configured() -> bool:
-    return any(name in os.environ for name in _CONFIGURED_BY)
 
 
 def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:

@@ -51,7 +51,7 @@ _EVERY_CORE = "local[*]"
 """What Spark takes where nobody names a master."""
 _ATTEMPTS = 2
 """At a task: a Python worker may be killed, for want of memory or by mistake."""
-_LOCATORS = (
+LOCATORS = (
     "model.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
 )
@@ -235,7 +235,7 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         "spark.log.structuredLogging.enabled": "false",
     }
     if not is_local(conf.get("spark.master")):
-        return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(_LOCATORS)}
+        return defaults | {"spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES": ",".join(LOCATORS)}
     return defaults | {
         _PARTITIONS: str(_PER_CORE * here),
         "spark.local.dir": str(own),

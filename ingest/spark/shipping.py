@@ -5,17 +5,27 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping
+from importlib.metadata import distributions
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from pkgutil import iter_modules
 
-PACKAGES = (
-    *("model", "cypher", "graphstore", "analytics", "runstore", "ingest"),
-    *("simulators", "experiments", "cli", "vizpub"),
-)
 _LEFT_OUT = (".pyc", ".nbi", ".nbc")
 """What Python and numba make from sources, for the machine they run on."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+def packages() -> list[str]:
+    """Names of our packages: all that lie beside this one, and that the wheel brought if one did.
+
+    A checkout has no other packages at its top, nor does the file that executors get.
+    """
+    home = str(Path(__file__).parents[2])
+    found = {module.name for module in iter_modules([home]) if module.ispkg}
+    for installed in distributions(name="vizpub", path=[home]):
+        found &= {path.parts[0] for path in installed.files or ()}
+    return sorted(found)
 
 
 def pack(folder: Path) -> Path:
@@ -48,7 +58,7 @@ def _digest(contents: Mapping[str, bytes]) -> str:
 
 def _contents() -> Iterator[tuple[str, bytes]]:
     """Path below the packages' parent, and content, of every file."""
-    for package in PACKAGES:
+    for package in packages():
         yield from _below(files(package), package)
 
 

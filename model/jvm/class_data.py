@@ -161,11 +161,8 @@ def make(folder: Path, listed: Path, java: Sequence[str]) -> None:
 
 def _is_worth(listed: Path) -> bool:
     with listed.open("rb") as lines:
-        return sum(1 for _ in lines) >= _WORTH and _has_room(listed.parent)
-
-
-def _has_room(folder: Path) -> bool:
-    return shutil.disk_usage(folder).free >= _ROOM_BYTES
+        long = sum(1 for _ in lines) >= _WORTH
+    return long and shutil.disk_usage(listed.parent).free >= _ROOM_BYTES
 
 
 def _dump(new: Path, listed: Path, java: Sequence[str]) -> None:

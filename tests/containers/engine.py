@@ -1,4 +1,4 @@
-"""Containers for tests: started through testcontainers, and their logs told with what failed."""
+"""Containers for tests: started through testcontainers, and their logs shown with failed tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEO4J = "vizpub/neo4j:5.26"
 VIZPUB = "vizpub/vizpub"
 PASSWORD = "vizpub-tests"
 WORD = "Xq7mTZ"
-"""Stands in no other text than the secret."""
+"""Appears in no other text than the secret."""
 SECRET = f"""@ '{WORD}' of "a" \\file #1"""
 _READY_S = 120
 _RUNNING: list[DockerContainer] = []
@@ -62,7 +62,7 @@ def _use_this_machine_only() -> None:
 
 
 def neo4j(**environment: str) -> DockerContainer:
-    """Neo4j's image, for a quick start; with the tests' password unless it is said otherwise."""
+    """Neo4j's image, for a quick start; with the tests' password unless another is given."""
     profile = PROFILES["test"]
     if "NEO4J_AUTH_FILE" not in environment:
         environment = {"NEO4J_AUTH": f"neo4j/{PASSWORD}"} | environment
@@ -80,9 +80,9 @@ def neo4j(**environment: str) -> DockerContainer:
 
 @contextmanager
 def started(container: DockerContainer) -> Iterator[DockerContainer]:
-    """Running for the length of the block; removed with its volumes after it.
+    """Run the container for the length of the block; then remove it with its volumes.
 
-    What goes wrong in the block is told with the container's log.
+    An error in the block shows the container's log.
     """
     _RUNNING.append(container)
     try:
@@ -96,7 +96,7 @@ def started(container: DockerContainer) -> Iterator[DockerContainer]:
 
 
 def answering(container: DockerContainer, password: str = PASSWORD) -> Connection:
-    """How to reach a Neo4j that runs, once it answers."""
+    """The address of a running Neo4j, once it answers."""
     deadline = time.monotonic() + _READY_S
     while True:
         found = Connection(
@@ -113,7 +113,7 @@ def answering(container: DockerContainer, password: str = PASSWORD) -> Connectio
 
 
 def logs(container: DockerContainer) -> str:
-    """What a container has said so far."""
+    """The container's output so far."""
     return "".join(text.decode() for text in container.get_logs())
 
 
@@ -121,7 +121,7 @@ def logs(container: DockerContainer) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A conftest that imports this has the containers' logs told with a test that failed."""
+    """A conftest that imports this shows the containers' logs with a failed test."""
     report = yield
     if report.failed:
         for running in _RUNNING:
@@ -130,7 +130,7 @@ def pytest_runtest_makereport(
 
 
 def compose_command() -> tuple[str, ...]:
-    """How Docker Compose is called here. Raises: NoContainers where it is not."""
+    """How Docker Compose is called here. Raises: NoContainers where it is missing."""
     for words in (("docker", "compose"), ("docker-compose",)):
         with suppress(OSError):
             if not subprocess.run([*words, "version"], capture_output=True, check=False).returncode:

@@ -38,7 +38,7 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="session")
 def stored(request: pytest.FixtureRequest) -> Store:
-    """Runs that several tests read; Spark is started where one is not there yet."""
+    """Runs that several tests read; Spark starts when one does not exist yet."""
     assert request.config.cache is not None
     return Store(request.config.cache.mkdir("runs"), lambda: request.getfixturevalue("spark"))
 
@@ -51,14 +51,14 @@ def gossipsub(stored: Store) -> StoredRun:
 
 @pytest.fixture(scope="module")
 def small_inputs(spark: SparkSession) -> Iterator[None]:
-    """The session is used as for small inputs, which the module's are."""
+    """The session with the settings for small inputs, like the module's inputs."""
     with as_of_small(spark):
         yield
 
 
 @pytest.fixture(scope="session")
 def vizpub_process() -> Callable[..., Done]:
-    """A call of `vizpub` in a process of its own, with a Spark of its own."""
+    """Call `vizpub` in a process of its own, with a Spark of its own."""
 
     def call(*words: str, cwd: Path | None = None) -> Done:
         return subprocess.run(
@@ -74,10 +74,10 @@ def vizpub_process() -> Callable[..., Done]:
 
 @pytest.fixture(scope="module")
 def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
-    """A call of `vizpub` in this process, which is lent the session of the tests.
+    """Call `vizpub` in this process, which lends it the session of the tests.
 
-    A command that started one would take this for its own, and stop it. The session's tasks
-    run where it was started, and find no code of the user's.
+    A command that starts a session would take this one for its own, and stop it. The session's
+    tasks run where it was started, and find no code of the user's.
     """
     from cli.main import app
 
@@ -93,11 +93,10 @@ def vizpub_here(spark: SparkSession) -> Iterator[Callable[..., Done]]:
 
 @pytest.fixture(scope="session")
 def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """A Neo4j that answers; what a test puts into it, it takes out again.
+    """A running Neo4j; a test removes what it adds.
 
-    NEO4J_URI names one; VIZPUB_TEST_NEO4J=container runs one in Docker; else a local server
-    is started for the session. Where none can be had the test is skipped, or fails with
-    REQUIRE_NEO4J=1.
+    NEO4J_URI names one; VIZPUB_TEST_NEO4J=container runs one in Docker; otherwise a local server is
+    started for the session. Without any, the test is skipped, or fails with REQUIRE_NEO4J=1.
     """
     try:
         if given := from_environment():
@@ -130,7 +129,7 @@ def _container() -> Iterator[Connection]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The home of a server that tests stop and kill, at an awkward path.
 
-    Who uses it starts it (that is quick where it runs) and empties it.
+    Tests that use it start it (quick if it runs already) and empty it.
     """
     home = tmp_path_factory.mktemp("server") / "höme of Neo4j"
     try:

@@ -23,16 +23,15 @@ import pyarrow as pa
 import pyspark
 import pytest
 
-from ingest.spark.shipping import PACKAGES
 from model.jvm.java import find_java, spark_java_home
 from runstore.store import StoredRun, open_run
 from tests.integration.test_experiments import TEXT
 from tests.integration.test_simulate import check_seeds
 from tests.support.ingested import TRACES, Store
+from tests.support.project import PACKAGES, ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent / "bin"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 FIND = "import importlib.util as i, sys; print(*filter(i.find_spec, sys.argv[1:]))"

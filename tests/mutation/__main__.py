@@ -1,7 +1,7 @@
 """Do the tests of a checker find small wrong changes in it? `python -m tests.mutation [MODULE]`.
 
 The tests are collected once and run for each change in one process, whose Spark and Neo4j stay;
-what is made for a module of tests or less is made anew.
+fixtures of a module of tests, or smaller, are made again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tests.mutation.targets import TARGETS, Target
 
 SEED = 13
 PATIENCE_S = 30.0
-"""And ten times what it took without a change: a test that takes longer never ends."""
+"""Added to ten times the duration without a change: a test that takes longer never ends."""
 
 
 class Mutating:
-    """Runs the tests that were collected without a change, and then with each."""
+    """Runs the collected tests without a change, and then with each change."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -79,14 +79,14 @@ class Mutating:
 
 
 def _cost(item: pytest.Item) -> int:
-    """First what needs neither Spark nor Neo4j, then what has the plans of small inputs."""
+    """First tests that need neither Spark nor Neo4j, then those with plans of small inputs."""
     if not any(item.get_closest_marker(service) for service in ("spark", "neo4j")):
         return 0
     return 1 if "small_inputs" in getattr(item, "fixturenames", ()) else 2
 
 
 class _Nobody:
-    """Stands for a test of another file: of what is set up, the session's stays."""
+    """Stands for a test of another file, so that the session's fixtures stay."""
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
@@ -96,7 +96,7 @@ class _Nobody:
 
 
 def _stop(*_: object) -> None:
-    """A change that never ends is found, too."""
+    """A change that never ends counts as found."""
     if "pyspark" in sys.modules:
         from pyspark import SparkContext
 
@@ -106,7 +106,7 @@ def _stop(*_: object) -> None:
 
 
 def _send_by_value(module: ModuleType) -> None:
-    """Spark's workers import no module anew, and would not see a change."""
+    """Spark's workers import no module again, and would not see a change."""
     if "pyspark" in sys.modules:
         from pyspark.cloudpickle import register_pickle_by_value
 
@@ -114,7 +114,7 @@ def _send_by_value(module: ModuleType) -> None:
 
 
 def main() -> None:
-    """Exit code 1 where a change survives that is not listed, or a listed one is found."""
+    """Exit code 1 if an unlisted change survives, or a listed one is found."""
     target = TARGETS[sys.argv[1]]
     mutating = Mutating(target)
     failed = pytest.main(["-q", "-p", "no:cacheprovider", *target.tests], plugins=[mutating])

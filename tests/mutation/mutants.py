@@ -29,7 +29,7 @@ WORDS = {
 }
 """What stands in SQL and for a kind of join."""
 LEFT_OUT = {"where", "filter", "fill_null", "fillna", "cast"}
-"""Calls whose receiver may take their place."""
+"""Calls that may be replaced by their receiver."""
 NO_CODE = {"annotation", "returns", "decorator_list"}
 
 
@@ -63,7 +63,7 @@ def mutants(module: ModuleType) -> Iterator[Mutant]:
 
 @contextmanager
 def living(mutant: Mutant, module: ModuleType) -> Iterator[None]:
-    """The function behaves as the mutant's for all who hold it."""
+    """The function behaves as the mutant's for all its users."""
     space: dict[str, Any] = {"__name__": module.__name__}
     exec(mutant.code, space)
     ours, other = _find(vars(module), mutant.function), _find(space, mutant.function)
@@ -102,7 +102,7 @@ Change = tuple[ast.AST, Place, ast.AST, ast.AST]
 
 
 def _changes(parent: ast.AST) -> Iterator[Change]:
-    """Depth first: (whose child, at which place, what is there, what takes its place)."""
+    """Depth first: (parent, field, the node there, its replacement)."""
     for field, value in ast.iter_fields(parent):
         children = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
         for index, child in children:
@@ -114,7 +114,7 @@ def _changes(parent: ast.AST) -> Iterator[Change]:
 
 
 def _is_said(node: ast.AST) -> bool:
-    """What is for readers and type checkers: assertions, docstrings, messages."""
+    """Parts for readers and type checkers: assertions, docstrings, messages."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or isinstance(node, ast.Assert | ast.JoinedStr)
 
@@ -178,7 +178,7 @@ def _of_branches(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _other_words(text: str) -> Iterator[str]:
-    """One word of it at a time is another."""
+    """One word of it at a time is changed."""
     for found in re.finditer(r"\S+", text):
         if other := WORDS.get(found[0]):
             yield text[: found.start()] + other + text[found.end() :]

@@ -1,4 +1,4 @@
-"""What is changed, which tests must find it, and which changes change nothing."""
+"""What is changed, which tests must find it, and which changes make no difference."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Target:
-    """A module that checks others or is checked by few, and its own tests."""
+    """A module that checks others or that few others check, and its own tests."""
 
     module: str
     tests: tuple[str, ...]
     equivalent: Mapping[str, str] = field(default_factory=dict)
     """A change that makes no difference → why."""
     most: int = 150
-    """So many changes are tried, drawn by a fixed seed where there are more."""
+    """The number of changes to try; where there are more, they are drawn with a fixed seed."""
 
 
 MOVED_IN_VAIN = "a span that a stay covers to its end leaves nothing, though it is looked at"

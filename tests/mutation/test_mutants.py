@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 @pytest.mark.parametrize("module", TARGETS)
 def test_mutants_of_a_checker_are_found_by_its_tests(module: str) -> None:
-    """In a process of its own, whose Spark and Neo4j the changes cannot leave to others."""
+    """In a process of its own: changes cannot leave their Spark and Neo4j to other tests."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.mutation", module],
         cwd=Path(__file__).parents[2],

@@ -12,7 +12,7 @@ PEERS = 14
 
 
 def random_arrivals(rng: np.random.Generator, message: int, publisher: int | None) -> list[Row]:
-    """Arrivals of one message from anywhere: chains, circles, gaps, told hops, duplicates."""
+    """Arrivals of one message from any peer: chains, circles, gaps, reported hops, duplicates."""
     rows: list[Row] = []
     tells = rng.random() < 0.2
     for peer in rng.permutation(PEERS)[: rng.integers(0, PEERS + 1)]:
@@ -34,7 +34,7 @@ def random_arrivals(rng: np.random.Generator, message: int, publisher: int | Non
 
 
 def naive_hop(row: Row, firsts: dict[int, Row], seen: frozenset[int] = frozenset()) -> int | None:
-    """The hop of an arrival, by following it back to the publisher."""
+    """The hop of an arrival, found by following it back to the publisher."""
     if row["hop"] is not None:
         return int(row["hop"])
     previous = row["previous_hop"]

@@ -1,4 +1,5 @@
-"""Cypher that is large in one way: what a parser must be kept from, and what it must bear."""
+"""Cypher that is large in one way: texts that a parser must not get, and texts that it must
+survive."""
 
 from __future__ import annotations
 
@@ -23,4 +24,4 @@ SHAPES: dict[str, tuple[Callable[[int], str], int]] = {
     "sums": (lambda n: f"RETURN [{', '.join(['1 + 1 + 1 = 3'] * n)}] AS x", 600),
     "steps": (lambda n: "WITH 1 AS x " * n + "RETURN x", 199),
 }  # fmt: skip
-"""Texts of a size, and the largest size that is let through."""
+"""Texts of a size, and the largest size that is accepted."""

@@ -1,4 +1,4 @@
-"""A clock of the machine that was set."""
+"""A machine whose clock was set."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 
 @contextmanager
 def clock_set(seconds: float) -> Iterator[None]:
-    """In the block it is so much later than before, for Python and for psutil: what lives seems to
-    have begun later, too, because the kernel counts from the start of the machine.
-    """
+    """Inside the block it is that much later, for Python and for psutil: living processes seem to
+    have started later too, because the kernel counts from the start of the machine."""
     really, booted = time.time, psutil.boot_time()
     before = psutil.Process(os.getpid()).create_time()
     with pytest.MonkeyPatch.context() as patch:

@@ -1,9 +1,9 @@
-"""What a power cut may leave of what was done to files, as far as POSIX promises anything.
+"""What a power cut may leave of changes to files, as far as POSIX promises anything.
 
-A `Recorder` writes down what a block does to the files below a folder, and a `Disk` plays it back
-up to any operation. A cut there leaves of a file that was not synced since it was written all,
-nothing, a part, or zeros; and of the names in a directory any choice of the changes since that was
-synced, in their order: a name may be gone whose file was synced, or a removed one be there again.
+A `Recorder` writes down what a block does to the files below a folder, and a `Disk` replays it up
+to any operation. A cut at that point leaves of a file that was written and not yet synced all,
+nothing, a part, or zeros. Of the names in a directory it leaves any choice of the changes since the
+last sync, in their order: the name of a synced file may be missing, or a removed name may be back.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import pytest
 from runstore import durable
 
 _UNDER_WAY = "_temporary"
-"""Where Spark keeps what it has not written to the end."""
+"""Where Spark keeps files that do not survive the session."""
 
 Seen = dict[Path, tuple[int, ...] | None]
-"""What is there: of a file what changes with its content, of a directory null."""
+"""The entries: of a file what changes with its content, of a directory null."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What was done: 'make directory', 'create', 'fill', 'sync', 'rename' or 'remove'."""
+    """The operation: 'make directory', 'create', 'fill', 'sync', 'rename' or 'remove'."""
 
     what: str
     path: Path
@@ -43,7 +43,7 @@ class Operation:
 class Recorder:
     """Writes down what is done below a folder.
 
-    What others write (as Spark does), or remove, is found when the next operation comes.
+    Changes by other processes (as Spark makes them) are found when the next operation comes.
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class Recorder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Of the block."""
+        """The operations of the block."""
         with pytest.MonkeyPatch.context() as patch:
             for name in ("sync_file", "sync_directory", "rename", "unlink", "remove_tree"):
                 really = getattr(durable, name)
@@ -101,7 +101,7 @@ class Recorder:
         return found
 
     def _look(self) -> None:
-        """Note what was done by others."""
+        """Note what other processes did."""
         there = self._there()
         for path in sorted(self._seen.keys() - there.keys(), reverse=True):
             self._add("remove", path)
@@ -117,17 +117,18 @@ class Recorder:
 
 @dataclass(eq=False)
 class Node:
-    """A file or a directory, whatever its names."""
+    """A file or a directory, under any name."""
 
     content: bytes | None = None
-    """Of a file."""
+    """The content of a file."""
     synced: bool = True
     names: dict[str, Node] = field(default_factory=dict)
-    """Of a directory, as all see them."""
+    """The names in a directory, as processes see them."""
     lasting: dict[str, Node] = field(default_factory=dict)
-    """Those that a cut leaves."""
+    """The names that a cut leaves."""
     changes: list[tuple[str, str, Node]] = field(default_factory=list)
-    """What was done to the names since they last: (old name, new name, of what); empty = none."""
+    """Changes of the names since they were last equal: (old name, new name, of what); empty = none.
+    """
 
 
 class Disk:
@@ -137,7 +138,7 @@ class Disk:
         self.root = Node()
 
     def do(self, operation: Operation) -> None:
-        """Do what was written down."""
+        """Replay the operations."""
         node, name = self._at(operation.path.parent), operation.path.name
         if operation.what == "make directory":
             self._change(node, "", name, Node())
@@ -156,11 +157,11 @@ class Disk:
             self._change(node, name, "", node.names[name])
 
     def leave(self, folder: Path) -> None:
-        """Write what is there, as if only the process had ended."""
+        """Write the current state, as if only the process had ended."""
         self._leave(self.root, folder, lambda node: node.names, lambda node: node.content or b"")
 
     def cut(self, folder: Path, rng: random.Random, share: float) -> None:
-        """Write what a power cut leaves; of what does not last, this share does."""
+        """Write the state after a power cut; of what is not durable, this share survives."""
 
         def names(node: Node) -> dict[str, Node]:
             found = dict(node.lasting)
@@ -205,7 +206,7 @@ class Disk:
 
 
 def _apply(names: dict[str, Node], old: str, new: str, of: Node) -> None:
-    """A change of names, as far as it can be made."""
+    """A change of names, as far as it is possible."""
     if old and names.get(old) is of:
         del names[old]
     if new:

@@ -1,4 +1,4 @@
-"""Events of libp2p as plain Python has them, and the files of a trace that tells them."""
+"""Events of libp2p as plain Python, and the trace files that contain them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Happened(NamedTuple):
 
     @property
     def us(self) -> int:
-        """When."""
+        """The time of the event."""
         return self.ns // 1000
 
     @property
@@ -51,22 +51,22 @@ class Happened(NamedTuple):
 
 
 def at(us: int, type: Type, peer: str, other: str | None = None, **about: Any) -> Happened:
-    """An event of that microsecond."""
+    """An event at that microsecond."""
     return Happened(type, peer, us * 1000, other, **about)
 
 
 def named(name: str) -> str:
-    """A name as the id it stands for is written."""
+    """A name as its id is written."""
     return b64encode(name.encode()).decode()
 
 
 def name_of(encoded: str) -> str:
-    """The name again."""
+    """The name of an id."""
     return b58decode(encoded).decode()
 
 
 def trace(folder: Path, events: Iterable[Happened]) -> list[InputFile]:
-    """Events in their order, one file a peer."""
+    """Events in their order, one file per peer."""
     lines: dict[str, list[str]] = {}
     for event in events:
         lines.setdefault(event.peer, []).append(event.line)

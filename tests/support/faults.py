@@ -1,4 +1,4 @@
-"""Ingests that stop where a killed one would, and a Java that is gone, without a kill."""
+"""Ingests that stop where a killed one would, and a lost Java process, without a kill."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from runstore import writer
 from runstore.manifest import FILE, Manifest, write_manifest
 
 LARGE = -1
-"""Bytes of which every input has more: its run is committed stage by stage."""
+"""Every input has more bytes: its run is committed stage by stage."""
 
 
 class Stopped(BaseException):
-    """Nothing of the pipeline handles it: what is committed then is all there is."""
+    """The pipeline does not handle this error: only what was committed before it remains."""
 
 
 @contextmanager
 def stopping(
     stage: str, *, committed: bool, look: Callable[[Path], object] = lambda _: None
 ) -> Iterator[None]:
-    """Whoever ingests in the block is stopped with the commit of the stage: once its tables are
-    written, just before they are named in the manifest, or just after (`committed`).
+    """Stop an ingest in the block at the commit of the stage: when its tables are written, just
+    before the manifest names them, or just after (`committed`).
 
-    `look` is shown the run's directory just before. The input counts as large.
+    `look` gets the run's directory just before. The input counts as large.
     """
 
     def write(directory: Path, manifest: Manifest, file: str = FILE) -> None:

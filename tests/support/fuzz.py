@@ -1,4 +1,4 @@
-"""Sound records, made bad in their bytes, their structure or their values. All from a seed."""
+"""Valid records, damaged in their bytes, their structure or their values. All from a seed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _VALUES = (
     "x\n", "\x00", "\x85", "\u2028", "\ud800", "\udc00x", "\ufeff", "NaN", "7", "=", "Ünï", '"',
     "a,b", "long " * 5_000, [], {}, [[]], [None], ["\ud83d"], {"": 0}, {"\ud800": 1},
 )  # fmt: skip
-"""What stands where something else is meant."""
+"""Values in place of the intended ones."""
 _DEEP = (20, 99, 101, 900, 5_000)
 
 
 def spoilt(rng: Random, record: bytes) -> bytes:
-    """Some bytes are others, too many, or missing."""
+    """Some bytes changed, added, or missing."""
     for _ in range(rng.choice((1, 1, 1, 2, 8))):
         at, size = rng.randrange(len(record) + 1), rng.choice((1, 1, 2, 9, 100))
         new: bytes = rng.choice(
@@ -32,7 +32,7 @@ def spoilt(rng: Random, record: bytes) -> bytes:
 
 
 def bent(rng: Random, value: Any) -> bytes:
-    """A JSON value as text: a part of it is missing, another, of another name, or stands twice."""
+    """A JSON value as text: a part of it is missing, changed, renamed, or repeated."""
     deep = "here it gets deep"
     holder = rng.choice(list(_holders(value)))
     key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
@@ -56,7 +56,7 @@ def bent(rng: Random, value: Any) -> bytes:
 
 
 def _holders(value: Any) -> Iterator[Any]:
-    """What has keys or places, in a JSON value."""
+    """The containers in a JSON value."""
     if isinstance(value, dict | list) and value:
         yield value
         for item in value.values() if isinstance(value, dict) else value:
@@ -64,7 +64,7 @@ def _holders(value: Any) -> Iterator[Any]:
 
 
 def odd_fields(rng: Random, fields: Sequence[str]) -> bytes:
-    """A CSV row with values that are not meant, too many or too few of them, odd quotes."""
+    """A CSV row with unexpected values, too many or too few of them, odd quotes."""
     found = list(fields)
     at = rng.randrange(len(found))
     odd = rng.choice([v for v in _VALUES if isinstance(v, str | int) and not isinstance(v, bool)])
@@ -85,7 +85,7 @@ def odd_fields(rng: Random, fields: Sequence[str]) -> bytes:
 def mixture(
     rng: Random, count: int, sound: Callable[[int], bytes], bad: Callable[[int], bytes]
 ) -> Iterator[bytes]:
-    """So many records: half of them sound, some bad, some with bytes that are spoilt."""
+    """That many records: half of them valid, some bad, some with damaged bytes."""
     for number in range(count):
         kind = rng.randrange(4)
         record = bad(number) if kind == 0 else sound(number)

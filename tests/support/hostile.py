@@ -1,4 +1,4 @@
-"""Names that are made to do harm to whatever quotes, prints, parses or draws them."""
+"""Names made to harm code that quotes, prints, parses or draws them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TAKEN = (
     "\ufffe\uffff\U0010ffff",
     "long " + "\u00e9x" * 4_997 + ".",
 )
-"""What ingest takes as a name of a peer, topic, layer or message, and gives back as it was."""
+"""Names of peers, topics, layers or messages that ingest accepts and returns unchanged."""
 
 REFUSED = {
     "": "is empty",
@@ -52,20 +52,20 @@ REFUSED = {
     "\x85": "has a control character",
     "half a pair \ud800": "has a control character",
 }
-"""What ingest refuses, and in which words."""
+"""Names that ingest refuses, with the words of the refusal."""
 
 OF_NO_RUN = (
     ".", "..", "../x", "/etc", "a/b", "a\\b", "-x", ".hidden", "a b", "two\nlines",
     "'", '"', "`", "$x", "\u202ex", "\u00e9", "\U0001f469", "*", "x" * 101, *TAKEN[:3],
 )  # fmt: skip
-"""What no run can be called."""
+"""Names that no run can have."""
 
 
 def reports() -> list[dict[str, object]]:
-    """A ring of peers, all of it named with what is taken, and reports with what is refused.
+    """A ring of peers with all the accepted names, and reports with the refused ones.
 
-    In intervals 0 and 1 peer i is linked to peer i + 1 in layer i and for topic i, subscribes
-    to topics i - 1 and i, and publishes message i to topic i, which reaches peer i + 1.
+    In intervals 0 and 1 peer i is linked to peer i + 1 in layer i and for topic i, subscribes to
+    topics i - 1 and i, and publishes message i to topic i, which reaches peer i + 1.
     """
     header = {"format": "vizpub.run/1", "protocol": TAKEN[0], "parameters": {TAKEN[1]: TAKEN[2]}}
     ring = [_report(place, interval) for interval in (0, 1) for place in range(len(TAKEN))]

@@ -1,4 +1,4 @@
-"""Names of tests are the same in every process, at every time: two processes compare them."""
+"""Names of tests must be the same in every process and run: two processes compare them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 def id_of(value: object, argument: str) -> str | None:
-    """Bytes, and text that cannot be read, go by their argument and a number."""
+    """Bytes, and unreadable text, are named by their argument and a number."""
     unreadable = isinstance(value, str) and not value.isprintable()
     return argument if unreadable or isinstance(value, bytes) else None
 

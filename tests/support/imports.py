@@ -1,4 +1,4 @@
-"""What commands import that takes long to import, by a process that does one after the other."""
+"""Which slow imports commands make, found by one process that runs them one after the other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps(told))
 def codes_and_imports(
     commands: Sequence[Sequence[str]], environment: Mapping[str, str]
 ) -> list[tuple[int, list[str]]]:
-    """Of each command its exit code, and what of the heavy packages it was the first to import."""
+    """The exit code of each command, and the heavy packages that it imported first."""
     done = subprocess.run(
         [sys.executable, "-c", _EACH, json.dumps(commands)],
         cwd=ROOT,

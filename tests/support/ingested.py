@@ -1,7 +1,6 @@
-"""Runs that several tests look at, each ingested once, in the session of the tests.
+"""Runs that several tests read, each ingested once, in the session of the tests.
 
-They are kept from one run of the tests to the next, by what they are made from and by what
-makes them.
+They are kept from one run of the tests to the next, by their input and by the code that makes them.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ TRACES = {
     "gephi": (GEPHI / "versions.csv.gz",),
     "tiny": (TINY,),
 }
-"""What the runs of these names are made from."""
+"""The input of the runs of these names."""
 Row = dict[str, Any]
 
 _MAKERS = ("ingest", "analytics", "model")
 _ENGINES = ("vizpub", "pyspark", "pyarrow", "numba")
 _KEPT = 3
-"""Runs of one name: what a change of the code and the way back leave."""
+"""Runs of one name that are kept: enough for a change of the code and its reversal."""
 
 
 def ingested(spark: SparkSession, request: IngestRequest) -> IngestOutcome:
-    """What `ingest.pipeline.ingest` does, in the session of the tests."""
+    """`ingest.pipeline.ingest`, in the session of the tests."""
     with writing(request.workspace, request.run) as writer:
         return ingest_in(spark, writer, request)
 
@@ -66,7 +65,7 @@ def ingest(
     append: bool = False,
     **options: Any,
 ) -> IngestOutcome:
-    """One ingest more, in the session of the tests: quicker than a `vizpub` of its own."""
+    """One more ingest, in the session of the tests: quicker than a `vizpub` process."""
     request = IngestRequest(
         tuple(map(str, paths)), run, workspace, options=SourceOptions(**options), append=append
     )
@@ -75,16 +74,16 @@ def ingest(
 
 @dataclass(frozen=True)
 class Store:
-    """Runs to read, in a folder that outlives the tests; see `copied` for one to change."""
+    """Runs to read, in a folder that outlives the tests; use `copied` for a run to change."""
 
     folder: Path
     spark: Callable[[], SparkSession]
-    """Called where a run is not there yet."""
+    """Called when a run does not exist yet."""
 
     def __call__(self, run: str, *paths: Path, **options: Any) -> StoredRun:
         """The run of these files and SourceOptions; without files, one of TRACES.
 
-        A name is for one input: of those that were of other inputs or code, few are kept.
+        A name is for one input: only few runs of other inputs or code are kept.
         """
         inputs = paths or TRACES[run]
         short = run[:40]
@@ -97,7 +96,7 @@ class Store:
         return open_run(place, run)
 
     def below(self, name: str) -> Store:
-        """A store in a folder of that name, where the path matters."""
+        """A store in a folder of that name, for tests where the path matters."""
         (self.folder / name).mkdir(exist_ok=True)
         return replace(self, folder=self.folder / name)
 
@@ -117,12 +116,12 @@ class Store:
 
 
 def workspace_of(run: StoredRun) -> Path:
-    """Where the run is stored, alone."""
+    """The workspace of the run, which has no other."""
     return run.directory.parents[1]
 
 
 def copied(run: StoredRun, workspace: Path, name: str | None = None) -> StoredRun:
-    """A copy, to change, maybe by another name."""
+    """A copy to change, under another name if one is given."""
     name = name or run.name
     there = workspace / "runs" / name
     shutil.copytree(run.directory, there)
@@ -131,7 +130,7 @@ def copied(run: StoredRun, workspace: Path, name: str | None = None) -> StoredRu
 
 
 def _digest(inputs: Iterable[Path], options: SourceOptions) -> str:
-    """Of what a run is made from, and by what."""
+    """Digest of a run's input and of the code that makes it."""
     found = hashlib.blake2b(_code().encode(), digest_size=8)
     found.update(repr(sorted(asdict(options).items())).encode())
     for path in inputs:
@@ -144,7 +143,7 @@ def _digest(inputs: Iterable[Path], options: SourceOptions) -> str:
 
 @cache
 def _code() -> str:
-    """Digest of the code that makes runs, and versions of what it stands on."""
+    """Digest of the code that makes runs, and versions of its dependencies."""
     found = hashlib.blake2b()
     for path in sorted(path for name in _MAKERS for path in (ROOT / name).rglob("*.py")):
         found.update(str(path.relative_to(ROOT)).encode())
@@ -154,5 +153,5 @@ def _code() -> str:
 
 @cache
 def truth() -> Any:
-    """What the driver of the gossipsub network saw from inside."""
+    """The truth that the driver of the gossipsub network recorded."""
     return json.loads(gzip.decompress((SMALL / "truth.json.gz").read_bytes()))

@@ -1,4 +1,4 @@
-"""The tables of messages, by the fold that an ingest uses, in one process."""
+"""The tables of messages, made in one process by the fold that an ingest uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ingest.messages import Told, rows_by_message
 
 
 def message_tables(told: Told) -> dict[str, pa.Table]:
-    """The tables by name; all arrivals are told, not the first ones alone."""
+    """The tables by name; all arrivals are reported, not only the first ones."""
     fold = MessageFold(told.receptions is not None, told.subscriptions is not None)
     found: dict[str, list[pa.RecordBatch]] = {table.name: [] for table in fold.tables}
     for name, rows in fold(rows_by_message(told, 1).toArrow().cast(ROWS).to_batches()):

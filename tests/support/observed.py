@@ -1,4 +1,4 @@
-"""Observed tables with the names that a fold tells of them."""
+"""Observed tables with the names that their fold reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingest.sources.base import Observed
 
 
 def observed_of(peers: DataFrame, **tables: DataFrame) -> Observed:
-    """What was observed, by its tables."""
+    """What was observed, by table."""
     parts = [
         part
         for name, rows in {"peers": peers, **tables}.items()

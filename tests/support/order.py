@@ -1,7 +1,7 @@
-"""Files of tests in the order of what they cost: the longest first, so that none is left over.
+"""Files of tests in the order of their cost: the longest first, so that none is left over.
 
-`seconds.json` has the seconds of each file as they were last recorded
-(`make test PYTEST_ARGS=--record-seconds`); a file it does not know comes before all it knows.
+`seconds.json` has the last recorded seconds of each file (`make test
+PYTEST_ARGS=--record-seconds`); a file that it does not know comes before all others.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SECONDS = Path(__file__).with_name("seconds.json")
 
 
 def longest_first() -> Callable[[str], tuple[float, str]]:
-    """What files, given as in test ids, are to be sorted by."""
+    """The sort key of files, given as in test ids."""
     known = json.loads(SECONDS.read_text("utf-8"))
     return lambda file: (-known.get(file, inf), file)
 
 
 class Recorder:
-    """Adds up what the tests of each file take, and writes it where all is over."""
+    """Adds up the seconds of each file's tests, and writes them at the end."""
 
     def __init__(self) -> None:
         self._seconds: Counter[str] = Counter()

@@ -1,6 +1,5 @@
-"""A small run as reports that tell all that the contract has room for, and the same with parts
-left out: all peers, topics and messages are named in several parts, so none goes with one.
-"""
+"""A small run as reports that use every field of the contract, and the same with fields left out.
+All peers, topics and messages are named in several fields, so leaving one out loses no name."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ INTERVALS = 5
 _US = 1_000_000
 _SIZE = 100
 _LEAVES = ("eve", 4)
-"""Who is gone, and since when."""
+"""Peers that are gone, and since when."""
 
 
 def reports(seed: int = 5) -> list[Record]:
-    """A header and a report of each peer and interval."""
+    """A header, and a report of each peer and interval."""
     random_ = random.Random(seed)
     state = {
         (peer, interval): _state(random_, number, peer, interval)
@@ -44,9 +43,8 @@ def reports(seed: int = 5) -> list[Record]:
 
 
 def _state(random_: random.Random, number: int, peer: str, interval: int) -> Record:
-    """What a peer has at an interval's end. All topics are told of from the start on, as topics
-    and as what links and roles serve.
-    """
+    """The state of a peer at an interval's end. All topics are reported from the start on, as
+    topics and as what links and roles serve."""
     others = [other for other in PEERS if other != peer]
     neighbors: list[Any] = [PEERS[(number + 1) % len(PEERS)], *random_.sample(others, 1)]
     topic = TOPICS[(number + interval) % len(TOPICS)]
@@ -73,9 +71,8 @@ def _state(random_: random.Random, number: int, peer: str, interval: int) -> Rec
 def _spread(
     random_: random.Random, message: str, number: int, state: dict[tuple[str, int], Record]
 ) -> None:
-    """A message from peer to peer: one is left out, the others have it once and some again, and
-    who has it last has it in the next interval.
-    """
+    """A message from peer to peer: one is left out, the others receive it once and some again, and
+    the last one receives it in the next interval."""
     interval, topic = min(number, INTERVALS - 2), TOPICS[number % len(TOPICS)]
     there = [peer for peer in PEERS if (peer, interval + 1) in state]
     publisher, *others = random_.sample(there, len(there) - 1)
@@ -107,13 +104,13 @@ def _spread(
 
 
 def _subscribed_before(state: dict[tuple[str, int], Record], peer: str, at: int) -> list[str]:
-    """What it subscribed to at an interval's beginning, be it gone at its end."""
+    """Its subscriptions at an interval's beginning, even if it is gone at the end."""
     topics: list[str] = state[peer, max(at - 1, 0)]["topics"]
     return topics
 
 
 def _count(random_: random.Random, report: Record, had: set[tuple[str, str]]) -> None:
-    """The counters say what the events do."""
+    """Counters that agree with the events."""
     report["received"].sort(key=lambda arrival: arrival["time_us"])
     report["duplicates"] = sum(
         not _is_first(report, arrival, had) for arrival in report["received"]
@@ -135,7 +132,7 @@ def _is_first(report: Record, arrival: Record, had: set[tuple[str, str]]) -> boo
 
 
 def first_ones(records: list[Record]) -> list[Record]:
-    """The same with the first arrivals alone; the peers count the others."""
+    """The same with only the first arrivals; the peers count the others."""
     had: set[tuple[str, str]] = set()
     header, *rest = records
     found = [{**header, "unknown": [DUPLICATES]}]

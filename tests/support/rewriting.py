@@ -1,4 +1,4 @@
-"""Tables of a stored run with other rows, as if the ingest had written them."""
+"""Tables of a stored run with changed rows, as if the ingest had written them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runstore.store import open_run
 
 
 def rewrite(workspace: Path, run: str, name: str, rows: pa.Table) -> None:
-    """Let a table that has one file have these rows."""
+    """Give these rows to a table that has one file."""
     stored = open_run(workspace, run)
     (file,) = stored.files(name)
     pq.write_table(rows, file)

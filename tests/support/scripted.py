@@ -1,4 +1,4 @@
-"""Ingests without Spark: they begin and commit as the pipeline's do, with tables made up."""
+"""Ingests without Spark: they begin and commit as the pipeline's do, with made-up tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = {
     "versions": ("links",),
     "finish": (),
 }
-"""What each stage writes."""
+"""The tables of each stage."""
 FIRST, SECOND, THIRD = (
     InputFile(f"/a/{name}.ndjson", "ndjson", 10, name) for name in ("first", "second", "third")
 )
@@ -30,7 +30,7 @@ LATE = Cut("valid_to", 40)
 def wanted(
     *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: bool
 ) -> Wanted:
-    """What an ingest of the files asks for."""
+    """The request of an ingest of the files."""
     inputs = tuple(file.told for file in files)
     fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
     return Wanted(fresh, files, **how)
@@ -43,9 +43,9 @@ def ingest(
     *,
     small: bool = False,
 ) -> Start:
-    """What an ingest does that is stopped behind the last of the stages, if there is one more.
+    """An ingest that is stopped after the last of the stages, if there is another one.
 
-    A small one is committed in the end.
+    A small one commits at the end.
     """
     with writing(workspace, asked.manifest.name) as writer:
         found = start(writer, asked)
@@ -67,7 +67,7 @@ def ingest(
 
 
 def begun(workspace: Path, asked: Wanted) -> Manifest:
-    """The run as an ingest of it begins."""
+    """The run at the beginning of its ingest."""
     with writing(workspace, asked.manifest.name) as writer:
         start(writer, asked).begin()
         assert writer.manifest is not None
@@ -83,7 +83,8 @@ def _written(writer: RunWriter, name: str, asked: Wanted) -> TableEntry:
 
 
 def _finished(done: Manifest) -> Manifest:
-    """As the pipeline's last stage leaves it: what was staged is let go but for what it carries."""
+    """The run after the pipeline's last stage: staged tables are dropped but for what it carries
+    on."""
     kept = {name: entry for name, entry in done.tables.items() if not name.startswith("staged/")}
     carry = {"last": done.tables["staged/parsed.links"]}
     return replace(

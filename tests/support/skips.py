@@ -20,13 +20,13 @@ LISTED = {
     r"root (reads|may write) everywhere|root reads everything": "and for root no file is locked",
     r"no /dev/full here|a path that is another in each process": "Linux has it, and macOS has not",
 }  # fmt: skip
-"""A pattern of reasons → why a test may be skipped for them."""
+"""A pattern of reasons → why tests may be skipped for them."""
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
 def judged(report: Report) -> Report:
-    """The report; a failure in place of a skip that is not listed, where skips must be."""
+    """The report; a failure in place of an unlisted skip, where skips must be listed."""
     if os.environ.get("REQUIRE_LISTED_SKIPS") != "1" or not report.skipped:
         return report
     reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)

@@ -1,7 +1,7 @@
-"""Plans as plain as those of a small ingest: Spark's others cost a test more than all of its work.
+"""The plans of a small ingest: other plans of Spark cost a test more than all of its work.
 
-That both say the same is held by tests/integration/test_scale.py, and by `make test-long`, which
-runs the tests once more with VIZPUB_TEST_PLANS=large.
+tests/integration/test_scale.py checks that both give the same result, and so does `make test-long`,
+which runs the tests again with VIZPUB_TEST_PLANS=large.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def as_of_small(spark: SparkSession) -> Iterator[None]:
-    """In the block the session is told what an ingest tells it of a small input.
+    """Inside the block the session has an ingest's settings for a small input.
 
-    With VIZPUB_TEST_PLANS=large it is told nothing.
+    With VIZPUB_TEST_PLANS=large it keeps its own.
     """
     before = tune(spark, small=os.environ.get("VIZPUB_TEST_PLANS") != "large")
     try:

@@ -1,4 +1,4 @@
-"""Files taken through a folded source in this process, without Spark up to the observed tables."""
+"""Files read by a folded source in this process, without Spark up to the observed tables."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ingest.sources.base import Description, Observed, Source, SourceOptions, Ta
 
 @dataclass(frozen=True)
 class Staged:
-    """What was folded of some files."""
+    """What was folded from some files."""
 
     rows: list[Row]
-    """Those of the records that the reader took, as they went to the fold."""
+    """The records that the reader accepted, as they went to the fold."""
     tables: dict[str, pa.Table]
     counted: Counted
     damaged: dict[str, str]
-    """Why a file could be read in part only, by path."""
+    """Why a file could be read only in part, by path."""
 
     @property
     def records(self) -> list[Any]:
-        """What was taken."""
+        """The accepted records."""
         return [json.loads(row.record) for row in self.rows]
 
     @property
@@ -43,7 +43,7 @@ class Staged:
 
 
 def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -> Staged:
-    """Read and fold the files as tasks of Spark would, one after another."""
+    """Read and fold the files as Spark's tasks would, one after another."""
     splits = [_numbered(split) for split in source.splits(files)]
 
     def tallies(read: Read) -> Tallies:
@@ -63,7 +63,7 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
 
 
 def _numbered(split: Split) -> Split:
-    """With the number of its first line, which Spark would have had counted."""
+    """With the number of its first line, which Spark would have counted."""
     if split.line:
         return split
     before = Path(split.path).read_bytes()[: split.start]

@@ -1,4 +1,4 @@
-"""Tables of a run: of one written as Spark would write it, without it, or never written."""
+"""Tables of a run: as Spark would write them, made without it, or never written."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runstore.writer import RunWriter
 
 @dataclass(frozen=True)
 class Batches:
-    """Tables as a load takes them, of plain rows; what a row does not tell is null."""
+    """Tables as a load reads them, from plain rows; a value that a row does not have is null."""
 
     told: Mapping[str, Sequence[dict[str, Any]]]
     size: int = 37
-    """Rows of an Arrow batch: small, so that tables have several."""
+    """Rows per Arrow batch: few, so that tables have several."""
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         schema, rows = table(name).arrow, self.told.get(name, [])

@@ -6,7 +6,6 @@ import builtins
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,10 +19,10 @@ from graphstore.runs import open_run as open_loaded
 from graphstore.server.address import Connection
 from model.errors import Neo4jAnswer, Neo4jUnavailable, RunNotComplete, UnknownName, UseError
 from tests.integration.graph.conftest import Graph, History, random_history
+from tests.support.project import PACKAGES, ROOT
 
 pytestmark = pytest.mark.neo4j
 
-ROOT = Path(__file__).parents[3]
 pytest.importorskip("py2neo", reason="the extra py2neo is not installed")
 
 Open = Callable[[History], BridgedRun]
@@ -227,11 +226,9 @@ def test_missing_py2neo_error_says_how_to_install_it(
 
 
 def test_py2neo_is_named_in_the_bridge_alone() -> None:
-    packages = ("cli", "experiments", "graphstore", "ingest", "model", "runstore", "simulators")
-    packages += ("analytics", "vizpub")
     speaking = [
         path.relative_to(ROOT).as_posix()
-        for package in packages
+        for package in PACKAGES
         for path in (ROOT / package).rglob("*.py")
         if "py2neo" in path.read_text("utf-8")
     ]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import cypher
+from tests.support.project import PACKAGES, ROOT
 
-ROOT = Path(__file__).parents[4]
-PACKAGES = ("runstore", "graphstore", "analytics", "ingest", "experiments", "simulators", "cli")
 WRITERS = {
     "graphstore/load/transactions.py",
     "graphstore/load/remove.py",

@@ -3,16 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 from ingest.spark import shipping
-from ingest.spark.shipping import PACKAGES, digest, pack
-
-ROOT = Path(__file__).parents[4]
+from ingest.spark.shipping import digest, pack, packages
+from tests.support.project import PACKAGES, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +18,33 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack(tmp_path_factory.mktemp("packed"))
 
 
-def test_packages_equal_those_of_the_wheel() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    assert list(PACKAGES) == project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+def test_packages_in_a_checkout_are_those_of_the_project() -> None:
+    assert packages() == sorted(PACKAGES)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like site-packages, with our wheel and the package of another project."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, folder], cwd=ROOT, check=True)
+    ZipFile(next(folder.glob("*.whl"))).extractall(folder)
+    (folder / "another").mkdir()
+    (folder / "another" / "__init__.py").touch()
+    return folder
+
+
+def test_packages_of_a_wheel_are_those_of_the_project(installed: Path) -> None:
+    code = "from ingest.spark.shipping import packages; print(*packages())"
+    printed = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=installed,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed.split() == sorted(PACKAGES)
 
 
 def test_archive_contains_all_files_read_at_run_time(packed: Path) -> None:
@@ -51,7 +73,7 @@ def test_archive_has_the_same_bytes_for_the_same_files(packed: Path, tmp_path: P
 def test_archive_name_changes_with_the_content(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipping, "PACKAGES", PACKAGES[:-1])
+    monkeypatch.setattr(shipping, "packages", lambda: packages()[:-1])
     assert pack(tmp_path).name != packed.name
 
 
