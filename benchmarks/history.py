@@ -17,6 +17,7 @@ from benchmarks.histories import LAYER, LENGTHS, LongRun
 from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
 from graphstore.ask import queries
+from graphstore.ask.periods import times_of
 from graphstore.load.partitions import EPOCH_INTERVALS, NONE
 from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
@@ -44,6 +45,20 @@ HOME = WORK / "history"
 _RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN count(r)"
 
 
+def measured() -> list[str]:
+    """The shipped queries, `history` once for each of its modes: "history as-of", …"""
+    modes = {
+        name: [word for p in statement(name).parameters if p.name == "mode" for word in p.words]
+        for name in queries.query_names()
+    }
+    return [f"{name} {mode}".strip() for name in modes for mode in modes[name] or [""]]
+
+
+def statement(name: str) -> cypher.Statement:
+    """The query of one of `measured`."""
+    return cypher.statement("queries", name.partition(" ")[0])
+
+
 def history(bench: Bench) -> Json:
     """dbHits and milliseconds of each query by length, with and without copies by epoch; and
     what it costs to load the runs, one of them without copies too. The size is not looked at:
@@ -60,7 +75,7 @@ def history(bench: Bench) -> Json:
         for run in (LongRun(length) for length in LENGTHS if length != COMPARED):
             _load(server, run, run.facts.name)
         with connect(server.start()) as driver:
-            told = {name: _by_length(driver, name) for name in queries.query_names()}
+            told = {name: _by_length(driver, name) for name in measured()}
     finally:
         server.remove()
     return {
@@ -106,12 +121,12 @@ def _by_length(driver: Driver, name: str) -> Json:
     """`with` and `without` copies by epoch: dbHits and ms by length; `with` is empty for a
     query that reads none.
     """
-    query = cypher.statement("queries", name)
+    query = statement(name)
     told: Json = {"with": {}, "without": {}}
     for of in map(LongRun, LENGTHS):
         run = open_run(driver, DATABASE, of.facts.name)
         ways = {"without": replace(run, epochs=NONE)} | ({"with": run} if query.times else {})
-        found = {way: list(_at_places(query, loaded, of)) for way, loaded in ways.items()}
+        found = {way: list(_at_places(name, loaded, of)) for way, loaded in ways.items()}
         _require_same(of.facts.name, name, *found.values())
         for way, asked in found.items():
             told[way][of.intervals] = _summary(asked)
@@ -127,9 +142,9 @@ class _Asked:
     rows: tuple[str, ...] | None = None
 
 
-def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
+def _at_places(name: str, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
     for place in PLACES:
-        text, values = question(query, run, of, place)
+        text, values = question(name, run, of, place)
         try:
             yield _asked(run, text, values)
         except UseError:
@@ -137,15 +152,20 @@ def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator
             return  # it would be so at the others too
 
 
-def question(
-    query: cypher.Statement, run: LoadedRun, of: LongRun, place: float
-) -> tuple[str, dict[str, Any]]:
-    """The text and the values of a query at a place of a run; what may be left out is."""
+def question(name: str, run: LoadedRun, of: LongRun, place: float) -> tuple[str, dict[str, Any]]:
+    """The text and the values of one of `measured` at a place of a run, without what may be left
+    out.
+    """
+    query = statement(name)
     if not query.parameters:
         return query.text, {}
     at = round(place * of.intervals)
-    given: dict[str, object] = {}
+    mode = name.removeprefix(query.name).strip()
+    times = times_of(mode)
+    given: dict[str, object] = {"mode": mode} if mode else {}
     for p in query.parameters:
+        if p.type == "tick" and p.optional and p.name not in times:
+            continue
         if p.type == "tick":
             given[p.name] = at + STRETCH if p.name in ("to", "after") else at
         elif p.type in ("peer", "topic", "message") and not p.optional:

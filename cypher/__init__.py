@@ -18,8 +18,8 @@ The epoch are the times it looks at, where it starts at a peer or topic: in a lo
 and subscriptions of these times can be read apart from all others (graphstore.load.partitions).
 Times are told by their parameters, `$before, $after` two of them, `$from..$to` all between two; a
 message stands for its tick. What lives long may come more than once then. A parameter is `$name
-type[?|=default] [unit] – meaning`; `?` lets it be left out (null). What the types stand for is
-graphstore.ask.parameters' matter.
+type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is one of these words;
+the other types are those of graphstore.ask.parameters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from importlib.resources import files
 from itertools import chain
 
 _PARAMETER = re.compile(
-    r"// \$(?P<name>\w+) (?P<type>[\w<>]+)(?:\(\$(?P<at>\w+)\))?"
+    r"// \$(?P<name>\w+) (?P<type>[\w<>|-]+)(?:\(\$(?P<at>\w+)\))?"
     r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
 )
 _NEEDS = re.compile(r"// needs: (?P<tables>.+)")
@@ -48,9 +48,14 @@ class Parameter:
     meaning: str
     unit: str = ""
     at: str = ""
-    """The parameter that says at which time this one is looked at."""
+    """The parameter that this one depends on, mostly the time at which it is looked at."""
     optional: bool = False
     default: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words that it may be; empty = any value of its type."""
+        return self.type.split("|") if "|" in self.type else []
 
 
 @dataclass(frozen=True)

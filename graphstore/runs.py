@@ -158,14 +158,3 @@ def epochs_in(properties: Mapping[str, Any], clock: Clock) -> Epochs:
 def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
     """Whether a Run node is of other tables than the facts; no, where these do not tell theirs."""
     return facts.tables not in ("", properties.get("tables"))
-
-
-def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
-    """Where in an index (run, length_class, valid_from) spans alive at a tick can begin: [level,
-    after].
-
-    A span of level l is shorter than 2^(l+1), so one that is alive at t began after
-    t - 2^(l+1). What is still open has level 63 and may have begun at any time.
-    """
-    closed = [[level, max(-1, at - (1 << (level + 1)))] for level in levels if level != 63]
-    return [*closed, [63, -1]]

@@ -6,7 +6,7 @@
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
 // $hops count=2 hops – largest distance, at least 1
-// $direction direction=out – out = along the links, in = against them, both = either way
+// $direction out|in|both=out – out = along the links, in = against them, both = either way
 // $layers layers? – layers whose links count, null = all
 //
 // -> peer: another peer

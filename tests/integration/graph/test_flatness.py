@@ -8,9 +8,8 @@ from statistics import fmean
 
 import pytest
 
-import cypher
 from benchmarks.histories import LongRun
-from benchmarks.history import PLACES, db_hits, question
+from benchmarks.history import PLACES, db_hits, measured, question, statement
 from benchmarks.sizes import Size
 from graphstore.load.partitions import NONE
 from graphstore.load.transactions import load_run
@@ -26,13 +25,13 @@ EPOCH = 16
 WHOLE, ANCHORED = 2.0, 3.0
 """What reads the whole overlay at a time may read so many times more in the longer run, and so
 many what starts at a peer or a topic."""
-GROWING = {"lives-all", "peer-history"}
-"""They tell of the whole history."""
-FLAT = [name for name in cypher.names("queries") if name not in GROWING | {"runs"}]
-AT_A_TIME = [name for name in FLAT if cypher.statement("queries", name).times]
+GROWING = {"history all", "peer-history"}
+"""They are about the whole history."""
+FLAT = [name for name in measured() if name not in GROWING | {"runs"}]
+AT_A_TIME = [name for name in FLAT if statement(name).times]
 FEW = {
-    "overlay", "overlay-diff", "lives-as-of", "neighbours", "topic-subgraph", "shortest-path",
-    "dissemination-tree",
+    "overlay", "overlay-diff", "history as-of", "history deleted-in", "neighbours",
+    "topic-subgraph", "shortest-path", "dissemination-tree",
 }  # fmt: skip
 """Of every kind one; the others rarely tell more."""
 assert FEW.issubset(FLAT)
@@ -53,7 +52,7 @@ def hits(graph: Graph, name: str, loaded: LoadedRun, run: LongRun) -> float:
     """dbHits, on average over some places of the run."""
 
     def at(place: float) -> int:
-        text, values = question(cypher.statement("queries", name), loaded, run, place)
+        text, values = question(name, loaded, run, place)
         with graph.driver.session(database=graph.database) as session:
             result = session.run("PROFILE " + text, values)
             list(result)  # what nobody takes is not read

@@ -65,7 +65,9 @@ def given(asked: History, query: str) -> dict[str, Any]:
     }
     required = [p for p in asked_of_user(shipped(query)) if not p.optional]
     others = {type: repeat(value) for type, value in SAMPLES.items()}
-    return {p.name: next({**others, **samples}[p.type]) for p in required}
+    return {
+        p.name: p.words[-1] if p.words else next({**others, **samples}[p.type]) for p in required
+    }
 
 
 def message(asked: History) -> str:
