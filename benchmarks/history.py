@@ -18,7 +18,7 @@ from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
 from graphstore.ask import queries
 from graphstore.ask.periods import times_of
-from graphstore.load.partitions import EPOCH_INTERVALS, NONE
+from graphstore.load.partitions import NONE, PARTITION_INTERVALS, partitions_of
 from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
 from graphstore.server import sessions
@@ -29,7 +29,7 @@ from model.errors import CheckFailed, UseError
 from model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
-"""In a run of so many intervals it is measured what copies by epoch cost."""
+"""In a run of so many intervals it is measured what time partitions cost."""
 PLACES = (0.3, 0.5, 0.7)
 """Where in a run a query is asked, as a share of its intervals."""
 STRETCH = 10
@@ -39,7 +39,6 @@ REPEATS = 3
 TIMEOUT_S = 30.0
 _PATIENCE_S = 3.0
 """So long a query is repeated at a place."""
-_NO_EPOCHS = 10**9
 DATABASE = "neo4j"
 HOME = WORK / "history"
 _RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN count(r)"
@@ -60,7 +59,7 @@ def statement(name: str) -> cypher.Statement:
 
 
 def history(bench: Bench) -> Json:
-    """dbHits and milliseconds of each query by length, with and without copies by epoch; and
+    """dbHits and milliseconds of each query by length, with and without time partitions; and
     what it costs to load the runs, one of them without copies too. The size is not looked at:
     these runs have their own.
     """
@@ -69,11 +68,11 @@ def history(bench: Bench) -> Json:
     server.remove()
     try:
         loads = {
-            "without": _load(server, LongRun(COMPARED), "plain", _NO_EPOCHS),
+            "without": _load(server, LongRun(COMPARED), "plain", 0),
             "with": _load(server, LongRun(COMPARED), LongRun(COMPARED).facts.name),
         }
         for run in (LongRun(length) for length in LENGTHS if length != COMPARED):
-            _load(server, run, run.facts.name)
+            _load(server, run, run.facts.name, _lengths(run))
         with connect(server.start()) as driver:
             told = {name: _by_length(driver, name) for name in measured()}
     finally:
@@ -87,14 +86,19 @@ def history(bench: Bench) -> Json:
     }
 
 
+def _lengths(run: LongRun) -> int:
+    """Of its time partitions; 0 where it is too short for any."""
+    return partitions_of(run.facts.clock).intervals
+
+
 def _load(
-    server: LocalServer, run: LongRun, name: str, epoch_intervals: int = EPOCH_INTERVALS
+    server: LocalServer, run: LongRun, name: str, partition_intervals: int = PARTITION_INTERVALS
 ) -> Json:
     """What it took, by how much the store grew, and the relationships that there are then."""
     before, facts = _store_bytes(), replace(run.facts, name=name)
     with connect(server.start()) as driver:
         begun, cpu = time.monotonic(), _cpu_seconds(server)
-        load_run(driver, DATABASE, facts, run, epoch_intervals=epoch_intervals)
+        load_run(driver, DATABASE, facts, run, partition_intervals=partition_intervals)
         seconds, cpu = time.monotonic() - begun, _cpu_seconds(server) - cpu
         ((relationships,),) = sessions.rows(driver, DATABASE, _RELATIONSHIPS, {"run": name})
     server.stop()  # which writes everything to the store
@@ -118,14 +122,14 @@ def _store_bytes() -> int:
 
 
 def _by_length(driver: Driver, name: str) -> Json:
-    """`with` and `without` copies by epoch: dbHits and ms by length; `with` is empty for a
+    """`with` and `without` time partitions: dbHits and ms by length; `with` is empty for a
     query that reads none.
     """
     query = statement(name)
     told: Json = {"with": {}, "without": {}}
     for of in map(LongRun, LENGTHS):
         run = open_run(driver, DATABASE, of.facts.name)
-        ways = {"without": replace(run, epochs=NONE)} | ({"with": run} if query.times else {})
+        ways = {"without": replace(run, partitions=NONE)} | ({"with": run} if query.times else {})
         found = {way: list(_at_places(name, loaded, of)) for way, loaded in ways.items()}
         _require_same(of.facts.name, name, *found.values())
         for way, asked in found.items():
@@ -203,7 +207,7 @@ def _require_same(run: str, name: str, *found: list[_Asked]) -> None:
     for ways in zip(*found, strict=False):
         answers = {asked.rows for asked in ways if asked.rows is not None}
         if len(answers) > 1:
-            raise CheckFailed(f"{name} of {run}: copies by epoch change the answer")
+            raise CheckFailed(f"{name} of {run}: time partitions change the answer")
 
 
 def _summary(asked: list[_Asked]) -> Json | None:

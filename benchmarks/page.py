@@ -258,7 +258,7 @@ def _loading(parts: Part) -> str:
     return (
         "### Loading into Neo4j\n\n"
         f"{facts['links']:,} links and {facts['receptions']:,} receptions, with subscriptions and "
-        f"copies by epoch {relationships:,} relationships, into an empty local server; an import "
+        f"time partitions {relationships:,} relationships, into an empty local server; an import "
         f"with what it takes to stop and start.\n\n{table(header, rows)}"
     )
 
@@ -285,7 +285,7 @@ def _history(parts: Part) -> str:
     )
 
 
-_WAYS = {"without": "", "with": "copies by epoch"}
+_WAYS = {"without": "", "with": "time partitions"}
 
 
 def _question(

@@ -1,7 +1,7 @@
 // The peers within k hops of a peer at a time, and the distance of each.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at

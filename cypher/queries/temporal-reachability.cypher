@@ -3,7 +3,7 @@
 // exists and ends $per_hop later. A peer that leaves and returns still has it.
 //
 // needs: presence, links
-// epoch: $from..$to
+// partition: $from..$to
 //
 // $run run – the run
 // $from tick ticks – start of the window

@@ -257,6 +257,6 @@ class TestResults:
         text = page({"S": {"history": told}})
         assert "| hubs |  | 10 | 15 | 1.5 | 1.5 | 2 |" in text
         assert "| neighbours |  | 10 | – | – | 1.5 | – |" in text
-        assert "|  | copies by epoch | 10 | 10 | 1 | 1.5 | 1.5 |" in text
+        assert "|  | time partitions | 10 | 10 | 1 | 1.5 | 1.5 |" in text
         assert "| without copies | 7 | 1 | 2 | 0.5 |" in text
         assert "|  | 2× | 1× | 1× | 1× |" in text

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.neo4j
 
 SIZE = Size("small", peers=14, intervals=0, links=4, topics=4, churn=0.2)
 SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))
-EPOCH = 16
-"""Intervals of an epoch: both runs have some."""
+PARTITION = 16
+"""Intervals of a partition: both runs have some."""
 WHOLE, ANCHORED = 2.0, 3.0
 """What reads the whole overlay at a time may read so many times more in the longer run, and so
 many what starts at a peer or a topic."""
@@ -41,7 +41,7 @@ assert FEW.issubset(FLAT)
 def runs(graph: Graph) -> Iterator[Mapping[LongRun, LoadedRun]]:
     for run in (SHORT, LONG):
         graph.remove(run.facts.name)
-        load_run(graph.driver, graph.database, run.facts, run, epoch_intervals=EPOCH)
+        load_run(graph.driver, graph.database, run.facts, run, partition_intervals=PARTITION)
     graph.plan_anew()
     yield {run: open_run(graph.driver, graph.database, run.facts.name) for run in (SHORT, LONG)}
     for run in (SHORT, LONG):
@@ -83,8 +83,8 @@ def test_query_cost_does_not_grow_with_the_history(
         *(pytest.param(n, marks=pytest.mark.long) for n in ("k-hop", "topic-subgraph")),
     ],
 )
-def test_query_cost_without_epochs_grows_with_the_history(
+def test_query_cost_without_partitions_grows_with_the_history(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:
-    without = {run: replace(loaded, epochs=NONE) for run, loaded in runs.items()}
+    without = {run: replace(loaded, partitions=NONE) for run, loaded in runs.items()}
     assert growth(graph, name, without) > ANCHORED

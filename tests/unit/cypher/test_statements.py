@@ -107,12 +107,12 @@ def test_parameter_time_is_another_tick_of_the_query() -> None:
         assert all(p.at != p.name for p in parameters)
 
 
-def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
+def test_partitions_refer_to_ticks_and_messages_of_the_query() -> None:
     for name in cypher.names("queries"):
         query = cypher.statement("queries", name)
         points = {p.name for p in query.parameters if p.type in ("tick", "message")}
         assert {*chain.from_iterable(query.times)} <= points
-        assert bool(query.times) == ("// epoch" in query.text)
+        assert bool(query.times) == ("// partition" in query.text)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
         ("hubs", ()),
     ],
 )
-def test_epochs_of_a_header_are_read_as_stretches(
+def test_partitions_of_a_header_are_read_as_stretches(
     name: str, times: tuple[tuple[str, str], ...]
 ) -> None:
     assert cypher.statement("queries", name).times == times
