@@ -29,7 +29,7 @@ from cli.commands import (
     tables,
 )
 from cli.errors import CommandGroup
-from cli.imports import SPARK_COMMANDS, without_pandas
+from cli.imports import SPARK_COMMANDS, lean_imports
 from cli.notes import show_notes
 from cli.settings import Settings
 from runstore.leavings import sweep
@@ -95,7 +95,7 @@ def vizpub(
         # What a library logs of a call that was interrupted is no news to the user.
         logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
-        ctx.with_resource(without_pandas())
+        ctx.with_resource(lean_imports())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
     show_notes(ctx.obj)
     sweep(workspace)

@@ -12,6 +12,7 @@ it does not bring along; and CSV is read no slower.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -33,7 +34,7 @@ from graphstore.load.reading import Reading
 from graphstore.load.steps import NodeStep, Step, passes
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.runs import is_of_other_tables, run_names, run_properties
-from graphstore.server import bookmarks, sessions
+from graphstore.server import sessions
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
 from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
@@ -135,11 +136,21 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
     text = cypher.statement("read", "nodes").text
     with sessions.reading(driver, database) as session:
         session.run(text).consume()
-        last = bookmarks.last_transaction(session)
+        last = transaction_of(*session.last_bookmarks().raw_values)
         # Later than the bookmark: what is committed in between is later than `last`.
         nodes = session.run(text).single(strict=True)["nodes"]
     # The name of its files is in small letters, whatever the one it is asked by.
-    return None if nodes or last is None else Emptiness(database.lower(), last)
+    return None if nodes else Emptiness(database.lower(), last)
+
+
+def transaction_of(bookmark: str) -> int:
+    """The last transaction that a bookmark of one database names; Community shows it nowhere else.
+
+    In a bookmark of another form it is another number, and then nothing is imported.
+    """
+    # 19 bytes with the id of the database, a number as PackStream has it, an empty list.
+    packed = base64.b64decode(bookmark.partition(":")[2])[19:-1]
+    return int.from_bytes(packed[1:] or packed, "big")
 
 
 def not_empty(driver: Driver, database: str) -> UseError:
