@@ -81,7 +81,7 @@ class LongRun:
         subscriptions = self._subscriptions()
         received, missed = _judged(published, received, subscriptions)
         return {
-            "peers": _named("peer", self.like.peers + _VISITORS, reports=True),
+            "peers": _named("peer", self.like.peers + _VISITORS, is_reporter=True),
             "topics": _named("topic", self.like.topics),
             "presence": self._presence(),
             "subscriptions": subscriptions,

@@ -17,7 +17,8 @@ from benchmarks.histories import LAYER, LENGTHS, LongRun
 from benchmarks.parts import WORK, Bench
 from benchmarks.watched import Json
 from graphstore.ask import queries
-from graphstore.load.partitions import EPOCH_INTERVALS, NONE
+from graphstore.ask.periods import times_of
+from graphstore.load.partitions import NONE, PARTITION_INTERVALS, partitions_of
 from graphstore.load.transactions import load_run
 from graphstore.runs import LoadedRun, open_run
 from graphstore.server import sessions
@@ -28,7 +29,7 @@ from model.errors import CheckFailed, UseError
 from model.jvm.artifacts import jar_set
 
 COMPARED = 1_000
-"""The run of that many intervals also measures what time partitions cost."""
+"""In a run of so many intervals it is measured what time partitions cost."""
 PLACES = (0.3, 0.5, 0.7)
 """Where in a run a query is asked, as a share of its intervals."""
 STRETCH = 10
@@ -37,29 +38,43 @@ REPEATS = 3
 """Warm runs at each place."""
 TIMEOUT_S = 30.0
 _PATIENCE_S = 3.0
-"""How long a query is repeated at a place."""
-_NO_EPOCHS = 10**9
+"""So long a query is repeated at a place."""
 DATABASE = "neo4j"
 HOME = WORK / "history"
 _RELATIONSHIPS = "MATCH (n)-[r]->() WHERE n.key STARTS WITH $run + '/' RETURN count(r)"
 
 
+def measured() -> list[str]:
+    """The shipped queries, `history` once for each of its modes: "history as-of", …"""
+    modes = {
+        name: [word for p in statement(name).parameters if p.name == "mode" for word in p.words]
+        for name in queries.query_names()
+    }
+    return [f"{name} {mode}".strip() for name in modes for mode in modes[name] or [""]]
+
+
+def statement(name: str) -> cypher.Statement:
+    """The query of one of `measured`."""
+    return cypher.statement("queries", name.partition(" ")[0])
+
+
 def history(bench: Bench) -> Json:
-    """dbHits and milliseconds of each query by length, with and without time partitions; and the
-    cost of loading the runs, one of them also without partitions. The size is not used: these runs
-    have their own."""
+    """dbHits and milliseconds of each query by length, with and without time partitions; and
+    what it costs to load the runs, one of them without copies too. The size is not looked at:
+    these runs have their own.
+    """
     del bench
     server = LocalServer(HOME)
     server.remove()
     try:
         loads = {
-            "without": _load(server, LongRun(COMPARED), "plain", _NO_EPOCHS),
+            "without": _load(server, LongRun(COMPARED), "plain", 0),
             "with": _load(server, LongRun(COMPARED), LongRun(COMPARED).facts.name),
         }
         for run in (LongRun(length) for length in LENGTHS if length != COMPARED):
-            _load(server, run, run.facts.name)
+            _load(server, run, run.facts.name, _lengths(run))
         with connect(server.start()) as driver:
-            told = {name: _by_length(driver, name) for name in queries.query_names()}
+            told = {name: _by_length(driver, name) for name in measured()}
     finally:
         server.remove()
     return {
@@ -71,14 +86,19 @@ def history(bench: Bench) -> Json:
     }
 
 
+def _lengths(run: LongRun) -> int:
+    """Of its time partitions; 0 where it is too short for any."""
+    return partitions_of(run.facts.clock).intervals
+
+
 def _load(
-    server: LocalServer, run: LongRun, name: str, epoch_intervals: int = EPOCH_INTERVALS
+    server: LocalServer, run: LongRun, name: str, partition_intervals: int = PARTITION_INTERVALS
 ) -> Json:
     """The time it took, the growth of the store, and the number of relationships."""
     before, facts = _store_bytes(), replace(run.facts, name=name)
     with connect(server.start()) as driver:
         begun, cpu = time.monotonic(), _cpu_seconds(server)
-        load_run(driver, DATABASE, facts, run, epoch_intervals=epoch_intervals)
+        load_run(driver, DATABASE, facts, run, partition_intervals=partition_intervals)
         seconds, cpu = time.monotonic() - begun, _cpu_seconds(server) - cpu
         ((relationships,),) = sessions.rows(driver, DATABASE, _RELATIONSHIPS, {"run": name})
     server.stop()  # which writes everything to the store
@@ -102,14 +122,15 @@ def _store_bytes() -> int:
 
 
 def _by_length(driver: Driver, name: str) -> Json:
-    """`with` and `without` time partitions: dbHits and ms by length; `with` is empty for a query
-    that reads none."""
-    query = cypher.statement("queries", name)
+    """`with` and `without` time partitions: dbHits and ms by length; `with` is empty for a
+    query that reads none.
+    """
+    query = statement(name)
     told: Json = {"with": {}, "without": {}}
     for of in map(LongRun, LENGTHS):
         run = open_run(driver, DATABASE, of.facts.name)
-        ways = {"without": replace(run, epochs=NONE)} | ({"with": run} if query.times else {})
-        found = {way: list(_at_places(query, loaded, of)) for way, loaded in ways.items()}
+        ways = {"without": replace(run, partitions=NONE)} | ({"with": run} if query.times else {})
+        found = {way: list(_at_places(name, loaded, of)) for way, loaded in ways.items()}
         _require_same(of.facts.name, name, *found.values())
         for way, asked in found.items():
             told[way][of.intervals] = _summary(asked)
@@ -125,9 +146,9 @@ class _Asked:
     rows: tuple[str, ...] | None = None
 
 
-def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
+def _at_places(name: str, run: LoadedRun, of: LongRun) -> Iterator[_Asked]:
     for place in PLACES:
-        text, values = question(query, run, of, place)
+        text, values = question(name, run, of, place)
         try:
             yield _asked(run, text, values)
         except UseError:
@@ -135,15 +156,20 @@ def _at_places(query: cypher.Statement, run: LoadedRun, of: LongRun) -> Iterator
             return  # it would be so at the others too
 
 
-def question(
-    query: cypher.Statement, run: LoadedRun, of: LongRun, place: float
-) -> tuple[str, dict[str, Any]]:
-    """The text and the values of a query at a place in a run; optional parameters are left out."""
+def question(name: str, run: LoadedRun, of: LongRun, place: float) -> tuple[str, dict[str, Any]]:
+    """The text and the values of one of `measured` at a place of a run, without what may be left
+    out.
+    """
+    query = statement(name)
     if not query.parameters:
         return query.text, {}
     at = round(place * of.intervals)
-    given: dict[str, object] = {}
+    mode = name.removeprefix(query.name).strip()
+    times = times_of(mode)
+    given: dict[str, object] = {"mode": mode} if mode else {}
     for p in query.parameters:
+        if p.type == "tick" and p.optional and p.name not in times:
+            continue
         if p.type == "tick":
             given[p.name] = at + STRETCH if p.name in ("to", "after") else at
         elif p.type in ("peer", "topic", "message") and not p.optional:

@@ -122,11 +122,16 @@ def complete_queries(ctx: typer.Context) -> Iterable[str]:
 
 @_offering
 def complete_parameters(ctx: typer.Context) -> Iterable[str]:
-    """Parameters of the query already typed, up to the equals sign."""
+    """Parameters of the query already typed, up to the equals sign, and words they may be."""
     import cypher
 
     asked = cypher.statement("queries", _typed(ctx, "name", 0)).parameters
-    return [f"{p.name}=" for p in asked if p.type not in ("run", "levels")]
+    return [
+        f"{p.name}={word}"
+        for p in asked
+        if p.type not in ("run", "levels", "ranges")
+        for word in p.words or [""]
+    ]
 
 
 @_offering

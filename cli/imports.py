@@ -6,30 +6,51 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import spec_from_loader
 from types import ModuleType
 
 SPARK_COMMANDS = ("ingest", "simulate", "experiment", "demo")
 """Commands that start Spark, and may import what it needs."""
 
 
-class _NoPandas(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("no command that only reads needs pandas", name=fullname)
-
-
 @contextmanager
-def without_pandas() -> Iterator[None]:
-    """Hide pandas from pyarrow, which otherwise imports it at its first conversion.
+def lean_imports() -> Iterator[None]:
+    """Hide pandas from pyarrow, and all three of pandas, numpy and pyarrow from Neo4j's driver.
 
-    pyarrow looks again when a data frame is requested. `vizpub metrics RUN` takes 0.38 s of
-    processor time with this and 0.51 s without (`python -m benchmarks.ablations hidden_pandas`).
+    They import each other to convert values of their types, which no such command does. A query
+    starts in a third of the time (`python -m benchmarks.ablations_graph`), and `vizpub metrics RUN`
+    takes 0.38 s of processor time instead of 0.51 s (`python -m benchmarks.ablations
+    hidden_pandas`). pyarrow looks again when a data frame is requested.
     """
-    hidden = _NoPandas()
-    sys.meta_path.insert(0, hidden)
+    lean = _Lean()
+    sys.meta_path.insert(0, lean)
     try:
         yield
     finally:
-        sys.meta_path.remove(hidden)
+        sys.meta_path.remove(lean)
+
+
+class _Lean(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("no command that only reads needs pandas", name=fullname)
+        if fullname != "neo4j":
+            return None
+        found = PathFinder.find_spec(fullname, path)
+        if found is None or found.origin is None:
+            return None
+        return spec_from_loader(fullname, _Driver(fullname, found.origin))
+
+
+class _Driver(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        hidden = [name for name in ("numpy", "pyarrow") if name not in sys.modules]
+        sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+        try:
+            super().exec_module(module)
+        finally:
+            for name in hidden:
+                del sys.modules[name]

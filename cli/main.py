@@ -29,7 +29,7 @@ from cli.commands import (
     tables,
 )
 from cli.errors import CommandGroup
-from cli.imports import SPARK_COMMANDS, without_pandas
+from cli.imports import SPARK_COMMANDS, lean_imports
 from cli.settings import Settings
 from runstore.leavings import sweep
 
@@ -111,7 +111,7 @@ def vizpub(
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
-        ctx.with_resource(without_pandas())
+        ctx.with_resource(lean_imports())
     ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
     _show_log(ctx.obj)
     sweep(workspace)

@@ -221,6 +221,14 @@ class Filling:
         ),
     ] = None
     container: Container = None
+    partitioned: Annotated[
+        bool | None,
+        typer.Option(
+            "--partitioned/--no-partitioned",
+            help="Also store links by time partition, for fast queries in a long history "
+            "(default: from 1,000,000 links and subscriptions on).",
+        ),
+    ] = None
 
 
 def _stoppable(settings: Settings, container: str | None) -> Place | None:
@@ -263,9 +271,11 @@ def target(settings: Settings, filling: Filling) -> Target:
     Raises: UseError, Neo4jUnavailable, JavaMissing, ArtifactsMissing.
     """
     from graphstore.load.bulk import Target
+    from graphstore.load.partitions import PARTITION_INTERVALS
 
     place = _stoppable(settings, filling.container)
-    return Target(_started(settings, place), place, filling.bulk)
+    intervals = None if filling.partitioned is None else filling.partitioned * PARTITION_INTERVALS
+    return Target(_started(settings, place), place, filling.bulk, intervals)
 
 
 def _started(settings: Settings, place: Place | None) -> Connection:

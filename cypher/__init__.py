@@ -4,7 +4,7 @@
     // Further lines of the purpose.
     //
     // needs: presence, links
-    // epoch: $at
+    // partition: $at
     //
     // $run run – the run
     // $at tick ticks – the time
@@ -14,12 +14,12 @@
     // -> neighbour: the other peer
 
 What it needs are tables of a run: without one of them its answer would be no answer.
-The epoch are the times it looks at, where it starts at a peer or topic: in a long run links
-and subscriptions of these times can be read apart from all others (graphstore.load.partitions).
+The partition names the times that a query reads, if it starts at a peer or topic: in a partitioned
+run it reads links and subscriptions of these times alone (graphstore.load.partitions).
 Times are told by their parameters, `$before, $after` two of them, `$from..$to` all between two; a
 message stands for its tick. What lives long may come more than once then. A parameter is `$name
-type[?|=default] [unit] – meaning`; `?` lets it be left out (null). What the types stand for is
-graphstore.ask.parameters' matter.
+type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is one of these words;
+the other types are those of graphstore.ask.parameters.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from importlib.resources import files
 from itertools import chain
 
 _PARAMETER = re.compile(
-    r"// \$(?P<name>\w+) (?P<type>[\w<>]+)(?:\(\$(?P<at>\w+)\))?"
+    r"// \$(?P<name>\w+) (?P<type>[\w<>|-]+)(?:\(\$(?P<at>\w+)\))?"
     r"(?P<optional>\?)?(?:=(?P<default>\S+))?(?: (?P<unit>[^–]+?))? – (?P<meaning>.+)"
 )
 _NEEDS = re.compile(r"// needs: (?P<tables>.+)")
-_EPOCH = re.compile(r"// epoch: (?P<times>\$\w+(?:(?:, |\.\.)\$\w+)*)")
+_PARTITION = re.compile(r"// partition: (?P<times>\$\w+(?:(?:, |\.\.)\$\w+)*)")
 _COLUMN = re.compile(r"// -> (?P<name>\w+): (?P<meaning>.+)")
 
 
@@ -48,9 +48,14 @@ class Parameter:
     meaning: str
     unit: str = ""
     at: str = ""
-    """The parameter that says at which time this one is looked at."""
+    """The parameter that this one depends on, mostly the time at which it is looked at."""
     optional: bool = False
     default: str | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words that it may be; empty = any value of its type."""
+        return self.type.split("|") if "|" in self.type else []
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Statement:
     needs: tuple[str, ...] = ()
     """Tables that a run must have, be they empty, for an answer."""
     times: tuple[tuple[str, str], ...] = ()
-    """The stretches whose epochs it reads, each by the parameters of its first and last time;
+    """The stretches whose partitions it reads, each by the parameters of its first and last time;
     empty = it reads the whole history, or by an index."""
 
 
@@ -97,7 +102,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
-    times = [_stretches(m["times"]) for line in header if (m := _EPOCH.fullmatch(line))]
+    times = [_stretches(m["times"]) for line in header if (m := _PARTITION.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from neo4j import Driver
 
 import cypher
-from graphstore.load.partitions import NONE, Epochs
+from graphstore.load.partitions import NONE, Partitions
 from graphstore.server import sessions
 from model.clock import Clock
 from model.errors import RunNotComplete, UnknownName, UseError
@@ -35,7 +35,7 @@ class LoadedRun:
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
-    epochs: Epochs = NONE
+    partitions: Partitions = NONE
     """Which copies of its links and subscriptions there are."""
 
     def rows(
@@ -76,7 +76,7 @@ def open_run(driver: Driver, database: str, name: str) -> LoadedRun:
         tuple(properties.get("levels", ())),
         tuple(properties.get("link_layers", ())),
         properties.get("peers", 0),
-        epochs_in(properties, facts.clock),
+        partitions_in(properties, facts.clock),
     )
 
 
@@ -121,10 +121,10 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def node_of(facts: RunFacts, epochs: Epochs, summary: Mapping[str, Any]) -> dict[str, Any]:
+def node_of(facts: RunFacts, partitions: Partitions, summary: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a Run node but for its state; null = it has none of that name."""
-    length = epochs.intervals or None
-    return {"key": facts.name, **properties_of(facts), "epoch_intervals": length, **summary}
+    length = partitions.intervals
+    return {"key": facts.name, **properties_of(facts), "partition_intervals": length, **summary}
 
 
 def facts_of(properties: Mapping[str, Any]) -> RunFacts:
@@ -150,22 +150,11 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
     )
 
 
-def epochs_in(properties: Mapping[str, Any], clock: Clock) -> Epochs:
-    """The epochs of a run's copy, by its Run node; none where it tells of none."""
-    return Epochs(clock, properties.get("epoch_intervals", 0))
+def partitions_in(properties: Mapping[str, Any], clock: Clock) -> Partitions:
+    """The partitions of a run's copy, by its Run node."""
+    return Partitions(clock, properties.get("partition_intervals", 0))
 
 
 def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
     """Whether a Run node is of other tables than the facts; no, where these do not tell theirs."""
     return facts.tables not in ("", properties.get("tables"))
-
-
-def level_ranges(levels: tuple[int, ...], at: int) -> list[list[int]]:
-    """Where in an index (run, length_class, valid_from) spans alive at a tick can begin: [level,
-    after].
-
-    A span of level l is shorter than 2^(l+1), so one that is alive at t began after
-    t - 2^(l+1). What is still open has level 63 and may have begun at any time.
-    """
-    closed = [[level, max(-1, at - (1 << (level + 1)))] for level in levels if level != 63]
-    return [*closed, [63, -1]]

@@ -1,4 +1,4 @@
-// Create a batch of copies of links, of the types of their epochs.
+// Create a batch of copies of links, of the types of their partitions.
 //
 // $run run – the run
 // $rows list<list> – [src's key, dst's key, type, layer, topic, its name, bounds, length_class]

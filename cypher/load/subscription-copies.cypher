@@ -1,4 +1,4 @@
-// Create a batch of copies of subscriptions, of the types of their epochs.
+// Create a batch of copies of subscriptions, of the types of their partitions.
 //
 // $run run – the run
 // $rows list<list> – [key of the peer, key of the topic, type, valid_from, valid_to, length_class]

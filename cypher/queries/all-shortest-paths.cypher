@@ -1,7 +1,7 @@
 // All shortest paths along the links of the overlay at a time.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $from peer($at) – the peer they start at, present at $at

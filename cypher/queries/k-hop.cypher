@@ -1,12 +1,12 @@
 // The peers within k hops of a peer at a time, and the distance of each.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at
 // $hops count=2 hops – largest distance, at least 1
-// $direction direction=out – out = along the links, in = against them, both = either way
+// $direction out|in|both=out – out = along the links, in = against them, both = either way
 // $layers layers? – layers whose links count, null = all
 //
 // -> peer: another peer

@@ -3,7 +3,7 @@
 // paths are as long as the last one shown, the choice among them is arbitrary.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $from peer($at) – the peer they start at, present at $at

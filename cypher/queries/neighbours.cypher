@@ -1,7 +1,7 @@
 // The neighbours of a peer at a time, in either direction.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $peer peer($at) – the peer, present at $at

@@ -1,7 +1,7 @@
 // A shortest path along the links of the overlay at a time.
 //
 // needs: presence, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $from peer($at) – the peer it starts at, present at $at

@@ -1,7 +1,7 @@
 // How the subscribers of each topic differ between two times, whatever happened in between.
 //
 // needs: subscriptions
-// epoch: $before, $after
+// partition: $before, $after
 //
 // $run run – the run
 // $before tick ticks – first time to compare

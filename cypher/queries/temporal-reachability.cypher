@@ -3,14 +3,14 @@
 // exists and ends $per_hop later. A peer that leaves and returns still has it.
 //
 // needs: presence, links
-// epoch: $from..$to
+// partition: $from..$to
 //
 // $run run – the run
 // $from tick ticks – start of the window
 // $to tick($from) ticks – end of the window, inclusive
 // $peer peer($from) – the peer it starts at, present at $from
 // $per_hop span=0 ticks – duration of a hop; 0 = any number of hops fits into a moment
-// $direction direction=out – out = along the links, in = against them, both = either way
+// $direction out|in|both=out – out = along the links, in = against them, both = either way
 // $layers layers? – layers whose links count, null = all
 //
 // -> peer: another peer

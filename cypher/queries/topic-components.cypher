@@ -3,7 +3,7 @@
 // given: its links count too, and its component is the main one.
 //
 // needs: presence, subscriptions, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $topic topic – the topic

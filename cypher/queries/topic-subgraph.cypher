@@ -1,7 +1,7 @@
 // A topic's part of the overlay at a time: its subscribers and the links between them.
 //
 // needs: subscriptions, links
-// epoch: $at
+// partition: $at
 //
 // $at tick ticks – the time
 // $topic topic – the topic

@@ -1,7 +1,7 @@
 // The topics at a time, those with the most subscribers first.
 //
 // needs: subscriptions, links
-// epoch: $at
+// partition: $at
 //
 // $run run – the run
 // $at tick ticks – the time

@@ -7,11 +7,11 @@
 // -> second: likewise, by the other prime
 MATCH (b:Topic)<-[r]-(a:Peer)
 USING INDEX b:Topic(key)
-WHERE b.key STARTS WITH $run + '/' AND type(r) STARTS WITH 'SUBSCRIBES_E'
-WITH a, b, properties(r) AS p, toInteger(substring(type(r), 12)) AS epoch
+WHERE b.key STARTS WITH $run + '/' AND type(r) STARTS WITH 'SUBSCRIBES_P'
+WITH a, b, properties(r) AS p, toInteger(substring(type(r), 12)) AS partition
 WHERE p.run = $run AND a.run = $run
 WITH size(keys(p)) AS keys,
-     [epoch, a.id, b.id, p.valid_from, p.valid_to, p.length_class] AS integers
+     [partition, a.id, b.id, p.valid_from, p.valid_to, p.length_class] AS integers
 WITH reduce(h = keys, x IN integers | (h * h + x % 2147483647) % 2147483647) AS h,
      reduce(g = keys, x IN integers | (g * g + x % 2147483629) % 2147483629) AS g
 RETURN count(*) AS rows, sum(h * h % 2147483647) AS first, sum(g * g % 2147483629) AS second

@@ -9,9 +9,10 @@ The header of the query says each one's type:
     kinds     of what lives: links, subscriptions, presence; those that the run knows
     count     a whole number, from 1 to MOST
     span      a number of ticks ('3'), or as long a time ('50ms')
-    direction, flag   one of the words of CHOICES
+    a|b|c     one of these words
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
-    run, levels            not given: the query's run, and graphstore.runs.level_ranges
+    run, levels, ranges    not given: the query's run, and where an index has the validity
+                           periods of a time or a mode (graphstore.ask.periods)
 """
 
 from __future__ import annotations
@@ -21,19 +22,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cypher import Parameter, Statement
-from graphstore.runs import LoadedRun, level_ranges
+from graphstore.ask.periods import check_times, class_ranges, level_ranges, mode_ranges
+from graphstore.runs import LoadedRun
 from model.clock import OPEN, Clock, parse_duration_us
 from model.errors import UnknownName, UseError
 
-_OURS = ("run", "levels")
+_OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
 KINDS = ("links", "subscriptions", "presence")
 """What lives from a time to another: the tables of it."""
 MOST = 1_000_000
 """A count at most. Some queries go so many rounds at most, and Neo4j cannot be told to stop
 between rounds that find nothing."""
-CHOICES = {"direction": ("out", "in", "both"), "flag": ("yes", "no")}
-"""The words that values of a type can be."""
 _WORDS = {
     "tick": "time",
     "span": "time or ticks",
@@ -72,13 +72,27 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
     Raises: UseError, OutOfRange, UnknownName with the nearest names that are there.
     """
     check_names(query, given)
+    mode = _mode(query, given)
     ticks = {
         p.name: run.facts.clock.parse_at(str(given[p.name]))
         for p in query.parameters
-        if p.type == "tick"
+        if p.type == "tick" and p.name in given
     }
     _check_order(query, ticks, run.facts.clock)
-    return {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+    found = {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
+    if mode:
+        found["ranges"] = class_ranges(run.levels, *mode_ranges(mode, ticks))
+    return found
+
+
+def _mode(query: Statement, given: Mapping[str, object]) -> str | None:
+    """The mode of a query that has one, given with the times that it needs."""
+    for p in query.parameters:
+        if p.name == "mode":
+            mode = _chosen(p, str(given[p.name]))
+            check_times(mode, given)
+            return mode
+    return None
 
 
 def default_value(parameter: Parameter, run: LoadedRun) -> Any:
@@ -91,7 +105,9 @@ def default_value(parameter: Parameter, run: LoadedRun) -> Any:
 
 def _check_order(query: Statement, ticks: Mapping[str, int], clock: Clock) -> None:
     for p in query.parameters:
-        if p.type == "tick" and p.at and ticks[p.name] < ticks[p.at]:
+        if not (p.name in ticks and p.at in ticks):
+            continue
+        if ticks[p.name] < ticks[p.at]:
             times = f"{clock.describe(ticks[p.name])} is before {clock.describe(ticks[p.at])}"
             raise UseError(f"parameters {p.at} and {p.name}: {times}; swap them")
 
@@ -101,7 +117,7 @@ def _value(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
         case "run":
             return run.facts.name
         case "tick":
-            return ticks[parameter.name]
+            return ticks.get(parameter.name)
         case "levels":
             return level_ranges(run.levels, ticks[parameter.at])
     return None if given is None else _given(parameter, given, run, ticks)
@@ -114,6 +130,8 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
         return _layers(converted("list<string>", given), run)
     if parameter.type == "kinds":
         return _kinds(converted("list<string>", given), run)
+    if parameter.words:
+        return _chosen(parameter, str(given))
     try:
         if parameter.type == "span":
             return _span(str(given).strip(), run.facts.clock)
@@ -131,8 +149,6 @@ def converted(type: str, given: object) -> Any:
         return [converted(type[5:-1], item) for item in _items(given)]
     if type == "string":
         return str(given)
-    if type in CHOICES:
-        return _chosen(CHOICES[type], str(given))
     try:
         number = int(str(given))
     except ValueError:
@@ -158,9 +174,11 @@ def _span(given: str, clock: Clock) -> int:
     return ticks
 
 
-def _chosen(words: Sequence[str], given: str) -> str:
-    if given not in words:
-        raise UseError(f"'{given}' is none of {', '.join(words)}")
+def _chosen(parameter: Parameter, given: str) -> str:
+    if given not in parameter.words:
+        raise UseError(
+            f"parameter {parameter.name}: '{given}' is none of {', '.join(parameter.words)}"
+        )
     return given
 
 

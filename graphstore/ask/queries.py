@@ -86,11 +86,11 @@ def prepared(
     """
     run.facts.check_known(*query.needs)
     values = parameters.values(query, given, run)
-    if not run.epochs.count:
+    if not run.partitions.count:
         return query.text, values
     ticks = {name: _tick(query, name, values, run) for name in chain.from_iterable(query.times)}
     stretches = [(ticks[first], ticks[last]) for first, last in query.times]
-    return narrowed(query.text, run.epochs, stretches), values
+    return narrowed(query.text, run.partitions, stretches), values
 
 
 def _tick(query: cypher.Statement, name: str, values: Mapping[str, Any], run: LoadedRun) -> int:

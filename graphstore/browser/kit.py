@@ -19,8 +19,9 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 import cypher
 from graphstore.ask.parameters import default_value
+from graphstore.ask.periods import class_ranges, level_ranges, mode_ranges
 from graphstore.browser.guide import Entry, Guide, guide_page
-from graphstore.runs import LoadedRun, level_ranges
+from graphstore.runs import LoadedRun
 from model.errors import UseError
 
 SETTINGS = {
@@ -234,16 +235,21 @@ class _Kit:
     def _values(self, statement: cypher.Statement) -> dict[str, Any]:
         """Raises: LookupError where there is no example of a parameter's type, UseError."""
         left = {kind: iter(examples) for kind, examples in self.examples.items()}
-        if sum(p.type == "tick" for p in statement.parameters) == 1:
+        if sum(p.type == "tick" and not p.optional for p in statement.parameters) < 2:
             left["tick"] = iter(self.examples["tick"][-1:])
         values: dict[str, Any] = {}
         for p in statement.parameters:
-            if p.type in left:
+            if p.type in left and not (p.type == "tick" and p.optional):
                 values[p.name] = _next(left[p.type])
             elif p.type == "run":
                 values[p.name] = self.run.facts.name
             elif p.type == "levels":
                 values[p.name] = level_ranges(self.run.levels, values[p.at])
+            elif p.type == "ranges":
+                as_of = mode_ranges("as-of", {"at": self.examples["tick"][-1]})
+                values[p.name] = class_ranges(self.run.levels, *as_of)
+            elif p.name == "mode":
+                values[p.name] = "as-of"
             elif p.optional:
                 values[p.name] = default_value(p, self.run)
             else:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphstore.load.partitions import COPIED, NONE, Epochs, copies, copy_types
+from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 
@@ -99,7 +99,7 @@ class RunRows:
     """Topic names by dense index."""
     lives: dict[int, tuple[int, int]]
     """First and last sampled interval of a peer; absent where it was never sampled."""
-    epochs: Epochs = NONE
+    partitions: Partitions = NONE
     """Which copies of links and subscriptions there are."""
 
     def key(self, id: int) -> str:
@@ -164,7 +164,7 @@ class RunRows:
         return _batch(**ends, **_span(rows), length_class=pa.array(levels(rows)))
 
     def link_copies(self, rows: Batch) -> Batch:
-        """Copies of links in the epochs they are alive in, each with its type."""
+        """Copies of links in the partitions they are alive in, each with its type."""
         return self._copies(LINK, rows, self.links)
 
     def subscription_copies(self, rows: Batch) -> Batch:
@@ -172,8 +172,8 @@ class RunRows:
         return self._copies(SUBSCRIBES, rows, self.subscriptions)
 
     def _copies(self, type: str, rows: Batch, shape: Callable[[Batch], Batch]) -> Batch:
-        found = copies(rows, self.epochs)
-        return shape(found).add_column(2, "type", copy_types(type, found["epoch"]))
+        found = copies(rows, self.partitions)
+        return shape(found).add_column(2, "type", copy_types(type, found["partition"]))
 
     def roles(self, rows: Batch) -> Batch:
         """Peer to topic, or to the run where the role is for none."""

@@ -12,6 +12,7 @@ it does not bring along; and CSV is read no slower.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -28,12 +29,12 @@ from neo4j import Driver
 
 import cypher
 from graphstore.load.batches import LABELS, Batch, Tables, numbers
-from graphstore.load.partitions import Epochs, epochs_of
+from graphstore.load.partitions import Partitions, chosen_partitions
 from graphstore.load.reading import Reading
 from graphstore.load.steps import NodeStep, Step, passes
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.runs import is_of_other_tables, run_names, run_properties
-from graphstore.server import bookmarks, sessions
+from graphstore.server import sessions
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
 from graphstore.server.offline import OnLine, Place, Tool, alone, last_transaction
@@ -71,6 +72,8 @@ class Target:
     """Where its server can be stopped; null where nobody can."""
     bulk: bool | None = None
     """Whether to import; null = where it can be done and pays."""
+    partition_intervals: int | None = None
+    """Length of the time partitions; 0 = none, null = by the run's size."""
 
     def __post_init__(self) -> None:
         if self.bulk and not self.place:
@@ -91,7 +94,9 @@ def load(
             _import_if_wanted(target, place, facts, tables, progress)
             connection = place.start()  # its port may be another one now
         with connect(connection) as driver:
-            return load_run(driver, connection.database, facts, tables, progress)
+            return load_run(
+                driver, connection.database, facts, tables, progress, target.partition_intervals
+            )
 
 
 def _import_if_wanted(
@@ -106,7 +111,7 @@ def _import_if_wanted(
         if there.get("imported") or _is_whole(there, facts):
             return
         empty = find_empty(driver, database)
-    if empty and import_run(place, empty, facts, tables, progress):
+    if empty and import_run(place, empty, facts, tables, progress, target.partition_intervals):
         return
     if target.bulk:
         with connect(place.start()) as driver:
@@ -131,11 +136,21 @@ def find_empty(driver: Driver, database: str) -> Emptiness | None:
     text = cypher.statement("read", "nodes").text
     with sessions.reading(driver, database) as session:
         session.run(text).consume()
-        last = bookmarks.last_transaction(session)
+        last = transaction_of(*session.last_bookmarks().raw_values)
         # Later than the bookmark: what is committed in between is later than `last`.
         nodes = session.run(text).single(strict=True)["nodes"]
     # The name of its files is in small letters, whatever the one it is asked by.
-    return None if nodes or last is None else Emptiness(database.lower(), last)
+    return None if nodes else Emptiness(database.lower(), last)
+
+
+def transaction_of(bookmark: str) -> int:
+    """The last transaction that a bookmark of one database names; Community shows it nowhere else.
+
+    In a bookmark of another form it is another number, and then nothing is imported.
+    """
+    # 19 bytes with the id of the database, a number as PackStream has it, an empty list.
+    packed = base64.b64decode(bookmark.partition(":")[2])[19:-1]
+    return int.from_bytes(packed[1:] or packed, "big")
 
 
 def not_empty(driver: Driver, database: str) -> UseError:
@@ -162,6 +177,7 @@ def import_run(
     facts: RunFacts,
     tables: Tables,
     progress: Progress | None = None,
+    partition_intervals: int | None = None,
 ) -> bool:
     """Stop the server, import the nodes and relationships of a run, start the server again.
 
@@ -173,8 +189,10 @@ def import_run(
     server raises.
     """
     progress = progress or silent
+    reading = Reading.of(tables, facts.clock)
+    partitions = chosen_partitions(facts.clock, tables, partition_intervals)
     with place.staging() as folder:
-        files = _staged(_Staging(folder, facts, Reading.of(tables, facts.clock), progress))
+        files = _staged(_Staging(folder, facts, reading, partitions, progress))
         progress("stop Neo4j", 0, 0)
         with place.stopped() as tool:
             if last_transaction(tool, empty.database) != empty.last:
@@ -241,23 +259,23 @@ class _Staging:
     folder: Path
     facts: RunFacts
     reading: Reading
+    partitions: Partitions
     progress: Progress
 
     def write(self) -> list[_File]:
         """All of them; none for a step without rows."""
-        epochs = epochs_of(self.facts.clock)
-        tables = passes(self.reading.run_rows(self.facts.name, epochs)).items()
+        tables = passes(self.reading.run_rows(self.facts.name, self.partitions)).items()
         made = [self._table(name, [s for s in steps if s.creates]) for name, steps in tables]
-        return [self._run(epochs), *chain.from_iterable(made)]
+        return [self._run(), *chain.from_iterable(made)]
 
-    def _run(self, epochs: Epochs) -> _File:
+    def _run(self) -> _File:
         """The run's own node, which tells that it was imported and is not whole yet."""
         name = self.facts.name
         told = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
         columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
-        length = pa.array([epochs.intervals or None], pa.int64())
+        length = pa.array([self.partitions.intervals], pa.int64())
         row = pa.table(
-            {":ID": [0], **columns, "imported:boolean": [True], "epoch_intervals:long": length}
+            {":ID": [0], **columns, "imported:boolean": [True], "partition_intervals:long": length}
         )
         pa.csv.write_csv(row, self.folder / "run.csv")
         return _File("run.csv", "nodes=Run")

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from graphstore.load.batches import Batch, levels
 from graphstore.load.degrees import Ints
-from graphstore.load.partitions import Epochs, copies
+from graphstore.load.partitions import Partitions, copies
 
 PRIMES = (2**31 - 1, 2**31 - 19)
 """So that a square of a remainder, and a sum of 2^32 remainders, fit 63 bits."""
@@ -39,9 +39,9 @@ _ARRIVAL = ("message", "hop", "time_us")
 class Checksums:
     """How many relationships the rows of a run become, and the checksums of what they say."""
 
-    def __init__(self, epochs: Epochs) -> None:
-        """Takes the epochs that copies are made for."""
-        self._epochs = epochs
+    def __init__(self, partitions: Partitions) -> None:
+        """Takes the partitions that copies are made for."""
+        self._partitions = partitions
         self.layers: dict[str, int] = {}
         """A number for each layer of links, which a checksum can hold."""
         self.roles: dict[str, int] = {}
@@ -92,9 +92,9 @@ class Checksums:
         return _described(known, 1, "publisher", "message")
 
     def _copied(self, rows: Batch, integers: Integers) -> list[Ints]:
-        copied = copies(rows, self._epochs)
+        copied = copies(rows, self._partitions)
         properties, *others = integers(copied)
-        return [properties, *_integers(copied, "epoch"), *others]
+        return [properties, *_integers(copied, "partition"), *others]
 
 
 def _subscriptions(rows: Batch) -> list[Ints]:

@@ -1,14 +1,14 @@
-"""Epochs: copies that keep queries at one time fast in a long history.
+"""Time partitions: copies that keep queries at one time fast in a long history.
 
-A question that starts at a peer reads all relationships of a type that the peer ever had,
-and their number grows with the history. So the intervals of a long run are cut into epochs
-of EPOCH_INTERVALS, and beside each link there is a copy for every epoch it is alive in,
-of the type LINK_E<epoch>: a question at one time reads those of that time's epoch alone.
-Neo4j keeps the relationships of a node apart by their type, so it passes over no others.
-Subscriptions likewise (SUBSCRIBES_E<epoch>).
+A query that starts at a peer reads all relationships of a type that the peer ever had, and their
+number grows with the history. A partitioned run is cut into partitions of PARTITION_INTERVALS, and
+beside each link there is a copy in every partition in which it is valid, of the type
+LINK_P<partition>: a query at one time reads those of that time's partition alone. Neo4j keeps the
+relationships of a node apart by their type, so it passes over no others. Subscriptions likewise
+(SUBSCRIBES_P<partition>).
 
-A run of less than two epochs has none, nor has a copy of a run that was made before there
-were any; it is asked without. What it costs, and what else was tried: docs/history.md.
+The copies nearly double the relationships, so only a large run is partitioned, unless its load
+says otherwise. What they cost, what they buy, and what else was tried: docs/history.md.
 """
 
 from __future__ import annotations
@@ -19,23 +19,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from model.clock import OPEN, Clock
+from model.errors import UseError
 
-if TYPE_CHECKING:  # a question has but one time, and waits for neither
+if TYPE_CHECKING:  # a query needs neither, and starts sooner without
     import numpy as np
     import pyarrow as pa
 
+    from graphstore.load.batches import Tables
+
 Ticks = TypeVar("Ticks", int, "np.ndarray")
 
-EPOCH_INTERVALS = 128
-"""Intervals of an epoch."""
-MOST_EPOCHS = 512
-"""Most epochs of a run; in a longer run they are longer. Neo4j holds 65,535 types."""
+PARTITION_INTERVALS = 128
+"""Intervals of a partition."""
+MOST_PARTITIONS = 512
+"""Most partitions of a run; in a longer run they are longer. Neo4j holds 65,535 types."""
+PARTITIONED_ROWS = 1_000_000
+"""A run with so many links and subscriptions is partitioned. Without, the slowest shipped queries
+take about a second there, and in proportion below."""
 MOST_READ = 32
-"""A question that looks at more epochs than these reads the whole history: each is one more
-type for Neo4j to plan, and what lives through several of them is read as often."""
+"""A query of more partitions than these reads the whole history: each is one more type for Neo4j
+to plan, and what is valid in several of them is read as often."""
 COPIED = ("LINK", "SUBSCRIBES")
 """The types that have copies."""
-COPY_TYPES = tuple(f"{type}_E{epoch}" for type in COPIED for epoch in range(MOST_EPOCHS))
+COPY_TYPES = tuple(f"{type}_P{number}" for type in COPIED for number in range(MOST_PARTITIONS))
 """The types of copies."""
 
 _PATTERN = re.compile(rf"(?<=:)(?:{'|'.join(COPIED)})\b")
@@ -44,24 +50,24 @@ _HINT = re.compile(r"USING INDEX \w+:(\w+)")
 
 
 @dataclass(frozen=True)
-class Epochs:
-    """The epochs of a run, numbered from 0."""
+class Partitions:
+    """The partitions of a run, numbered from 0."""
 
     clock: Clock
     intervals: int = 0
-    """Intervals of an epoch; 0 = the run has none."""
+    """Intervals of a partition; 0 = the run has none."""
 
     @property
     def count(self) -> int:
-        """How many epochs there are."""
+        """How many partitions there are."""
         return -(-self.clock.intervals // self.intervals) if self.intervals else 0
 
     def at(self, tick: int) -> int:
-        """The epoch of a tick; what lies outside the run counts to the first or the last."""
+        """The partition of a tick; what lies outside the run counts to the first or the last."""
         return min(max(self._number(tick), 0), self.count - 1)
 
     def of(self, ticks: np.ndarray) -> np.ndarray:
-        """The epochs of ticks (int64)."""
+        """The partitions of ticks (int64)."""
         return self._number(ticks).clip(0, self.count - 1)
 
     def _number(self, ticks: Ticks) -> Ticks:
@@ -69,74 +75,96 @@ class Epochs:
         return (ticks - self.clock.first * k) // (self.intervals * k)
 
 
-NONE = Epochs(Clock())
-"""Of a run without epochs."""
+NONE = Partitions(Clock())
+"""Of a run that is not partitioned."""
 
 
-def epochs_of(clock: Clock, intervals: int = EPOCH_INTERVALS) -> Epochs:
-    """The epochs of a run of this clock: none below two of them, and not more than MOST_EPOCHS."""
+def partitions_of(clock: Clock, intervals: int = PARTITION_INTERVALS) -> Partitions:
+    """The partitions of a run of this clock: none below two, and not more than MOST_PARTITIONS."""
     if clock.intervals < 2 * intervals:
-        return Epochs(clock)
-    while clock.intervals > MOST_EPOCHS * intervals:
+        return Partitions(clock)
+    while clock.intervals > MOST_PARTITIONS * intervals:
         intervals *= 2
-    return Epochs(clock, intervals)
+    return Partitions(clock, intervals)
 
 
-def copies(rows: pa.RecordBatch, epochs: Epochs) -> pa.RecordBatch:
-    """The rows once for each epoch that they are alive in, with it in a column `epoch` (int64).
+def chosen_partitions(clock: Clock, tables: Tables, intervals: int | None) -> Partitions:
+    """The partitions of a run that is loaded: of so many intervals each, 0 = none, null = by the
+    run's size.
+
+    Raises: UseError where the run is too short for those that are asked for.
+    """
+    if intervals is None:
+        large = sum(map(tables.rows, ("links", "subscriptions"))) >= PARTITIONED_ROWS
+        return partitions_of(clock) if large else Partitions(clock)
+    if not intervals:
+        return Partitions(clock)
+    partitions = partitions_of(clock, intervals)
+    if not partitions.count:
+        raise UseError(
+            f"the run has {clock.intervals} intervals, and time partitions need at least "
+            f"{2 * intervals}; load it without --partitioned"
+        )
+    return partitions
+
+
+def copies(rows: pa.RecordBatch, partitions: Partitions) -> pa.RecordBatch:
+    """The rows once for each partition in which they are valid, with a column `partition` (int64).
 
     `rows` have the columns valid_from and valid_to, in ticks. They keep their order, and those of
-    one row come by ascending epoch. None where the run has no epochs.
+    one row come by ascending partition. None where the run has no partitions.
     """
     import numpy as np
     import pyarrow as pa
 
-    if not epochs.count:
-        return rows.slice(0, 0).append_column("epoch", pa.array([], pa.int64()))
+    if not partitions.count:
+        return rows.slice(0, 0).append_column("partition", pa.array([], pa.int64()))
     valid_from, valid_to = (rows[name].to_numpy() for name in ("valid_from", "valid_to"))
-    first, last = epochs.of(valid_from), epochs.of(np.where(valid_to == OPEN, OPEN, valid_to - 1))
+    first = partitions.of(valid_from)
+    last = partitions.of(np.where(valid_to == OPEN, OPEN, valid_to - 1))
     times = last - first + 1
     of = np.repeat(np.arange(len(times)), times)
     nth = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
-    return rows.take(pa.array(of)).append_column("epoch", pa.array(first[of] + nth))
+    return rows.take(pa.array(of)).append_column("partition", pa.array(first[of] + nth))
 
 
-def copy_types(type: str, epochs: pa.Array) -> pa.Array:
-    """The types of copies of these epochs: LINK_E0, …"""
+def copy_types(type: str, partitions: pa.Array) -> pa.Array:
+    """The types of copies of these partitions: LINK_P0, …"""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(type, epochs.cast(pa.string()), "_E")
+    return pc.binary_join_element_wise(type, partitions.cast(pa.string()), "_P")
 
 
-def of_copies(text: str, epochs: Epochs) -> str:
+def of_copies(text: str, partitions: Partitions) -> str:
     """A statement that finds all copies of a type by how their types begin, naming them: else
-    Neo4j looks at whatever else its nodes have. Nothing changes where the run has no epochs, or
+    Neo4j looks at whatever else its nodes have. Nothing changes where the run has no partitions, or
     says that it has more than there can be.
     """
     found = _PREFIX.search(text)
-    if not found or not 0 < epochs.count <= MOST_EPOCHS:
+    if not found or not 0 < partitions.count <= MOST_PARTITIONS:
         return text
-    types = "|".join(f"{found[1]}{number}" for number in range(epochs.count))
+    types = "|".join(f"{found[1]}{number}" for number in range(partitions.count))
     return text.replace("-[r]-", f"-[r:{types}]-")
 
 
-def narrowed(text: str, epochs: Epochs, stretches: Sequence[tuple[int, int]]) -> str:
-    """A query's text, reading copies of the epochs of these times in place of links and so on.
+def narrowed(text: str, partitions: Partitions, stretches: Sequence[tuple[int, int]]) -> str:
+    """A query's text, reading copies of the partitions of these times in place of links and so on.
 
     The times are stretches of ticks, the last one included. A type that the text finds by an
     index stays: the index knows the time by itself. Nothing changes where the run has no
-    epochs, or where the times are in more than MOST_READ of them.
+    partitions, or where the times are in more than MOST_READ of them.
     """
-    if not epochs.count or not stretches:
+    if not partitions.count or not stretches:
         return text
-    numbers = sorted({n for t1, t2 in stretches for n in range(epochs.at(t1), epochs.at(t2) + 1)})
+    ends = [(partitions.at(first), partitions.at(last)) for first, last in stretches]
+    numbers = sorted({n for first, last in ends for n in range(first, last + 1)})
     if len(numbers) > MOST_READ:
         return text
     hinted = set(_HINT.findall(text))
 
     def types(match: re.Match[str]) -> str:
         type = match[0]
-        return type if type in hinted else "|".join(f"{type}_E{number}" for number in numbers)
+        return type if type in hinted else "|".join(f"{type}_P{number}" for number in numbers)
 
     return _PATTERN.sub(types, text)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from graphstore.load.batches import CLOCK, Batch, RunRows, Tables, closed_levels, sampled_spans
 from graphstore.load.checksums import Checksums
 from graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
-from graphstore.load.partitions import Epochs
+from graphstore.load.partitions import Partitions
 from model.clock import Clock
 
 _COUNTED = {
@@ -33,10 +33,10 @@ _SPANS = ("presence", "subscriptions", "links")
 class Census:
     """What the rows of a run tell together."""
 
-    def __init__(self, tables: Tables, clock: Clock, epochs: Epochs) -> None:
+    def __init__(self, tables: Tables, clock: Clock, partitions: Partitions) -> None:
         """Reads the tables. Raises: what reading them raises."""
-        self.clock, self.epochs = clock, epochs
-        self.checksums = Checksums(epochs)
+        self.clock, self.partitions = clock, partitions
+        self.checksums = Checksums(partitions)
         """Those of all tables but publications, whose rows are compared one by one."""
         self.lives: dict[int, tuple[int, int]] = {}
         """First and last sampled interval of a peer; absent where it was never sampled."""
@@ -128,19 +128,19 @@ class Reading:
         """As Tables."""
         return self.clock.intervals if name == CLOCK else self._tables.rows(name)
 
-    def census(self, epochs: Epochs) -> Census:
-        """Taken once for the same epochs."""
-        if self._census is None or self._census.epochs != epochs:
-            self._census = Census(self._tables, self.clock, epochs)
+    def census(self, partitions: Partitions) -> Census:
+        """Taken once for the same partitions."""
+        if self._census is None or self._census.partitions != partitions:
+            self._census = Census(self._tables, self.clock, partitions)
         return self._census
 
-    def run_rows(self, run: str, epochs: Epochs) -> RunRows:
+    def run_rows(self, run: str, partitions: Partitions) -> RunRows:
         """What the rows of the run need."""
         names: dict[int, str] = {}
         for _, batch in self._topics:
             names.update(zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True))
         topics = tuple(names[id] for id in range(len(names)))
-        return RunRows(run, self.clock, topics, self.census(epochs).lives, epochs)
+        return RunRows(run, self.clock, topics, self.census(partitions).lives, partitions)
 
     def summary(self, census: Census) -> dict[str, Any]:
         """Counts of the run, the layers of its links, and the levels of its closed spans."""

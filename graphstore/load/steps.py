@@ -109,7 +109,7 @@ def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
             "receptions", "arrived-from-unknown", "ARRIVED_FROM_UNKNOWN", rows.arrived_from_unknown
         ),
         step("missed", "missed", "MISSED", rows.missed),
-        *(_copy_steps(rows) if rows.epochs.count else ()),
+        *(_copy_steps(rows) if rows.partitions.count else ()),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,15 @@ from neo4j.exceptions import ConstraintError
 
 import cypher
 from graphstore.load.batches import Rows, RunRows, Tables
-from graphstore.load.partitions import EPOCH_INTERVALS, epochs_of
+from graphstore.load.partitions import Partitions, chosen_partitions
 from graphstore.load.reading import Census, Reading
 from graphstore.load.remove import remove_run
 from graphstore.load.schema import create_constraints, create_indexes
 from graphstore.load.steps import Step, parts, passes
 from graphstore.load.verify import remedy, verify_run
-from graphstore.runs import epochs_in, is_of_other_tables, node_of, run_properties
+from graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
 from graphstore.server import sessions
-from model.errors import CheckFailed
+from model.errors import CheckFailed, UseError
 from model.progress import Progress, silent
 from model.run import RunFacts
 
@@ -54,17 +54,18 @@ def load_run(
     facts: RunFacts,
     tables: Tables,
     progress: Progress | None = None,
-    epoch_intervals: int = EPOCH_INTERVALS,
+    partition_intervals: int | None = None,
 ) -> LoadSummary:
     """Load a run from its tables, or go on with a load that was interrupted.
 
     The tables are in the schemas of model.tables; those that the run lacks are empty. A run that
     is whole and equal is left alone; one that is half removed, or was made from other tables than
-    `facts.tables`, is removed first. `epoch_intervals` tells the length of its epochs.
+    `facts.tables`, is removed first. `partition_intervals` is the length of its time partitions,
+    0 = none, null = by its size; a load that goes on keeps those that it began with.
 
-    Raises: CheckFailed where Neo4j and the tables differ in the end (an unfinished run
-    stays unfinished); Neo4jUnavailable where the connection is lost (the same load again
-    goes on); Neo4jAnswer.
+    Raises: UseError where it has, or can have, only other partitions; CheckFailed where Neo4j and
+    the tables differ in the end (an unfinished run stays unfinished); Neo4jUnavailable where the
+    connection is lost (the same load again goes on); Neo4jAnswer.
     """
     progress = progress or silent
     reading = Reading.of(tables, facts.clock)
@@ -75,16 +76,12 @@ def load_run(
         remove_run(driver, database, facts.name, progress)
         there = {}
     complete = there.get("state") == "complete"
-    if complete:
-        epochs = epochs_in(there, facts.clock)
-    else:
-        # Its epochs stay what they were when the load began.
-        epochs = epochs_of(facts.clock, there.get("epoch_intervals", epoch_intervals))
-    census = reading.census(epochs)
+    partitions = _partitions(there, facts, tables, partition_intervals)
+    census = reading.census(partitions)
     summary = reading.summary(census)
     if not complete:
         with sessions.writing(driver, database) as session:
-            _run(session, "run", run=facts.name, facts=node_of(facts, epochs, summary))
+            _run(session, "run", run=facts.name, facts=node_of(facts, partitions, summary))
             _fill(
                 session, facts.name, reading, census, progress, imported=bool(there.get("imported"))
             )
@@ -101,6 +98,23 @@ def load_run(
     return LoadSummary(facts.name, complete, **counts, replaced=replaced)
 
 
+def _partitions(
+    there: Mapping[str, Any], facts: RunFacts, tables: Tables, intervals: int | None
+) -> Partitions:
+    """Those that the run's copy has, or will have. Raises: UseError where others are asked for."""
+    if "partition_intervals" not in there:
+        return chosen_partitions(facts.clock, tables, intervals)
+    found = partitions_in(there, facts.clock)
+    if intervals is not None and found != chosen_partitions(facts.clock, tables, intervals):
+        raise UseError(
+            f"the copy of run '{facts.name}' in Neo4j has time partitions of {found.intervals} "
+            f"intervals (0 = none), not of {intervals}; "
+            f"make it anew with: vizpub rebuild {facts.name} "
+            f"--{'partitioned' if intervals else 'no-partitioned'}"
+        )
+    return found
+
+
 _PEERS_PER_BATCH = 10_000
 _COUNTED = ("peers", "topics", "messages", "links", "receptions")
 
@@ -114,7 +128,7 @@ def _fill(
     *,
     imported: bool,
 ) -> None:
-    rows = reading.run_rows(run, census.epochs)
+    rows = reading.run_rows(run, census.partitions)
     for table, steps in passes(rows).items():
         # What is created graphstore.load.bulk did, if it did.
         if mine := [step for step in steps if not (imported and step.creates)]:

@@ -17,7 +17,7 @@ from neo4j import Driver
 import cypher
 from graphstore.load.batches import Batch, Tables
 from graphstore.load.checksums import CHECKED, Checksums
-from graphstore.load.partitions import Epochs, of_copies
+from graphstore.load.partitions import Partitions, of_copies
 from graphstore.load.reading import Reading
 from graphstore.load.schema import index_states, wanted_indexes
 from graphstore.load.steps import NodeStep, node_steps, parts
@@ -67,25 +67,30 @@ def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
     there = run_properties(driver, database, facts.name) or {}
-    length = there.get("epoch_intervals")
+    length = there.get("partition_intervals")
     # Whatever else stands there is told as a difference.
-    epochs = Epochs(facts.clock, length if type(length) is int and length > 0 else 0)
+    partitions = Partitions(facts.clock, length if type(length) is int and length > 0 else 0)
     reading = Reading.of(tables, facts.clock)
-    return list(_Verification(driver, database, facts, reading, epochs).differences(there))
+    return list(_Verification(driver, database, facts, reading, partitions).differences(there))
 
 
 class _Verification:
     """One comparison. What is expected in total is counted as rows are read."""
 
     def __init__(
-        self, driver: Driver, database: str, facts: RunFacts, reading: Reading, epochs: Epochs
+        self,
+        driver: Driver,
+        database: str,
+        facts: RunFacts,
+        reading: Reading,
+        partitions: Partitions,
     ) -> None:
         self._driver, self._database, self._facts = driver, database, facts
-        self._reading, self._epochs = reading, epochs
-        self._rows = reading.run_rows(facts.name, epochs)
+        self._reading, self._partitions = reading, partitions
+        self._rows = reading.run_rows(facts.name, partitions)
         self._steps = node_steps(self._rows)
-        self._census = reading.census(epochs)
-        self._of_messages = Checksums(epochs)
+        self._census = reading.census(partitions)
+        self._of_messages = Checksums(partitions)
         self._properties: Counter[str] = Counter()
         """How many the nodes of a label have."""
         self._told: set[str] = set()
@@ -127,7 +132,7 @@ class _Verification:
         if not there:
             yield Difference(_RUN, self._facts.name, "a node", "no node")
             return
-        expected = node_of(self._facts, self._epochs, self._reading.summary(self._census))
+        expected = node_of(self._facts, self._partitions, self._reading.summary(self._census))
         state = there.get("state")
         expected["state"] = state if state in get_args(State) else "complete"
         if state == "loading" and there.get("imported"):
@@ -238,8 +243,8 @@ class _Verification:
                 yield Difference(_RUN, f"relationships that {way} at its nodes", known, linked[way])
 
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
-        # A copy of an epoch that the run has not is seen as a relationship too many: see _counts.
-        text = of_copies(cypher.statement("verify", statement).text, self._epochs)
+        # A copy in a partition that the run does not have is one relationship too many: _counts.
+        text = of_copies(cypher.statement("verify", statement).text, self._partitions)
         return sessions.rows(self._driver, self._database, text, parameters, NO_TIMEOUT)
 
 

@@ -41,20 +41,20 @@ TARGETS = {
             (
                 "tests/unit/graphstore/load/test_verify.py",
                 "tests/integration/graph/test_verify_nodes.py",
-                "tests/integration/graph/test_epochs.py::test_corrupt_copy_is_found_by_verify",
+                "tests/integration/graph/test_partitions.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
                 "tests/integration/graph/test_verify_all.py"
                 "::test_value_that_cannot_be_computed_with_is_seen",
             ),
             {
-                "verify_run: length > 0 → length >= 0": "of 0 intervals there are no epochs",
+                "verify_run: length > 0 → length >= 0": "of 0 intervals there are no partitions",
                 "_Verification._nodes: len(found) < _SHOWN → len(found) <= _SHOWN": CUT,
             },
         ),
         Target(
             "graphstore.load.checksums",
             (
-                "tests/integration/graph/test_epochs.py::test_corrupt_copy_is_found_by_verify",
+                "tests/integration/graph/test_partitions.py::test_corrupt_copy_is_found_by_verify",
                 "tests/integration/graph/test_verify.py",
             ),
             {

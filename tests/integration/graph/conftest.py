@@ -237,8 +237,14 @@ class Graph:
     driver: neo4j.Driver
     database: str
 
-    def load(self, history: History) -> History:
-        load_run(self.driver, self.database, history.facts, history.tables)
+    def load(self, history: History, partition_intervals: int | None = None) -> History:
+        load_run(
+            self.driver,
+            self.database,
+            history.facts,
+            history.tables,
+            partition_intervals=partition_intervals,
+        )
         return history
 
     def ask(self, text: str, **parameters: Any) -> list[list[Any]]:

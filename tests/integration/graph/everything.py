@@ -40,7 +40,7 @@ def _told(row: list[Any]) -> str:
 
 
 def awkward_history(seed: int, name: str) -> History:
-    """A history long enough for epochs, whose names are what files find hard to hold."""
+    """A history long enough for partitions, whose names are what files find hard to hold."""
     history = random_history(seed, name=name, peers=14, intervals=260)
     for name_of in ("peers", "topics", "publications"):
         for row, text in zip(history.rows[name_of], NAMES, strict=False):

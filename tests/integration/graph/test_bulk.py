@@ -48,6 +48,8 @@ pytestmark = pytest.mark.neo4j
 
 ROOT = Path(__file__).parents[3]
 HISTORY = awkward_history(80, "bulk")
+PARTITION = 128
+"""Intervals of its time partitions."""
 SOMEBODY = "CREATE (:Peer {of: 'somebody'})"
 _KILLED = """
 import os, signal, sys
@@ -150,7 +152,9 @@ def imported(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Imported:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk, "load_run", look_and_load)
         patch.setattr(bulk, "PAYING_ROWS", 1)
-        bulk.load(Target(server.start(), server), HISTORY.facts, tables)
+        bulk.load(
+            Target(server.start(), server, partition_intervals=PARTITION), HISTORY.facts, tables
+        )
     readings = counted.readings.copy()
     graph = content(server)
     told = vizpub(home, "neo4j", "dump", str(file))
@@ -190,7 +194,7 @@ def vizpub(home: Path, *words: str) -> str:
 def test_import_makes_the_same_graph_as_transactions(imported: Imported, graph: Graph) -> None:
     graph.remove("bulk")
     before = everything(graph)
-    graph.load(HISTORY)
+    graph.load(HISTORY, PARTITION)
     by_transactions = everything(graph)
     graph.remove("bulk")
     assert imported.graph == by_transactions - before

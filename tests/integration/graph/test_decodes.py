@@ -47,7 +47,7 @@ def decodes(monkeypatch: pytest.MonkeyPatch) -> Decodes:
 
 @pytest.fixture(scope="module")
 def run(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
-    """Long enough for epochs, and nobody is told to be a rendezvous."""
+    """Long enough for partitions, and nobody is told to be a rendezvous."""
     graph.remove("decoded")
     return stored(awkward_history(80, "decoded"), tmp_path_factory.mktemp("decoded"))
 
@@ -55,7 +55,7 @@ def run(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 def test_load_decodes_no_column_more_than_twice(
     graph: Graph, run: StoredRun, decodes: Decodes
 ) -> None:
-    summary = load_run(graph.driver, graph.database, run.facts, run)
+    summary = load_run(graph.driver, graph.database, run.facts, run, partition_intervals=128)
     assert not summary.already_complete
     assert {table for table, _, _ in decodes} == {Path(name).name for name in run.manifest.tables}
     assert max(decodes.values()) == 2

@@ -8,9 +8,8 @@ from statistics import fmean
 
 import pytest
 
-import cypher
 from benchmarks.histories import LongRun
-from benchmarks.history import PLACES, db_hits, question
+from benchmarks.history import PLACES, db_hits, measured, question, statement
 from benchmarks.sizes import Size
 from graphstore.load.partitions import NONE
 from graphstore.load.transactions import load_run
@@ -21,18 +20,18 @@ pytestmark = pytest.mark.neo4j
 
 SIZE = Size("small", peers=14, intervals=0, links=4, topics=4, churn=0.2)
 SHORT, LONG = (LongRun(intervals, SIZE) for intervals in (48, 384))
-EPOCH = 16
-"""Intervals of an epoch: both runs have some."""
+PARTITION = 16
+"""Intervals of a partition: both runs have some."""
 WHOLE, ANCHORED = 2.0, 3.0
 """What reads the whole overlay at a time may read so many times more in the longer run, and so
 many what starts at a peer or a topic."""
-GROWING = {"lives-all", "peer-history"}
-"""They tell of the whole history."""
-FLAT = [name for name in cypher.names("queries") if name not in GROWING | {"runs"}]
-AT_A_TIME = [name for name in FLAT if cypher.statement("queries", name).times]
+GROWING = {"history all", "peer-history"}
+"""They are about the whole history."""
+FLAT = [name for name in measured() if name not in GROWING | {"runs"}]
+AT_A_TIME = [name for name in FLAT if statement(name).times]
 FEW = {
-    "overlay", "overlay-diff", "lives-as-of", "neighbours", "topic-subgraph", "shortest-path",
-    "dissemination-tree",
+    "overlay", "overlay-diff", "history as-of", "history deleted-in", "neighbours",
+    "topic-subgraph", "shortest-path", "dissemination-tree",
 }  # fmt: skip
 """Of every kind one; the others rarely tell more."""
 assert FEW.issubset(FLAT)
@@ -42,7 +41,7 @@ assert FEW.issubset(FLAT)
 def runs(graph: Graph) -> Iterator[Mapping[LongRun, LoadedRun]]:
     for run in (SHORT, LONG):
         graph.remove(run.facts.name)
-        load_run(graph.driver, graph.database, run.facts, run, epoch_intervals=EPOCH)
+        load_run(graph.driver, graph.database, run.facts, run, partition_intervals=PARTITION)
     graph.plan_anew()
     yield {run: open_run(graph.driver, graph.database, run.facts.name) for run in (SHORT, LONG)}
     for run in (SHORT, LONG):
@@ -53,7 +52,7 @@ def hits(graph: Graph, name: str, loaded: LoadedRun, run: LongRun) -> float:
     """dbHits, on average over some places of the run."""
 
     def at(place: float) -> int:
-        text, values = question(cypher.statement("queries", name), loaded, run, place)
+        text, values = question(name, loaded, run, place)
         with graph.driver.session(database=graph.database) as session:
             result = session.run("PROFILE " + text, values)
             list(result)  # what nobody takes is not read
@@ -84,8 +83,8 @@ def test_query_cost_does_not_grow_with_the_history(
         *(pytest.param(n, marks=pytest.mark.long) for n in ("k-hop", "topic-subgraph")),
     ],
 )
-def test_query_cost_without_epochs_grows_with_the_history(
+def test_query_cost_without_partitions_grows_with_the_history(
     graph: Graph, runs: Mapping[LongRun, LoadedRun], name: str
 ) -> None:
-    without = {run: replace(loaded, epochs=NONE) for run, loaded in runs.items()}
+    without = {run: replace(loaded, partitions=NONE) for run, loaded in runs.items()}
     assert growth(graph, name, without) > ANCHORED

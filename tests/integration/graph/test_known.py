@@ -89,7 +89,9 @@ class Asked:
         peer = {"peer": self.peers[0], "from": self.peers[0], "to": self.peers[1]}
         each: dict[str, Any] = {}
         for p in asked_of_user(cypher.statement("queries", name)):
-            if p.type == "tick":
+            if p.name == "mode":
+                each[p.name] = ["all"]
+            elif p.type == "tick" and not p.optional:
                 each[p.name] = [at[p.name]]
             elif p.type == "peer":
                 each[p.name] = [peer[p.name]]
@@ -327,7 +329,7 @@ def _is_open(row: Cells) -> bool:
 
 
 LISTS = (
-    *("lives-", "peer-history", "dissemination-tree", "gexf"),
+    *("history", "peer-history", "dissemination-tree", "gexf"),
     *("metrics topics", "metrics peers", "plot m"),
 )
 """Answers that list all that is known: of a part that is unknown there are no rows."""

@@ -1,4 +1,4 @@
-"""The eight readings of time against a loop over the tables, at every tick of a run."""
+"""The modes of `history` against a loop over the tables, at every tick of a run."""
 
 from __future__ import annotations
 
@@ -23,19 +23,15 @@ HISTORIES = [
 ]
 """Of even seeds: a tick is a millisecond, so that any tick can be asked for."""
 
-Reading = Callable[[int, int, int, int], bool]
-"""Of (valid_from, valid_to, from, to)."""
-READINGS: dict[str, Reading] = {
-    "lives-from-to": lambda valid_from, valid_to, low, high: valid_from < high and valid_to > low,
-    "lives-between": lambda valid_from, valid_to, low, high: valid_from <= high and valid_to > low,
-    "lives-contained-in": lambda valid_from, valid_to, low, high: (
-        valid_from >= low and valid_to <= high
-    ),
-    "lives-valid-during": lambda valid_from, valid_to, low, high: (
-        valid_from <= low and valid_to >= high
-    ),
-    "lives-created-in": lambda valid_from, valid_to, low, high: low <= valid_from <= high,
-    "lives-deleted-in": lambda valid_from, valid_to, low, high: low <= valid_to <= high,
+Window = Callable[[int, int, int, int], bool]
+"""Whether a mode selects (valid_from, valid_to) in the window (from, to)."""
+WINDOWS: dict[str, Window] = {
+    "from-to": lambda valid_from, valid_to, low, high: valid_from < high and valid_to > low,
+    "between": lambda valid_from, valid_to, low, high: valid_from <= high and valid_to > low,
+    "contained-in": lambda valid_from, valid_to, low, high: valid_from >= low and valid_to <= high,
+    "valid-during": lambda valid_from, valid_to, low, high: valid_from <= low and valid_to >= high,
+    "created-in": lambda valid_from, valid_to, low, high: low <= valid_from <= high,
+    "deleted-in": lambda valid_from, valid_to, low, high: low <= valid_to <= high,
 }
 
 
@@ -50,8 +46,9 @@ def history(graph: Graph, request: pytest.FixtureRequest) -> Iterator[History]:
 
 @pytest.fixture
 def answer(graph: Graph, history: History) -> Callable[..., list[list[Any]]]:
-    def answer(name: str, **given: object) -> list[list[Any]]:
-        return ask(graph.driver, graph.database, name, given, run=history.facts.name).rows
+    def answer(mode: str, **given: object) -> list[list[Any]]:
+        given["mode"] = mode
+        return ask(graph.driver, graph.database, "history", given, run=history.facts.name).rows
 
     return answer
 
@@ -65,7 +62,7 @@ def as_time(tick: int) -> str:
     return f"{tick}ms"
 
 
-def lives(
+def periods(
     history: History,
     holds: Callable[[int, int], bool],
     kinds: Sequence[str] = KINDS,
@@ -90,7 +87,7 @@ def as_of(at: int) -> Callable[[int, int], bool]:
     return lambda valid_from, valid_to: valid_from <= at < valid_to
 
 
-def over(holds: Reading, low: int, high: int) -> Callable[[int, int], bool]:
+def over(holds: Window, low: int, high: int) -> Callable[[int, int], bool]:
     return lambda valid_from, valid_to: holds(valid_from, valid_to, low, high)
 
 
@@ -118,56 +115,75 @@ def test_ticks_cover_the_boundaries_of_each_kind(history: History) -> None:
         )
 
 
-def test_lives_as_of_each_tick_equal_the_tables(history: History, answer: Any) -> None:
+def test_history_as_of_each_tick_equals_the_tables(history: History, answer: Any) -> None:
     for at in every_tick(history):
-        assert_same(answer("lives-as-of", at=as_time(at)), lives(history, as_of(at)), at)
+        assert_same(answer("as-of", at=as_time(at)), periods(history, as_of(at)), at)
 
 
-@pytest.mark.parametrize("name", READINGS)
-def test_lives_of_each_stretch_equal_the_tables(history: History, answer: Any, name: str) -> None:
-    holds = READINGS[name]
+@pytest.mark.parametrize("mode", WINDOWS)
+def test_history_of_each_window_equals_the_tables(history: History, answer: Any, mode: str) -> None:
+    holds = WINDOWS[mode]
     for low, high in combinations_with_replacement(every_tick(history), 2):
-        found = answer(name, **{"from": as_time(low), "to": as_time(high)})
-        assert_same(found, lives(history, over(holds, low, high)), low, high)
+        found = answer(mode, **{"from": as_time(low), "to": as_time(high)})
+        assert_same(found, periods(history, over(holds, low, high)), low, high)
         assert [row[5] for row in found] == sorted(row[5] for row in found)
 
 
-def test_lives_all_equals_the_tables(history: History, answer: Any) -> None:
-    assert_same(answer("lives-all"), lives(history, lambda valid_from, valid_to: True))
+def test_history_of_all_equals_the_tables(history: History, answer: Any) -> None:
+    assert_same(answer("all"), periods(history, lambda valid_from, valid_to: True))
 
 
 @pytest.mark.parametrize("kinds", [["links"], ["presence", "subscriptions"], [*KINDS]], ids=str)
 @pytest.mark.parametrize("layers", [None, ["mesh"]], ids=str)
-def test_lives_are_limited_to_kinds_and_layers(
+def test_history_is_limited_to_kinds_and_layers(
     history: History, answer: Any, kinds: list[str], layers: list[str] | None
 ) -> None:
     low, high = every_tick(history)[1], every_tick(history)[-2]
     given: dict[str, object] = {"kinds": ",".join(kinds)} | ({"layers": layers} if layers else {})
     stretch = {"from": as_time(low), "to": as_time(high)}
-    for name, holds in READINGS.items():
-        expected = lives(history, over(holds, low, high), kinds, layers)
-        assert_same(answer(name, **given, **stretch), expected, name)
-    at_low = lives(history, as_of(low), kinds, layers)
-    assert_same(answer("lives-as-of", **given, at=as_time(low)), at_low)
+    for mode, holds in WINDOWS.items():
+        expected = periods(history, over(holds, low, high), kinds, layers)
+        assert_same(answer(mode, **given, **stretch), expected, mode)
+    at_low = periods(history, as_of(low), kinds, layers)
+    assert_same(answer("as-of", **given, at=as_time(low)), at_low)
     assert_same(
-        answer("lives-all", **given),
-        lives(history, lambda valid_from, valid_to: True, kinds, layers),
+        answer("all", **given),
+        periods(history, lambda valid_from, valid_to: True, kinds, layers),
     )
 
 
-@pytest.mark.parametrize("name", [*READINGS, "links-between"])
-def test_stretch_that_ends_before_it_begins_is_refused(
-    history: History, answer: Any, name: str
+@pytest.mark.parametrize("name", ["history", "links-between"])
+def test_window_that_ends_before_it_begins_is_refused(
+    graph: Graph, history: History, name: str
 ) -> None:
+    given = {"from": 2, "to": 0} | ({"mode": "between"} if name == "history" else {})
     with pytest.raises(UseError, match=r"from and to: interval 0 .* is before interval 2"):
-        answer(name, **{"from": 2, "to": 0})
+        ask(graph.driver, graph.database, name, given, run=history.facts.name)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "mode is missing; it takes: mode .as-of|from-to|.*, at .time, may be left out."),
+        ({"mode": "during"}, "parameter mode: 'during' is none of as-of, from-to, .*, all$"),
+        ({"mode": "as-of"}, "mode as-of takes at: at is missing"),
+        ({"mode": "as-of", "at": 1, "from": 0}, "mode as-of takes at: from is not used"),
+        ({"mode": "between", "to": 2}, "mode between takes from and to: from is missing"),
+        ({"mode": "all", "at": 2}, "mode all takes no time: at is not used"),
+    ],
+)
+def test_mode_with_the_wrong_times_is_refused(
+    graph: Graph, history: History, given: dict[str, object], words: str
+) -> None:
+    with pytest.raises(UseError, match=words):
+        ask(graph.driver, graph.database, "history", given, run=history.facts.name)
 
 
 def test_wrong_kind_or_time_is_refused(history: History, answer: Any) -> None:
     with pytest.raises(UnknownName, match="no kind 'link'; did you mean links"):
-        answer("lives-all", kinds="link")
+        answer("all", kinds="link")
     with pytest.raises(OutOfRange, match="outside the run"):
-        answer("lives-as-of", at="10s")
+        answer("as-of", at="10s")
 
 
 def test_kind_unknown_to_the_run_is_refused_when_requested(graph: Graph, loaded: Any) -> None:
@@ -177,7 +193,9 @@ def test_kind_unknown_to_the_run_is_refused_when_requested(graph: Graph, loaded:
     loaded(replace(history, facts=replace(history.facts, known=known)))
 
     def asked(**given: object) -> list[list[Any]]:
-        return ask(graph.driver, graph.database, "lives-all", given, run="untold").rows
+        return ask(
+            graph.driver, graph.database, "history", {"mode": "all", **given}, run="untold"
+        ).rows
 
     assert {row[0] for row in asked()} == {"links", "presence"}
     with pytest.raises(UseError, match="run 'untold' has no data on subscriptions"):

@@ -36,8 +36,8 @@ from tests.support.tables import Batches
 pytestmark = pytest.mark.neo4j
 
 ROOT = Path(__file__).parents[3]
-EPOCH = 3
-"""Intervals of an epoch: few, so that runs share the types of their copies too."""
+PARTITION = 3
+"""Intervals of a partition: few, so that runs share the types of their copies too."""
 
 
 def history(seed: int, name: str, protocol: str) -> History:
@@ -65,7 +65,9 @@ def given(asked: History, query: str) -> dict[str, Any]:
     }
     required = [p for p in asked_of_user(shipped(query)) if not p.optional]
     others = {type: repeat(value) for type, value in SAMPLES.items()}
-    return {p.name: next({**others, **samples}[p.type]) for p in required}
+    return {
+        p.name: p.words[-1] if p.words else next({**others, **samples}[p.type]) for p in required
+    }
 
 
 def message(asked: History) -> str:
@@ -105,7 +107,7 @@ def answers(graph: Graph, asked: History) -> dict[str, Any]:
 def load(graph: Graph, loaded: History, progress: Any = None, tables: Any = None) -> None:
     load_run(
         graph.driver, graph.database, loaded.facts, tables or loaded.tables, progress,
-        epoch_intervals=EPOCH,
+        partition_intervals=PARTITION,
     )  # fmt: skip
 
 

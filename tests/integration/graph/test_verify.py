@@ -211,10 +211,10 @@ def test_run_that_was_imported_is_equal_until_its_load_is_over(
     assert seen(graph, history, run) == [left]
 
 
-def test_run_with_epochs_of_one_interval_is_equal(graph: Graph) -> None:
+def test_run_with_partitions_of_one_interval_is_equal(graph: Graph) -> None:
     short = random_history(44, name="short", peers=4, intervals=3)
     graph.remove("short")
-    load_run(graph.driver, graph.database, short.facts, short.tables, epoch_intervals=1)
+    load_run(graph.driver, graph.database, short.facts, short.tables, partition_intervals=1)
     found = verify_run(graph.driver, graph.database, short.facts, short.tables)
     graph.remove("short")
     assert found == []

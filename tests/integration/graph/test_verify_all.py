@@ -31,11 +31,11 @@ RETURN label, name, collect(elementId(n))[0], collect(n[name])[0]
 """Of each property of each label: a node that has it, and its value."""
 KINDS = f"""
 MATCH (n)-[r]->() WHERE {OF_RUN}
-WITH split(type(r), '_E')[0] + CASE WHEN type(r) CONTAINS '_E' THEN '_E1' ELSE '' END AS kind,
+WITH split(type(r), '_P')[0] + CASE WHEN type(r) CONTAINS '_P' THEN '_P1' ELSE '' END AS kind,
      type(r) AS type, r ORDER BY elementId(r)
 WHERE kind = type
 """
-"""The relationships of every type; of copies, those of one epoch."""
+"""The relationships of every type; of copies, those of one partition."""
 PROPERTIES = (
     KINDS
     + "UNWIND keys(r) AS name RETURN type, name, collect(elementId(r))[0], collect(r[name])[0]"
@@ -63,7 +63,7 @@ DELETE r, s
 """
 KEYED = ("Run", "Peer", "Topic", "Message", "Interval")
 """Labels that Neo4j itself keeps from nodes of the same keys."""
-COMPUTED_WITH = ("LINK.topic", "LINK_E1.topic")
+COMPUTED_WITH = ("LINK.topic", "LINK_P1.topic")
 """What is no whole number there ends the comparison and its transaction."""
 
 Given = dict[str, Any]
@@ -73,7 +73,7 @@ Changes = dict[str, tuple[str, Given]]
 
 @pytest.fixture(scope="module")
 def history(graph: Graph) -> Iterator[History]:
-    """With epochs, layers, facts of every kind, and names as long as a caption and longer."""
+    """With partitions, layers, facts of every kind, and names as long as a caption and longer."""
     made = random_history(43, name=RUN, peers=12, intervals=6)
     for number, row in enumerate(made.rows["peers"]):
         row["name"] = ("p" * number) + str(number)
@@ -96,7 +96,7 @@ def history(graph: Graph) -> Iterator[History]:
     )  # fmt: skip
     made = replace(made, facts=facts)
     graph.remove(RUN)
-    load_run(graph.driver, graph.database, made.facts, made.tables, epoch_intervals=2)
+    load_run(graph.driver, graph.database, made.facts, made.tables, partition_intervals=2)
     yield made
     graph.remove(RUN)
 
@@ -173,7 +173,7 @@ def test_copy_without_a_change_has_no_difference(graph: Graph, history: History)
     assert {type for type, _ in told(graph, TYPES)} == {
         *("LINK", "SUBSCRIBES", "HAS_ROLE", "PRESENT", "PUBLISHED", "PUBLISHED_ON", "HOP"),
         "ARRIVED_FROM_UNKNOWN",
-        *("MISSED", "LINK_E1", "SUBSCRIBES_E1"),
+        *("MISSED", "LINK_P1", "SUBSCRIBES_P1"),
     }
 
 
@@ -279,7 +279,7 @@ def test_relationship_added_or_removed_is_seen(graph: Graph, seen: Seen) -> None
     [
         ("HOP", "message", "none", ("receptions", "relationships hops")),
         ("LINK", "topic", 2.0, ("links", "relationships links")),
-        ("LINK_E1", "topic", 2.0, ("links", "relationships link-copies")),
+        ("LINK_P1", "topic", 2.0, ("links", "relationships link-copies")),
     ],
 )
 def test_value_that_cannot_be_computed_with_is_seen(

@@ -61,6 +61,7 @@ def test_completion_answers_a_shell_by_a_process(workspace: Path) -> None:
         ("vizpub query shortest", ["shortest-path"]),
         ("vizpub query shortest-path m", ["monday"]),
         ("vizpub query shortest-path monday -p f", ["from="]),
+        ("vizpub query history monday -p mode=c", ["mode=contained-in", "mode=created-in"]),
         ("vizpub metrics monday --format js", ["json", "jsonl"]),
         ("vizpub plot monday --kind e", ["ecdf"]),
         ("vizpub plot monday --peer d", ["dave"]),

@@ -10,7 +10,7 @@ import pytest
 import cypher
 
 PAGE = (Path(__file__).parents[3] / "docs" / "queries.md").read_text("utf-8")
-OURS = ("run", "levels")
+OURS = ("run", "levels", "ranges")
 
 
 def rows(section: str, heading: str) -> list[tuple[str, str]]:

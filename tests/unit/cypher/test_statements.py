@@ -13,7 +13,7 @@ from model.run import CAPABILITIES, DUPLICATES
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
-    *("direction", "flag", "span"),
+    *("span", "ranges"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 ASKED = [(folder, name) for folder in ("queries", "browser") for name in cypher.names(folder)]
@@ -30,8 +30,10 @@ def test_header_matches_the_parameters_and_columns_of_the_statement(folder: str,
     assert statement.purpose.endswith(".")
     assert set(re.findall(r"\$(\w+)", body(statement))) <= {p.name for p in statement.parameters}
     used = set(re.findall(r"\$(\w+)", body(statement))) | {p.at for p in statement.parameters}
+    if "ranges" in used:  # which a mode's times become
+        used |= {"at", "from", "to"}
     assert {p.name for p in statement.parameters} <= used
-    assert {p.type for p in statement.parameters} <= TYPES
+    assert {p.type for p in statement.parameters if not p.words} <= TYPES
     header = [line for line in statement.text.splitlines() if line.startswith("//")]
     told = [line for line in header if line.startswith(("// $", "// ->"))]
     assert len(told) == len(statement.parameters) + len(statement.columns)
@@ -100,17 +102,17 @@ def test_parameter_time_is_another_tick_of_the_query() -> None:
     for name in cypher.names("queries"):
         parameters = cypher.statement("queries", name).parameters
         ticks = {p.name for p in parameters if p.type == "tick"}
-        assert {p.at for p in parameters if p.at} <= ticks
+        assert {p.at for p in parameters if p.at} <= ticks | {"mode"}
         assert all(p.at for p in parameters if p.type == "levels")
         assert all(p.at != p.name for p in parameters)
 
 
-def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
+def test_partitions_refer_to_ticks_and_messages_of_the_query() -> None:
     for name in cypher.names("queries"):
         query = cypher.statement("queries", name)
         points = {p.name for p in query.parameters if p.type in ("tick", "message")}
         assert {*chain.from_iterable(query.times)} <= points
-        assert bool(query.times) == ("// epoch" in query.text)
+        assert bool(query.times) == ("// partition" in query.text)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_epochs_refer_to_ticks_and_messages_of_the_query() -> None:
         ("hubs", ()),
     ],
 )
-def test_epochs_of_a_header_are_read_as_stretches(
+def test_partitions_of_a_header_are_read_as_stretches(
     name: str, times: tuple[tuple[str, str], ...]
 ) -> None:
     assert cypher.statement("queries", name).times == times

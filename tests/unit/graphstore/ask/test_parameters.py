@@ -22,8 +22,6 @@ from model.errors import UseError
         ("list<int>", "1,2", [1, 2]),
         ("list<int>", 3, [3]),
         ("count", "1", 1),
-        ("direction", "both", "both"),
-        ("flag", "yes", "yes"),
     ],
 )
 def test_parameter_values_are_converted_to_their_type(type: str, given: object, value: Any) -> None:
@@ -49,11 +47,6 @@ def test_count_above_the_limit_is_refused() -> None:
     assert converted("count", "1000000") == 1_000_000
     with pytest.raises(UseError, match="1000001 is more than 1,000,000"):
         converted("count", "1000001")
-
-
-def test_unknown_direction_is_refused_with_the_choices() -> None:
-    with pytest.raises(UseError, match="'up' is none of out, in, both"):
-        converted("direction", "up")
 
 
 def test_parameters_set_by_vizpub_are_not_asked_for() -> None:

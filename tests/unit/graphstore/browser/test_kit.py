@@ -109,8 +109,8 @@ def rules() -> dict[str, dict[str, str]]:
 
 
 def test_style_sheet_covers_every_label_and_type() -> None:
-    """Copies of links for an epoch are never drawn by the kit."""
-    own = {name for name in TYPES if not re.search(r"_E\d+$", name)}
+    """Copies of links for a partition are never drawn by the kit."""
+    own = {name for name in TYPES if not re.search(r"_P\d+$", name)}
     expected = {f"node.{label}" for label in LABELS} | {f"relationship.{type}" for type in own}
     assert {selector for selector in rules() if "." in selector} == expected
 

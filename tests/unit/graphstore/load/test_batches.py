@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphstore.ask.periods import level_ranges
 from graphstore.load.batches import RunRows, level, sampled_spans
 from graphstore.load.partitions import NONE
 from graphstore.load.reading import Reading
 from graphstore.load.steps import ROWS_PER_BATCH, parts, passes
-from graphstore.runs import level_ranges
 from model.clock import OPEN, Clock
 from model.tables import table
 from tests.support.tables import Batches

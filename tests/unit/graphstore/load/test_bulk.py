@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from graphstore.load import bulk
-from graphstore.load.bulk import Emptiness, import_run, pays
+from graphstore.load.bulk import Emptiness, import_run, pays, transaction_of
 from graphstore.server.address import Connection
 from graphstore.server.offline import Tool
 from model.clock import Clock
@@ -54,3 +55,18 @@ def test_full_disk_is_an_error_before_the_server_stops() -> None:
     facts = RunFacts("full", "synthetic", Clock())
     with pytest.raises(DiskFull, match="/full: no space left; free some"):
         import_run(Full(), Emptiness("neo4j", 3), facts, NoRoom({}))
+
+
+@pytest.mark.parametrize(
+    ("packed", "number"),
+    [
+        (b"\x00", 0),
+        (b"\x7f", 127),
+        (b"\xc9\x00\xc8", 200),
+        (b"\xca\x00\x01\x00\x00", 65_536),
+        (b"\xcb" + (2**40).to_bytes(8, "big"), 2**40),
+    ],
+)
+def test_transaction_of_a_bookmark_is_read_in_every_width(packed: bytes, number: int) -> None:
+    content = b"\x91\xcc\x10" + bytes(range(16)) + packed + b"\x90"
+    assert transaction_of("FB:" + base64.b64encode(content).decode()) == number

@@ -26,7 +26,7 @@ WRITES = re.compile(
     r"\b(CREATE|MERGE|SET|DELETE|REMOVE|DROP|ALTER|FOREACH|LOAD\s+CSV|IN\s+TRANSACTIONS)\b"
 )
 DYNAMIC = {"label-peers", "link-copies", "subscription-copies"}
-"""Statements that take a label or a type as a parameter: from DEGREE_CLASSES and epochs, which
+"""Statements that take a label or a type as a parameter: from DEGREE_CLASSES and partitions, which
 are numbers."""
 
 

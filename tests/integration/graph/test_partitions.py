@@ -1,4 +1,4 @@
-"""Copies of links and subscriptions by epoch: they change what a question costs, and no answer."""
+"""Time partitions change what a query costs, and no answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import cypher
 from graphstore.ask import queries
-from graphstore.load.partitions import Epochs, copies
+from graphstore.load.partitions import Partitions, copies
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
 from graphstore.load.verify import verify_run
@@ -23,32 +23,32 @@ from tests.integration.graph.test_queries import few_or
 pytestmark = pytest.mark.neo4j
 
 LENGTH = 2
-"""Intervals of an epoch."""
+"""Intervals of a partition."""
 HISTORY = random_history(52, intervals=6, ticks=3)
 AT_ONE_TIME = [n for n in cypher.names("queries") if cypher.statement("queries", n).times]
-"""The queries that read epochs."""
+"""The queries that read partitions."""
 
 
-def load(graph: Graph, history: History, epoch_intervals: int = LENGTH) -> None:
+def load(graph: Graph, history: History, partition_intervals: int | None = LENGTH) -> None:
     load_run(
         graph.driver,
         graph.database,
         history.facts,
         history.tables,
-        epoch_intervals=epoch_intervals,
+        partition_intervals=partition_intervals,
     )
 
 
 @pytest.fixture(scope="module")
 def twins(graph: Graph) -> Iterator[tuple[History, History]]:
-    """A history with epochs, and the same without."""
-    with_epochs, without = HISTORY.named("epochs"), HISTORY.named("no-epochs")
-    for twin in (with_epochs, without):
+    """A history with partitions, and the same without."""
+    with_partitions, without = HISTORY.named("partitions"), HISTORY.named("no-partitions")
+    for twin in (with_partitions, without):
         graph.remove(twin.facts.name)
-    load(graph, with_epochs)
-    load(graph, without, epoch_intervals=100)
-    yield with_epochs, without
-    for twin in (with_epochs, without):
+    load(graph, with_partitions)
+    load(graph, without, partition_intervals=0)
+    yield with_partitions, without
+    for twin in (with_partitions, without):
         graph.remove(twin.facts.name)
 
 
@@ -63,14 +63,14 @@ def history(graph: Graph) -> Iterator[History]:
 
 def count_of_copies(graph: Graph, run: str) -> int:
     ((count,),) = graph.ask(
-        "MATCH ()-[r]->() WHERE r.run = $run AND type(r) =~ '.*_E[0-9]+' RETURN count(r)", run=run
+        "MATCH ()-[r]->() WHERE r.run = $run AND type(r) =~ '.*_P[0-9]+' RETURN count(r)", run=run
     )
     return int(count)
 
 
-def expected_copies(history: History, epochs: Epochs) -> int:
+def expected_copies(history: History, partitions: Partitions) -> int:
     tables = ("links", "subscriptions")
-    return sum(copies(b, epochs).num_rows for t in tables for _, b in history.tables(t))
+    return sum(copies(b, partitions).num_rows for t in tables for _, b in history.tables(t))
 
 
 def questions(history: History, name: str) -> Iterator[dict[str, object]]:
@@ -99,51 +99,70 @@ def answered(graph: Graph, run: str, name: str, given: dict[str, object]) -> Any
 
 @pytest.mark.parametrize("most", few_or(50, 12))
 @pytest.mark.parametrize("name", AT_ONE_TIME)
-def test_query_answers_are_equal_with_and_without_epochs(
+def test_query_answers_are_equal_with_and_without_partitions(
     graph: Graph, twins: tuple[History, History], name: str, most: int
 ) -> None:
-    with_epochs, _ = twins
-    asked = list(questions(with_epochs, name))
+    with_partitions, _ = twins
+    asked = list(questions(with_partitions, name))
     found = 0
     for given in asked[:: 1 + len(asked) // most]:
-        answer = answered(graph, "epochs", name, given)
-        assert answer == answered(graph, "no-epochs", name, given), given
+        answer = answered(graph, "partitions", name, given)
+        assert answer == answered(graph, "no-partitions", name, given), given
         found += isinstance(answer, list) and bool(answer)
     assert found
 
 
 @pytest.mark.parametrize("name", AT_ONE_TIME)
-def test_query_at_one_time_reads_only_its_epoch(
+def test_query_at_one_time_reads_only_its_partition(
     graph: Graph, twins: tuple[History, History], name: str
 ) -> None:
-    run = open_run(graph.driver, graph.database, "epochs")
+    run = open_run(graph.driver, graph.database, "partitions")
     given = next(
         given
         for given in questions(twins[0], name)
-        if isinstance(answered(graph, "epochs", name, given), list)
+        if isinstance(answered(graph, "partitions", name, given), list)
     )
     text, values = queries.prepared(cypher.statement("queries", name), given, run)
     with graph.driver.session(database=graph.database) as session:
         plan = str(session.run("EXPLAIN " + text, values).consume().plan)
     hinted = set(re.findall(r"USING INDEX \w+:(\w+)", text))
     copied = {"LINK", "SUBSCRIBES"} - hinted
-    assert re.search(r":(LINK|SUBSCRIBES)_E\d+\b", plan)
+    assert re.search(r":(LINK|SUBSCRIBES)_P\d+\b", plan)
     assert not re.search(rf"[:|]({'|'.join(copied)})[\]*) ]", plan)
 
 
-def test_relationships_are_copied_for_each_of_their_epochs(graph: Graph, history: History) -> None:
-    epochs = open_run(graph.driver, graph.database, "copied").epochs
-    assert (epochs.intervals, epochs.count) == (LENGTH, 4)
-    assert count_of_copies(graph, "copied") == expected_copies(history, epochs) > 0
+def test_relationships_are_copied_for_each_of_their_partitions(
+    graph: Graph, history: History
+) -> None:
+    partitions = open_run(graph.driver, graph.database, "copied").partitions
+    assert (partitions.intervals, partitions.count) == (LENGTH, 4)
+    assert count_of_copies(graph, "copied") == expected_copies(history, partitions) > 0
 
 
-def test_resumed_load_keeps_its_epochs_and_copies(graph: Graph, history: History) -> None:
-    """A load that goes on keeps the epochs that it began with, whatever it is told."""
+def test_resumed_load_keeps_its_partitions_and_copies(graph: Graph, history: History) -> None:
     before = count_of_copies(graph, "copied")
     graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = 'loading'")
-    load(graph, history, epoch_intervals=1)
+    load(graph, history, partition_intervals=None)
     assert count_of_copies(graph, "copied") == before
-    assert open_run(graph.driver, graph.database, "copied").epochs.intervals == LENGTH
+    assert open_run(graph.driver, graph.database, "copied").partitions.intervals == LENGTH
+
+
+@pytest.mark.parametrize("state", ["loading", "complete"])
+@pytest.mark.parametrize("intervals", [0, 1])
+def test_load_with_other_partitions_than_the_copy_has_is_refused(
+    graph: Graph, history: History, state: str, intervals: int
+) -> None:
+    graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = $state", state=state)
+    with pytest.raises(UseError, match=f"of 2 intervals .0 = none., not of {intervals}; .*rebuild"):
+        load(graph, history, partition_intervals=intervals)
+    graph.ask("MATCH (r:Run {key: 'copied'}) SET r.state = 'complete'")
+    assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
+
+
+def test_small_run_is_not_partitioned_by_itself(graph: Graph, loaded: Any) -> None:
+    loaded(random_history(54, name="long", intervals=300, peers=3))
+    assert count_of_copies(graph, "long") == 0
+    assert open_run(graph.driver, graph.database, "long").partitions.count == 0
 
 
 def test_removed_run_leaves_no_copies(graph: Graph, history: History) -> None:
@@ -152,26 +171,26 @@ def test_removed_run_leaves_no_copies(graph: Graph, history: History) -> None:
 
 
 def missing(graph: Graph) -> None:
-    graph.ask("MATCH (:Peer {run: 'copied'})-[r:LINK_E1]->() WITH r LIMIT 1 DELETE r")
+    graph.ask("MATCH (:Peer {run: 'copied'})-[r:LINK_P1]->() WITH r LIMIT 1 DELETE r")
 
 
 def twice(graph: Graph) -> None:
     graph.ask(
-        "MATCH (a:Peer {run: 'copied'})-[r:LINK_E1]->(b) WITH a, r, b LIMIT 1 "
-        "CREATE (a)-[c:LINK_E1]->(b) SET c = properties(r)"
+        "MATCH (a:Peer {run: 'copied'})-[r:LINK_P1]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (a)-[c:LINK_P1]->(b) SET c = properties(r)"
     )
 
 
-def in_another_epoch(graph: Graph) -> None:
+def in_another_partition(graph: Graph) -> None:
     graph.ask(
-        "MATCH (a:Peer {run: 'copied'})-[r:SUBSCRIBES_E1]->(b) WITH a, r, b LIMIT 1 "
-        "CREATE (a)-[c:SUBSCRIBES_E3]->(b) SET c = properties(r) DELETE r"
+        "MATCH (a:Peer {run: 'copied'})-[r:SUBSCRIBES_P1]->(b) WITH a, r, b LIMIT 1 "
+        "CREATE (a)-[c:SUBSCRIBES_P3]->(b) SET c = properties(r) DELETE r"
     )
 
 
-def of_another_life(graph: Graph) -> None:
+def of_another_period(graph: Graph) -> None:
     graph.ask(
-        "MATCH (:Peer {run: 'copied'})-[r:LINK_E2]->() WITH r LIMIT 1 "
+        "MATCH (:Peer {run: 'copied'})-[r:LINK_P2]->() WITH r LIMIT 1 "
         "SET r.valid_from = r.valid_from + 1"
     )
 
@@ -181,8 +200,8 @@ def of_another_life(graph: Graph) -> None:
     [
         (missing, "links: relationships link-copies"),
         (twice, "links: relationships link-copies"),
-        (in_another_epoch, "subscriptions: checksums of relationships subscription-copies"),
-        (of_another_life, "links: checksums of relationships link-copies"),
+        (in_another_partition, "subscriptions: checksums of relationships subscription-copies"),
+        (of_another_period, "links: checksums of relationships link-copies"),
     ],
 )
 def test_corrupt_copy_is_found_by_verify(
@@ -194,13 +213,13 @@ def test_corrupt_copy_is_found_by_verify(
     assert str(found).startswith(words)
 
 
-@pytest.mark.parametrize("type", ["LINK_E4711", "SUBSCRIBES_E4711", "LINK_E"])
-def test_copy_of_an_epoch_that_the_run_has_not_is_found_by_verify(
+@pytest.mark.parametrize("type", ["LINK_P4711", "SUBSCRIBES_P4711", "LINK_P"])
+def test_copy_of_a_partition_that_the_run_has_not_is_found_by_verify(
     graph: Graph, history: History, type: str
 ) -> None:
     like = type.partition("_")[0]
     graph.ask(
-        f"MATCH (a:Peer {{run: 'copied'}})-[r:{like}_E1]->(b) WITH a, r, b LIMIT 1 "
+        f"MATCH (a:Peer {{run: 'copied'}})-[r:{like}_P1]->(b) WITH a, r, b LIMIT 1 "
         f"CREATE (a)-[c:{type}]->(b) SET c = properties(r)"
     )
     found = verify_run(graph.driver, graph.database, history.facts, history.tables)
@@ -210,11 +229,13 @@ def test_copy_of_an_epoch_that_the_run_has_not_is_found_by_verify(
     ]
 
 
-def test_run_loaded_without_epochs_still_answers_queries(graph: Graph, history: History) -> None:
+def test_run_loaded_without_partitions_still_answers_queries(
+    graph: Graph, history: History
+) -> None:
     before = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})
     graph.ask(
-        "MATCH ()-[r]->() WHERE r.run = 'copied' AND type(r) =~ '.*_E[0-9]+' DELETE r "
-        "WITH count(*) AS all MATCH (run:Run {key: 'copied'}) REMOVE run.epoch_intervals"
+        "MATCH ()-[r]->() WHERE r.run = 'copied' AND type(r) =~ '.*_P[0-9]+' DELETE r "
+        "WITH count(*) AS all MATCH (run:Run {key: 'copied'}) SET run.partition_intervals = 0"
     )
     assert verify_run(graph.driver, graph.database, history.facts, history.tables) == []
     after = answered(graph, "copied", "neighbours", {"at": 3, "peer": history.peer(0)})

@@ -1,46 +1,48 @@
-// Lives that touch a stretch of time, from a time to another and the moment of that too.
+// The validity periods of links, subscriptions and presence that a mode selects.
 //
 // $run run – the run
-// $from tick ticks – begin of the stretch, inclusive
-// $to tick($from) ticks – its end, inclusive
-// $levels levels($from) – where in the index spans alive at $from can begin
+// $mode as-of|from-to|between|contained-in|valid-during|created-in|deleted-in|all – which periods
+// $at tick? ticks – the time of as-of
+// $from tick? ticks – begin of the window of the other modes but all
+// $to tick($from)? ticks – end of this window
+// $ranges ranges($mode) – where an index has them: classes of length, and when these begin and end
 // $kinds kinds? – links, subscriptions or presence, null = all that the run knows
 // $layers layers? – layers of links to look at, null = all
 //
 // -> kind: links, subscriptions or presence
 // -> peer: that holds the link, subscribes or is present
-// -> other: the peer it links to or the topic it subscribes to, null = it is a stay
+// -> other: the peer it links to or the topic it subscribes to, null = presence
 // -> layer: of the link
 // -> topic: that the link serves, null = none
-// -> valid_from: tick at which it begins
+// -> valid_from: tick at which the period begins
 // -> valid_to: tick at which it ends, null = it does not
 CALL () {
   WITH 'links' AS kind
   WHERE $kinds IS NULL OR kind IN $kinds
-  UNWIND $levels AS l
+  UNWIND $ranges AS x
   MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to
-    AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = x[0] AND x[1] <= r.valid_from <= x[2]
+    AND x[3] <= r.valid_to <= x[4]
     AND ($layers IS NULL OR r.layer IN $layers)
   RETURN kind, a, b, r
   UNION ALL
   WITH 'subscriptions' AS kind
   WHERE $kinds IS NULL OR kind IN $kinds
-  UNWIND $levels AS l
+  UNWIND $ranges AS x
   MATCH (a:Peer)-[r:SUBSCRIBES]->(b:Topic)
   USING INDEX r:SUBSCRIBES(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to
-    AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = x[0] AND x[1] <= r.valid_from <= x[2]
+    AND x[3] <= r.valid_to <= x[4]
   RETURN kind, a, b, r
   UNION ALL
   WITH 'presence' AS kind
   WHERE $kinds IS NULL OR kind IN $kinds
-  UNWIND $levels AS l
+  UNWIND $ranges AS x
   MATCH (a:Peer)-[r:PRESENT]->(:Run)
   USING INDEX r:PRESENT(run, length_class, valid_from)
-  WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $to
-    AND r.valid_to > $from
+  WHERE r.run = $run AND r.length_class = x[0] AND x[1] <= r.valid_from <= x[2]
+    AND x[3] <= r.valid_to <= x[4]
   RETURN kind, a, null AS b, r
 }
 RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,
