@@ -26,6 +26,7 @@ from cli.commands import (
     runs,
     session,
     simulate,
+    sql,
     tables,
 )
 from cli.errors import CommandGroup
@@ -106,6 +107,7 @@ for module in (
     experiment,
     ingest,
     runs,
+    sql,
     tables,
     metrics,
     compare,

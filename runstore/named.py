@@ -12,7 +12,7 @@ from model.errors import UnknownName
 from model.run import RunFacts
 from runstore.store import StoredRun
 
-_NAMED = {
+NAMED = {
     "peer": "peers",
     "src": "peers",
     "dst": "peers",
@@ -65,8 +65,8 @@ class NamedRun:
     def with_names(self, found: pa.Table) -> pa.Table:
         """The table with `<column>_name` after each column that holds a dense index."""
         for column in found.column_names:
-            if column in _NAMED:
-                names = pa.array(self._names(_NAMED[column]), pa.string())
+            if column in NAMED:
+                names = pa.array(self._names(NAMED[column]), pa.string())
                 place = found.column_names.index(column) + 1
                 found = found.add_column(place, f"{column}_name", names.take(found[column]))
         return found
