@@ -15,7 +15,7 @@ KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """The kinds of figures."""
 LAYOUTS = ("ring", "layers")
 """How a message's dissemination is laid out."""
-SOURCES = ("auto", "reports", "libp2p", "vizpub", "edges", "deliveries")
+SOURCES = ("auto", "reports", "libp2p", "interop", "vizpub", "edges", "deliveries")
 """What an input may be."""
 _MOST = 200
 """More than this no one reads; a run may have 100,000 peers."""
