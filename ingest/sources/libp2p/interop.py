@@ -73,7 +73,7 @@ class Log:
             raise Refused("before the line that names the peer (PeerID)")
         end, rpc = _WAYS[way]
         time, other = _time(told), _text(told, end)
-        topic = told.get("topic") and _text(told, "topic")
+        topic = None if told.get("topic") is None else _text(told, "topic")
         field = "messages" if entry == "Message" else entry.lower()
         events = [Event(rpc, self._peer, time, other, counts=Counts(**{field: 1}))]
         if entry in _MESHES:
