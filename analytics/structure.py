@@ -92,7 +92,7 @@ def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFram
 
 def folded_by_kernels(
     versions: Versions, clock: Clock, measures: Measures
-) -> tuple[DataFrame, _BlockFold]:
+) -> tuple[DataFrame, BlockFold]:
     """`by_kernels` as (frame, fold): each partition of the frame is a block."""
     spark = versions.presence.sparkSession
     tasks = max(int(spark.conf.get("spark.sql.shuffle.partitions") or 1), 1)
@@ -101,11 +101,11 @@ def folded_by_kernels(
         size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
     blocks = -(-clock.intervals // size)
     rows = _cut_into_blocks(_together(versions, clock), clock, size)
-    return rows.repartitionById(blocks, "block"), _BlockFold(clock, size, measures)
+    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures)
 
 
 @dataclass(frozen=True)
-class _BlockFold:
+class BlockFold:
     """Rows of versions of one block → rows of `STRUCTURE_SCHEMA` (ingest.sink.Fold)."""
 
     clock: Clock

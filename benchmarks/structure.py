@@ -5,17 +5,21 @@ python -m benchmarks.structure TOLD.json VERSIONS INTERVALS OUT [VARIANT...]
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from analytics.engines import measure
-from analytics.structure import Versions
+from analytics.options import Measures
+from analytics.structure import STRUCTURE_SCHEMA, BlockFold, Versions, folded_by_kernels
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
 from benchmarks.steps import Steps
 from benchmarks.variants import TIMES, VARIANTS
+from ingest.sink import AsTheyAre, Place, write
 from ingest.spark.session import spark_session
 from model.clock import Clock
 
@@ -25,9 +29,22 @@ def _read(spark: SparkSession, folder: Path) -> Versions:
     return Versions(**tables, peers=tables["presence"].count())
 
 
+def _measure(versions: Versions, clock: Clock, measures: Measures, out: Path) -> DataFrame:
+    """As ingest measures a large run: the tasks that have the rows write them."""
+    rows, fold = folded_by_kernels(versions, clock, measures)
+    return _written(rows, fold, STRUCTURE_SCHEMA, out)
+
+
 def _write(frame: DataFrame, out: Path) -> DataFrame:
-    frame.write.mode("overwrite").parquet(str(out))
-    return frame.sparkSession.read.parquet(str(out))
+    return _written(frame, AsTheyAre(out.name), to_arrow_schema(frame.schema), out)
+
+
+def _written(
+    rows: DataFrame, fold: AsTheyAre | BlockFold, schema: pa.Schema, out: Path
+) -> DataFrame:
+    shutil.rmtree(out, ignore_errors=True)
+    write([(rows, fold)], {fold.table: Place(out, schema)})
+    return rows.sparkSession.read.parquet(str(out))
 
 
 def _write_metrics(structure: DataFrame, versions: Versions, clock: Clock, out: Path) -> None:
@@ -59,7 +76,7 @@ def main() -> None:
         for name in chosen or VARIANTS:
             for _ in range(TIMES[name]):
                 with steps.step(name):
-                    rows = _write(measure(versions, clock, VARIANTS[name]), Path(out) / name)
+                    rows = _measure(versions, clock, VARIANTS[name], Path(out) / name)
         with steps.step("metrics tables"):
             _write_metrics(rows, versions, clock, Path(out) / "metrics")
         steps.write(Path(told), "pyspark", "pyarrow", cores=spark.sparkContext.defaultParallelism)

@@ -26,6 +26,7 @@ from cli.commands import (
     runs,
     session,
     simulate,
+    sql,
     tables,
 )
 from cli.errors import CommandGroup
@@ -122,6 +123,7 @@ for module in (
     experiment,
     ingest,
     runs,
+    sql,
     tables,
     metrics,
     compare,

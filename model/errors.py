@@ -9,6 +9,7 @@
     │   ├── InputError                  input that is missing or not understood
     │   ├── InputsDiffer                a run of that name was made from something else
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
+    │   ├── AmbiguousName               a short form of more than one name
     │   ├── OutOfRange                  a time outside the run
     │   └── RunLocked                   another process is writing the run
     └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
@@ -32,6 +33,7 @@ from typing import Any, ClassVar
 
 _LISTED = 8
 """Number of existing names to list if none is similar to the one given."""
+_NEAREST = 3
 _SHOWN = 100
 """Most characters of a name to show."""
 
@@ -143,7 +145,7 @@ class UnknownName(UseError):
     see: str = ""
 
     def __str__(self) -> str:
-        near = get_close_matches(self.name, self.known, n=3, cutoff=0.5)
+        near = get_close_matches(self.name, self.known, n=_NEAREST, cutoff=0.5)
         text = f"no {self.kind} '{_shown(self.name)}'"
         if near:
             text += f"; did you mean {' or '.join(map(_shown, near))}?"
@@ -152,6 +154,22 @@ class UnknownName(UseError):
             if more := len(self.known[_LISTED:]):
                 text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
+
+
+@dataclass(eq=False)
+class AmbiguousName(UseError):
+    """A part of a name that several names have."""
+
+    kind: str
+    name: str
+    meant: Sequence[str]
+    see: str = ""
+
+    def __str__(self) -> str:
+        some = ", ".join(map(_shown, self.meant[:_NEAREST]))
+        more = f", … ({len(self.meant)} in all)" if len(self.meant) > _NEAREST else ""
+        text = f"'{_shown(self.name)}' is short for more than one {self.kind}: {some}{more}"
+        return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
 
 
 def _shown(name: str) -> str:

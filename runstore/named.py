@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from model.clock import Clock
-from model.errors import UnknownName
+from model.naming import place_of
 from model.run import RunFacts
 from runstore.store import StoredRun
 
-_NAMED = {
+NAMED = {
     "peer": "peers",
     "src": "peers",
     "dst": "peers",
@@ -55,25 +55,28 @@ class NamedRun:
         return names
 
     def peer_index(self, name: str) -> int:
-        """The dense index of a peer. Raises: UnknownName."""
-        return _index("peer", name, self.peers)
+        """The dense index of a peer, by its name or a short form (model.naming).
+
+        Raises: UnknownName, AmbiguousName.
+        """
+        return self._index("peer", name, self.peers)
 
     def topic_index(self, name: str) -> int:
-        """The dense index of a topic. Raises: UnknownName."""
-        return _index("topic", name, self.topics)
+        """The dense index of a topic, as `peer_index`."""
+        return self._index("topic", name, self.topics)
+
+    def message_index(self, name: str) -> int:
+        """The dense index of a message, as `peer_index`."""
+        return self._index("message", name, self._names("publications"))
+
+    def _index(self, kind: str, name: str, names: Sequence[str]) -> int:
+        return place_of(kind, name, names, f"vizpub runs show {self.facts.name} {NAMED[kind]}")
 
     def with_names(self, found: pa.Table) -> pa.Table:
         """The table with `<column>_name` after each column that holds a dense index."""
         for column in found.column_names:
-            if column in _NAMED:
-                names = pa.array(self._names(_NAMED[column]), pa.string())
+            if column in NAMED:
+                names = pa.array(self._names(NAMED[column]), pa.string())
                 place = found.column_names.index(column) + 1
                 found = found.add_column(place, f"{column}_name", names.take(found[column]))
         return found
-
-
-def _index(kind: str, name: str, names: Sequence[str]) -> int:
-    try:
-        return names.index(name)
-    except ValueError:
-        raise UnknownName(kind, name, names) from None

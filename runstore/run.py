@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from model.columns import Table
 from model.errors import UnknownName, UseError
 from model.tables import PUBLICATIONS, table
-from runstore import answers
+from runstore import answers, sql
 from runstore.answers import Snapshot, Tree
 from runstore.frames import Frame, html_table
 from runstore.named import NamedRun
@@ -109,6 +109,11 @@ class Run(NamedRun):
         Raises: UnknownName, UseError if the run's source does not report receptions.
         """
         return answers.tree(self, message)
+
+    def sql(self, statement: str) -> Frame:
+        """What a query in SQL gives; see runstore.sql. Raises: UseError, StoreBroken."""
+        with sql.answer(self.stored, statement) as found:
+            return Frame(f"{self.facts.name}, {statement}", found.read_all())
 
     def _messages(self, columns: Sequence[str] | None, where: Where) -> pa.Table:
         about = ["message", "interval", "topic", "publisher"]

@@ -219,11 +219,8 @@ _REACHED = pa.schema(
 
 
 def _message(run: NamedRun, name: str) -> pa.Table:
-    """The row of a message. Raises: UnknownName."""
-    found = run.stored.read("publications", where=pc.field("name") == name)
-    if not found.num_rows:
-        raise UnknownName("message", name, run.stored.read("publications")["name"].to_pylist())
-    return found
+    """The row of a message. Raises: UnknownName, AmbiguousName."""
+    return run.stored.read("publications", where=pc.field("message") == run.message_index(name))
 
 
 def _reached(

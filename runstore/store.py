@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,9 @@ from model.run import RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
 from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,16 @@ class StoredRun:
                         yield batch
                 if where is None:
                     _check_rows(self.directory, part, rows)
+
+    def datasets(self, name: str) -> list[ds.Dataset]:
+        """A table as datasets of Arrow, one for each part of it, to be read by others.
+
+        Raises: UnknownName, StoreBroken.
+        """
+        schema = table(name).arrow
+        parts = [(files_of(self.directory, part, name), part.cut) for part in self._parts(name)]
+        found = [(dataset(files, schema), cut) for files, cut in parts if files]
+        return [whole.filter(below(cut)) if cut else whole for whole, cut in found]
 
     def read(
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None

@@ -23,6 +23,7 @@ from ingest.files import InputFile
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
+from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Event
 from ingest.sources.vizpub.source import Vizpub
@@ -270,6 +271,43 @@ def framed(stream: bytes, most: int) -> Iterable[bytes]:
                 break
         yield stream[at : at + size]
         at += size
+
+
+def log_line(number: int) -> dict[str, Any]:
+    """A line of an interoperability log: of a message, or an entry of the mesh."""
+    told: dict[str, Any] = {"time": f"2000-01-01T00:00:00.{number:06d}Z", "level": "INFO"}
+    entry, more = [
+        ("Received Message", {"from": "you", "topic": "t", "id": str(number)}),
+        ("Sent Message", {"to": "you", "topic": "t", "id": str(number)}),
+        ("Sent Graft", {"to": "you", "topic": f"t{number}"}),
+        ("Received Ihave", {"from": "you", "ids": "[1, 2]"}),
+    ][number % 4]
+    return {**told, "msg": entry, "service": "gossipsub", **more}
+
+
+def test_log_lines_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
+    first = {"time": "2000-01-01T00:00:00Z", "level": "INFO", "msg": "PeerID", "id": "me"}
+    made = mixture(
+        rng, count, lambda n: json.dumps(log_line(n)).encode(), lambda n: bent(rng, log_line(n))
+    )
+    lines = write(tmp_path / "log", [json.dumps(first).encode(), *made])
+    found = folded(Interop(), "log", tmp_path / "log")
+    told = reasons(found)
+    check_some(
+        told, count, "not one JSON object", "wrong type", "missing key", "not RFC 3339",
+        "not UTF-8", "longer than", "control character", "unknown line",
+    )  # fmt: skip
+    taken = {row.line for row in found.rows}
+    records = {n for n, line in enumerate(lines, 1) if line.strip()}
+    assert taken | told.keys() == records
+    assert taken & told.keys() == set()
+    published = {row["message"] for row in found.tables["publications"].to_pylist()}
+    received = {row["message"] for row in found.tables["receptions"].to_pylist()}
+    read = [json.loads(lines[n - 1].removeprefix(b"\xef\xbb\xbf")) for n in taken]
+    assert received == {one["id"] for one in read if one["msg"] == "Received Message"}
+    sent = {one["id"] for one in read if one["msg"] == "Sent Message"}
+    assert published <= sent
+    assert sent - received <= published
 
 
 def node(number: int) -> dict[str, Any]:

@@ -114,7 +114,7 @@ _BASE64 = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*"
     r"(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)"
 )
-_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f]")
+CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f]")
 _KEYS = {
     "peer": "peerID",
     "time": "timestamp",
@@ -139,7 +139,7 @@ def judged(told: Mapping[str, Any]) -> Event:
     for name in ("peer", "other", "message"):
         if (value := told.get(name)) is not None and not _BASE64.fullmatch(value):
             raise Refused(f"not base64: {_KEYS[name]}")
-    if _CONTROL_CHARACTER.search(told.get("topic") or ""):
+    if CONTROL_CHARACTER.search(told.get("topic") or ""):
         raise Refused("control character in topic")
     event = Event(**told)
     event.peer, event.other = _written(event.peer), event.other and _written(event.other)

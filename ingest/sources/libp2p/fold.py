@@ -180,7 +180,10 @@ class _Peer:
         return at, max(-1, min(at // self._interval_us, INT32)), at
 
     def hear(self, event: Event, at: int) -> None:
-        """Another peer opened or closed its stream to this one."""
+        """Another peer opened or closed its stream to this one, or reports its subscription."""
+        if event.type == Type.JOIN:
+            self._topics.begin((event.topic,), at)
+            return
         stream = (event.peer,)
         if event.type == Type.STREAM_OPENED:
             self._held.begin(stream, at)

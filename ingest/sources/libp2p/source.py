@@ -76,7 +76,7 @@ class Libp2p(Source):
         files: Sequence[InputFile],
         options: SourceOptions,
         tallies: Callable[[Read], Tallies] | None = None,
-    ) -> EventReader:
+    ) -> Read:
         """Reads files of either encoding."""
         del tallies
         numbers = (n for n, file in enumerate(files) if file.encoding == _BINARY)

@@ -140,7 +140,7 @@ def test_unknown_times_topics_and_messages_are_refused(run: Run) -> None:
     with pytest.raises(UseError, match="is not a time"):
         run.overlay("noon")
     with pytest.raises(UnknownName, match="did you mean news"):
-        run.topic("new")
+        run.topic("newz")
     with pytest.raises(UnknownName, match="no message 'm9'"):
         run.tree("m9")
 

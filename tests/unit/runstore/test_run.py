@@ -79,7 +79,7 @@ def test_unknown_table_column_peer_or_topic_is_refused(run: Run) -> None:
     with pytest.raises(UnknownName, match="did you mean diameter"):
         run.metrics("overlay", ["diametr"])
     with pytest.raises(UnknownName, match="alice"):
-        run.metrics("peers", where=Where(peer="alic"))
+        run.metrics("peers", where=Where(peer="alixe"))
     with pytest.raises(UseError, match="no topic"):
         run.metrics("peers", where=Where(topic="news"))
     with pytest.raises(UnknownName):

@@ -1,0 +1,65 @@
+"""`vizpub sql`: questions to the tables of a run in SQL, from the store."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.options import Limit, Output, RunName, command
+from cli.settings import Settings
+from cli.terminal.output import Rows, show
+from model.errors import UseError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("sql", rich_help_panel="Metrics")(command(sql))
+
+
+def sql(
+    settings: Settings,
+    run: RunName,
+    output: Output,
+    statement: Annotated[
+        str | None,
+        typer.Argument(metavar="SELECT…|FILE.sql|-", help="A query, a file with one, or stdin."),
+    ] = None,
+    limit: Limit = 0,
+) -> None:
+    """Ask the tables of a run in SQL (DuckDB's); without a query, list the tables.
+
+    A table has the name that `vizpub tables` gives, with a dot for the slash: `metrics.peers`.
+    Beside each number of a peer, topic or message stands its name: `peer`, `peer_name`. It
+    needs no Neo4j, reads only what the query needs, and can change nothing.
+
+    Examples:
+
+    ```
+    vizpub sql monday 'SELECT peer_name, sum(duplicates) FROM metrics.peers GROUP BY ALL'
+    vizpub sql monday slowest.sql --format csv
+    vizpub sql monday 'FROM receptions WHERE hop > 4' -o far.json
+    vizpub sql monday
+    ```
+    """
+    from runstore import sql as of_run
+    from runstore.store import open_run
+
+    opened = open_run(settings.workspace, run)
+    with of_run.answer(opened, _text(statement) if statement else of_run.LIST) as found:
+        rows = Rows.of_arrow(found.schema.names, found)
+        show(rows.first(limit) if limit else rows, output, settings)
+
+
+def _text(given: str) -> str:
+    """The query itself. Raises: UseError where it cannot be read."""
+    if given == "-":
+        return sys.stdin.read()
+    if not given.endswith(".sql"):
+        return given
+    try:
+        return Path(given).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UseError(f"{given} cannot be read: {error}") from error

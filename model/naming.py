@@ -1,0 +1,54 @@
+"""Names as people give them: in full, or as much of one as tells it from the others.
+
+12D3KooWK33p…qY7vi1jd   as tables shorten it (… or ...)
+12D3KooWK33             its beginning, or its end
+#3                      its number in the tables
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from model.errors import AmbiguousName, UnknownName
+
+_NUMBER = re.compile(r"#(\d{1,18})", re.ASCII)
+_CUT = re.compile(r"…|\.\.\.")
+
+
+def number_of(given: str) -> int | None:
+    """The number that `#3` means; null for anything else."""
+    found = _NUMBER.fullmatch(given)
+    return int(found[1]) if found else None
+
+
+def ends_of(given: str) -> list[tuple[str, str]]:
+    """How a name that is meant may begin and end; the first of a pair is the beginning."""
+    start, *end = _CUT.split(given, maxsplit=1)
+    return [(start, end[0])] if end else [(given, ""), ("", given)]
+
+
+def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:
+    """The place in `names` of the one that is meant; `see` is the command that lists all.
+
+    Raises: UnknownName, AmbiguousName.
+    """
+    if given in names:
+        return names.index(given)
+    number = number_of(given)
+    if number is not None and number < len(names):
+        return number
+    ends = ends_of(given) if given else []
+    meant = [
+        place
+        for place, name in enumerate(names)
+        if any(
+            len(name) >= len(start) + len(end) and name.startswith(start) and name.endswith(end)
+            for start, end in ends
+        )
+    ]
+    if len(meant) > 1:
+        raise AmbiguousName(kind, given, [names[place] for place in meant], see)
+    if not meant:
+        raise UnknownName(kind, given, names, see)
+    return meant[0]

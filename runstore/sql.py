@@ -1,0 +1,112 @@
+"""SQL over the tables of a run, by DuckDB.
+
+Tables have the names of model.tables (`metrics/peers` is `metrics.peers`), with the name of a peer,
+topic or message beside its dense index, as `src_name`. They are read as the question needs them, a
+batch at a time, from the files of the run; a statement can read nothing else and writes no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from model.columns import Table
+from model.errors import UseError
+from model.tables import TABLES
+from model.tables import table as model_table
+from runstore.named import NAMED
+from runstore.store import StoredRun
+
+if TYPE_CHECKING:
+    import duckdb
+
+LIST = """
+SELECT replace(concat_ws('.', nullif(schema_name, 'main'), view_name), 'stored.', '') AS "table",
+       column_count AS columns
+FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'stored' ORDER BY ALL
+"""
+"""The statement that lists the tables."""
+_BATCH_ROWS = 10_000
+_LOCKED = (
+    "SET python_enable_replacements = false",
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+
+
+@contextmanager
+def answer(run: StoredRun, statement: str) -> Iterator[pa.RecordBatchReader]:
+    """The rows that a statement gives, in batches, to be read inside the block.
+
+    Raises: UseError for a statement that DuckDB refuses, StoreBroken.
+    """
+    import duckdb
+
+    with TemporaryDirectory(prefix="vizpub-sql-") as scratch, duckdb.connect() as database:
+        database.execute("SET temp_directory = ?", [scratch])
+        database.execute("CREATE SCHEMA stored")
+        for table in _tables(run):
+            _add(database, run, table)
+        for setting in _LOCKED:
+            database.execute(setting)
+        try:
+            found = database.sql(statement)
+            if found is None:
+                raise UseError("the statement gives no rows; a query begins with SELECT or FROM")
+            yield found.to_arrow_reader(_BATCH_ROWS)
+        except duckdb.CatalogException as error:
+            raise UseError(f"{error}\n  tables: {', '.join(tables(run))}") from error
+        except duckdb.Error as error:
+            raise UseError(str(error)) from error
+
+
+def tables(run: StoredRun) -> list[str]:
+    """The names that the tables of the run have in a statement."""
+    return sorted(_sql_name(table.name) for table in _tables(run))
+
+
+def _tables(run: StoredRun) -> list[Table]:
+    """The tables that the run has; those with names first."""
+    there = [table for table in TABLES if run.has(table.name)]
+    return sorted(there, key=lambda table: table.name not in NAMED.values())
+
+
+def _sql_name(table: str) -> str:
+    return table.replace("/", ".")
+
+
+def _add(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> None:
+    """The table as a view with names, over one of what is stored."""
+    columns, joins = [], []
+    for column in table.names:
+        columns.append(f'rows."{column}"')
+        named = NAMED.get(column)
+        if named and named != table.name and run.has(named):
+            names, index = f'"names of {column}"', model_table(named).key[0]
+            columns.append(f"{names}.name AS {column}_name")
+            joins.append(f'LEFT JOIN {_stored(named)} {names} ON rows."{column}" = {names}.{index}')
+    schema = table.name.rpartition("/")[0]
+    if schema:
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    parts = [f"SELECT * FROM {part}" for part in _register(database, run, table)]
+    database.execute(f"CREATE VIEW {_stored(table.name)} AS {' UNION ALL '.join(parts)}")
+    database.execute(
+        f"CREATE VIEW {_sql_name(table.name)} AS "
+        f"SELECT {', '.join(columns)} FROM {_stored(table.name)} rows {' '.join(joins)}"
+    )
+
+
+def _register(database: duckdb.DuckDBPyConnection, run: StoredRun, table: Table) -> Iterator[str]:
+    """Hand the rows of each part of the table over, under the names that this gives."""
+    for number, rows in enumerate(run.datasets(table.name) or [table.arrow.empty_table()]):
+        name = f"{table.name}/{number}"
+        database.register(name, rows)
+        yield f'"{name}"'
+
+
+def _stored(table: str) -> str:
+    return f'stored."{table}"'

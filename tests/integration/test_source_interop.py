@@ -1,0 +1,131 @@
+"""Logs of a real run of the gossipsub interoperability tester, against the truth beside them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest.files import InputFile
+from ingest.sources.base import SourceOptions
+from ingest.sources.interop import Interop
+from tests.support.staged import Taken, staged
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+SOURCE = Interop()
+FIRST = '{"time":"2000-01-01T00:00:01Z","level":"INFO","msg":"PeerID","id":"%s","node_id":0}\n'
+SENT = (
+    '{"time":"2000-01-01T00:00:0%d.%dZ","level":"INFO","msg":"%s","service":"gossipsub",'
+    '"%s":"%s","topic":"t","id":"1"}\n'
+)
+
+
+def take(spark: SparkSession, *paths: Path) -> Taken:
+    files = [InputFile(str(path), "log", path.stat().st_size, "") for path in paths]
+    options = SourceOptions()
+    return Taken(SOURCE, spark, staged(SOURCE, files, options), options)
+
+
+@pytest.fixture(scope="module")
+def folder(outside_data: Callable[[str], Path]) -> Path:
+    return outside_data("interop_small")
+
+
+@pytest.fixture(scope="module")
+def truth(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress((folder / "truth.json.gz").read_bytes()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def taken(spark: SparkSession, folder: Path) -> Taken:
+    return take(spark, *sorted(folder.glob("hosts/*/*.gz")))
+
+
+@pytest.fixture(scope="module")
+def names(truth: dict[str, Any]) -> dict[int, str]:
+    return {node["idx"]: node["peer_id"] for node in truth["nodes"]}
+
+
+def test_first_arrivals_and_their_senders_equal_the_truth(
+    taken: Taken, truth: dict[str, Any], names: dict[int, str]
+) -> None:
+    assert not taken.staged.quarantine
+    assert taken.seen.receptions is not None
+    found = {
+        (row.message, row.peer, row.previous_hop)
+        for row in taken.seen.receptions.where("first").collect()
+    }
+    assert found == {
+        (str(int(m["id_hex"], 16)), names[d["node"]], names[d["from"]])
+        for m in truth["messages"]
+        for d in m["deliveries"]
+    }
+
+
+def test_duplicates_of_each_peer_equal_the_truth(
+    taken: Taken, truth: dict[str, Any], names: dict[int, str]
+) -> None:
+    assert taken.seen.receptions is not None
+    again = taken.seen.receptions.where("NOT first").collect()
+    assert Counter((row.message, row.peer) for row in again) == Counter(
+        {
+            (str(int(m["id_hex"], 16)), names[int(node)]): count
+            for m in truth["messages"]
+            for node, count in m["duplicates_per_node"].items()
+        }
+    )
+
+
+def test_publishers_and_subscribers_equal_the_truth(
+    taken: Taken, truth: dict[str, Any], names: dict[int, str]
+) -> None:
+    assert taken.seen.publications is not None
+    published = {(row.message, row.publisher) for row in taken.seen.publications.collect()}
+    assert published == {
+        (str(int(m["id_hex"], 16)), names[m["publisher"]]) for m in truth["messages"]
+    }
+    assert taken.rows("subscriptions", "peer", "topic") == {
+        (name, "foobar") for name in names.values()
+    }
+
+
+def test_traffic_equals_the_published_counts(taken: Taken) -> None:
+    """As interop_small/README.md has them, without the 254 subscriptions that are not sent."""
+    assert taken.seen.traffic is not None
+    (sums,) = taken.seen.traffic.selectExpr(
+        "sum(publication_messages_sent)",
+        "sum(publication_messages_received)",
+        "sum(control_messages_sent)",
+        "sum(control_messages_received)",
+        "count(dropped)",
+    ).collect()
+    control = 1863 + 932 + 105 + 24 + 4
+    assert tuple(sums) == (2095, 2095, control, control + 254, 0)
+
+
+def test_peers_of_small_logs_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.log", tmp_path / "other.log"
+    one.write_text(FIRST % "a" + SENT % (2, 5, "Sent Message", "to", "b"))
+    other.write_text(
+        FIRST % "b"
+        + SENT % (2, 7, "Received Message", "from", "a")
+        + SENT % (3, 1, "Received Message", "from", "a")
+        + "not a line\n"
+    )
+    found = take(spark, one, other)
+    assert [(file, line) for file, line, *_ in found.staged.quarantine] == [("other.log", 4)]
+    assert found.rows("publications", "message", "publisher", "time_us") == {("1", "a", 1_500_000)}
+    assert found.rows("receptions", "peer", "previous_hop", "time_us", "first") == {
+        ("b", "a", 1_700_000, True),
+        ("b", "a", 2_100_000, False),
+    }
+    assert found.told.unknown
+    assert found.rows("traffic", "dropped") == {(None,)}

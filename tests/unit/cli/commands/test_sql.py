@@ -1,0 +1,64 @@
+"""`vizpub sql`, as a user calls it, on a run that is known by heart."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from runstore.run import Run
+
+QUERY = "SELECT interval, network_size FROM metrics.overlay ORDER BY interval"
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(workspace: Path) -> Call:
+    def run(*words: str, given: str = "") -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), "sql", *words], input=given)
+
+    return run
+
+
+def rows(result: Result) -> list[tuple[int, ...]]:
+    assert result.exit_code == 0, result.output
+    return [tuple(map(int, row.values())) for row in csv.DictReader(io.StringIO(result.stdout))]
+
+
+def test_query_by_word_file_and_stdin_gives_the_metrics(
+    workspace: Path, tmp_path: Path, call: Call
+) -> None:
+    sizes = Run.open(workspace, "monday").metrics("overlay", ["network_size"]).to_pylist()
+    meant = [(row["interval"], row["network_size"]) for row in sizes]
+    file = tmp_path / "sizes.sql"
+    file.write_text(QUERY)
+    assert rows(call("monday", QUERY, "-f", "csv")) == meant
+    assert rows(call("monday", str(file), "-f", "csv")) == meant
+    assert rows(call("monday", "-", "-f", "csv", given=QUERY)) == meant
+    assert rows(call("monday", QUERY, "-f", "csv", "--limit", "2")) == meant[:2]
+
+
+def test_tables_are_listed_where_no_query_is_given(call: Call) -> None:
+    found = call("monday", "-f", "csv").stdout.splitlines()
+    assert "metrics.overlay" in {line.split(",")[0] for line in found}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("monday", "SELECT degre FROM metrics.peers"), "degree"),
+        (("monday", "missing.sql"), "missing.sql cannot be read"),
+        (("mondy", QUERY), "did you mean"),
+        (("half", QUERY), "not complete"),
+    ],
+)
+def test_mistake_is_told_in_words(call: Call, words: tuple[str, ...], said: str) -> None:
+    result = call(*words)
+    assert result.exit_code == (1 if words[0] == "half" else 2)
+    assert said in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,115 @@
+"""SQL over stored runs, against pyarrow on the same tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.errors import StoreBroken, UseError
+from model.tables import TABLES
+from runstore.manifest import Cut
+from runstore.run import Run
+from runstore.sql import LIST, tables
+
+
+@pytest.fixture
+def run(workspace: Path) -> Run:
+    return Run.open(workspace, "monday")
+
+
+def test_tables_of_the_run_are_listed(run: Run) -> None:
+    there = {table.name.replace("/", ".") for table in TABLES if run.stored.has(table.name)}
+    assert set(tables(run.stored)) == there
+    assert {row["table"] for row in run.sql(LIST).to_pylist()} == there
+
+
+def test_tables_have_the_rows_and_names_of_the_store(run: Run) -> None:
+    for table in TABLES:
+        if not run.stored.has(table.name):
+            continue
+        found, meant = (
+            run.sql(f"FROM {table.name.replace('/', '.')}").to_arrow(),
+            run.table(table.name),
+        )
+        if table.name not in ("peers", "topics", "publications"):  # they have the names themselves
+            meant = run.with_names(meant)
+        elif table.name == "publications":
+            meant = run.with_names(meant).drop_columns("message_name")
+        assert set(found.column_names) == set(meant.column_names), table.name
+        one, other = (
+            Counter(map(repr, t.select(meant.column_names).to_pylist())) for t in (found, meant)
+        )
+        assert one == other, table.name
+
+
+def test_join_and_sum_equal_a_plain_loop(run: Run) -> None:
+    found = run.sql(
+        "SELECT peer_name, max(degree) AS most FROM metrics.peers WHERE interval >= 1 GROUP BY ALL"
+    )
+    most: dict[str, int] = {}
+    for row in run.metrics("peers").to_pylist():
+        if row["interval"] >= 1 and row["degree"] is not None:
+            most[row["peer_name"]] = max(row["degree"], most.get(row["peer_name"], 0))
+    assert {row["peer_name"]: row["most"] for row in found.to_pylist() if row["most"]} == most
+
+
+def test_rows_that_no_longer_count_are_left_out(run: Run) -> None:
+    entry = run.stored.manifest.tables["metrics/overlay"]
+    part = replace(entry.parts[0], cut=Cut("interval", 2), rows=2)
+    older = replace(entry, older=(part,), rows=entry.rows + 2)
+    manifest = replace(
+        run.stored.manifest, tables={**run.stored.manifest.tables, "metrics/overlay": older}
+    )
+    both = Run(replace(run.stored, manifest=manifest))
+    found = both.sql("SELECT interval, count(*) AS n FROM metrics.overlay GROUP BY ALL").to_pylist()
+    there = {row["interval"] for row in run.table("metrics/overlay").to_pylist()}
+    assert {row["interval"]: row["n"] for row in found} == {i: 2 if i < 2 else 1 for i in there}
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT nobody FROM links", "nobody"),
+        ("SELEC 1", "syntax error"),
+        ("", "begins with SELECT"),
+        ("FROM link", "tables: dangling_links, links,"),
+        ("SELECT 1/0 = 'x'", "Could not convert"),
+    ],
+)
+def test_statement_that_is_none_is_refused_in_words(run: Run, statement: str, said: str) -> None:
+    with pytest.raises(UseError, match=said):
+        run.sql(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY peers TO '{}/out.csv'",
+        "FROM read_text('{}/secret')",
+        "FROM '{}/secret.csv'",
+        "ATTACH '{}/other.db'",
+        "EXPORT DATABASE '{}/all'",
+        "SET enable_external_access = true",
+        "FROM secret",
+    ],
+)
+def test_statement_reaches_nothing_but_the_run(run: Run, tmp_path: Path, statement: str) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("word")
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UseError):
+        run.sql(statement.format(tmp_path))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_flipped_bit_is_told(run: Run) -> None:
+    (file,) = run.stored.files("receptions")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(StoreBroken, match="not those that were written"):
+        run.sql("SELECT count(*) FROM receptions")
