@@ -55,6 +55,8 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     widths: tuple[int, ...]
     numeric: tuple[bool, ...]
+    hidden: tuple[str, ...] = ()
+    """Titles of columns for which there was no room."""
 
     @staticmethod
     def of(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> Grid:
@@ -70,19 +72,34 @@ class Grid:
         )
 
     def fitted(self, width: int | None) -> Grid:
-        """At most `width` cells wide: shortens long texts, then removes the last columns."""
+        """At most `width` cells wide: puts names in the place of numbers that stand for them,
+        shortens long texts, then removes the last columns.
+        """
         if width is None or self.width <= width:
             return self
-        narrow = self._narrowed(width)
+        named = self._by_names()
+        narrow = named._narrowed(width)
         count = len(narrow.header)
         while count > 1 and narrow._first(count).width > width:
             count -= 1
-        return narrow._first(count)
+        return replace(narrow._first(count), hidden=named.header[count:])
 
     @property
     def width(self) -> int:
         """Width of a line in cells."""
         return sum(self.widths) + _GAP * (len(self.widths) - 1)
+
+    def _by_names(self) -> Grid:
+        """`peer` and `peer_name` become one column `peer`, of names."""
+        named = {name for name in self.header if f"{name}_name" in self.header}
+        kept = [place for place, name in enumerate(self.header) if name not in named]
+        titles = (self.header[place] for place in kept)
+        header = tuple(
+            short if (short := title.removesuffix("_name")) in named else title for title in titles
+        )
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        widths = (max(map(cell_len, cells)) for cells in zip(header, *rows, strict=True))
+        return Grid(header, rows, tuple(widths), tuple(self.numeric[place] for place in kept))
 
     def _narrowed(self, width: int) -> Grid:
         widths = list(self.widths)

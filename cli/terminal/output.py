@@ -195,8 +195,9 @@ def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
     grid = Grid.of(rows.columns, values).fitted(terminal_width(out))
     bold = settings.color and out.isatty() and not os.environ.get("NO_COLOR")
     out.writelines(line + "\n" for line in grid.lines(bold=bold))
-    if hidden := rows.columns[len(grid.header) :]:
+    if hidden := grid.hidden:
+        more = f"{len(hidden)} more column{'s' if len(hidden) > 1 else ''}"
         some = ", ".join([*hidden[:3], *(["…"] if len(hidden) > 3 else [])])
-        settings.say(f"(no room for {len(hidden)} more columns: {some}; --format csv shows all)")
+        settings.say(f"(no room for {more}: {some}; --format csv shows all)")
     if not values:
         settings.say("(no rows)")

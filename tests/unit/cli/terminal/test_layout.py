@@ -53,6 +53,18 @@ def test_columns_without_room_are_dropped_from_the_right() -> None:
     assert fitted.width <= 40
 
 
+def test_names_take_the_place_of_their_numbers_where_room_is_short() -> None:
+    header = ("interval", "peer", "peer_name", "peer", "degree", "nick_name")
+    grid = Grid.of(header, [(1, 7, "alice", 8, 3, "al")])
+    assert grid.fitted(None).header == header
+    assert grid.fitted(grid.width).header == header
+    fitted = grid.fitted(grid.width - 1)
+    assert fitted.header == ("interval", "peer", "degree", "nick_name")
+    assert fitted.rows == (("1", "alice", "3", "al"),)
+    assert fitted.hidden == ()
+    assert grid.fitted(24).hidden == ("nick_name",)
+
+
 def test_single_column_stays_at_any_width() -> None:
     assert Grid.of(("a_rather_long_name",), [(123,)]).fitted(5).header != ()
 
