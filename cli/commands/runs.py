@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
     group.command("show")(command(show_run))
     group.command("check")(command(check_run))
     group.command("remove")(command(remove))
-    app.add_typer(group, name="runs")
+    app.add_typer(group, name="runs", rich_help_panel="Runs")
 
 
 def list_runs(settings: Settings, output: Output) -> None:
