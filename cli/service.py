@@ -33,6 +33,13 @@ def local_server(settings: Settings) -> LocalServer:
     return LocalServer(settings.workspace / "neo4j")
 
 
+def has_neo4j(settings: Settings) -> bool:
+    """Whether a Neo4j is named, or was ever started for the workspace."""
+    from graphstore.server.address import from_environment
+
+    return from_environment() is not None or local_server(settings).status().state != "absent"
+
+
 def start_local(settings: Settings) -> Connection:
     """Start the local server, with a progress bar while its jars are downloaded.
 

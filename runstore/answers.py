@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.errors import UnknownName, UseError
+from model.errors import UseError
 from runstore.frames import Frame
 from runstore.snapshots import alive, links_at, spread
 
@@ -98,7 +98,7 @@ def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snaps
     run.facts.check_known("presence", "links")
     tick = run.clock.parse_at(str(at))
     peers = run.stored.read("presence", where=alive(tick))
-    links = links_at(run, tick, _checked(run, layers))
+    links = links_at(run, tick, run.checked_layers(layers))
     return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
 
 
@@ -114,7 +114,7 @@ def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None)
         "peer"
     )
     inside = pc.field("src").isin(peers["peer"]) & pc.field("dst").isin(peers["peer"])
-    links = links_at(run, tick, _checked(run, layers)).filter(inside)
+    links = links_at(run, tick, run.checked_layers(layers)).filter(inside)
     return _snapshot(run, f"topic {name} in {run.clock.describe(tick)}", peers, links)
 
 
@@ -122,15 +122,6 @@ def _snapshot(run: NamedRun, title: str, peers: pa.Table, links: pa.Table) -> Sn
     title = f"{run.facts.name}, {title}"
     beside = Frame(f"{title}, peers", run.with_names(peers))
     return Snapshot(title, run.with_names(links), beside)
-
-
-def _checked(run: NamedRun, layers: Sequence[str] | None) -> Sequence[str] | None:
-    if layers is not None:
-        there = sorted(pc.unique(run.stored.read("links", ["layer"])["layer"]).to_pylist())
-        for layer in layers:
-            if layer not in there:
-                raise UnknownName("layer", layer, there)
-    return layers
 
 
 def tree(run: NamedRun, message: str) -> Tree:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.clock import Clock
+from model.errors import UnknownName
 from model.naming import place_of
 from model.run import RunFacts
 from runstore.store import StoredRun
@@ -71,6 +73,15 @@ class NamedRun:
 
     def _index(self, kind: str, name: str, names: Sequence[str]) -> int:
         return place_of(kind, name, names, f"vizpub runs show {self.facts.name} {NAMED[kind]}")
+
+    def checked_layers(self, layers: Sequence[str] | None) -> Sequence[str] | None:
+        """Those layers, if the run has links of all of them. Raises: UnknownName."""
+        if layers is not None:
+            there = sorted(pc.unique(self.stored.read("links", ["layer"])["layer"]).to_pylist())
+            for layer in layers:
+                if layer not in there:
+                    raise UnknownName("layer", layer, there)
+        return layers
 
     def with_names(self, found: pa.Table) -> pa.Table:
         """The table with `<column>_name` after each column that holds a dense index."""

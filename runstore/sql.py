@@ -7,7 +7,7 @@ batch at a time, from the files of the run; a statement can read nothing else an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -39,8 +39,11 @@ _LOCKED = (
 
 
 @contextmanager
-def answer(run: StoredRun, statement: str) -> Iterator[pa.RecordBatchReader]:
-    """The rows that a statement gives, in batches, to be read inside the block.
+def answer(
+    run: StoredRun, statement: str, values: Mapping[str, object] | None = None
+) -> Iterator[pa.RecordBatchReader]:
+    """The rows that a statement gives, in batches, to be read inside the block; `values` of what
+    stands in it as `$name`.
 
     Raises: UseError for a statement that DuckDB refuses, StoreBroken.
     """
@@ -54,7 +57,7 @@ def answer(run: StoredRun, statement: str) -> Iterator[pa.RecordBatchReader]:
         for setting in _LOCKED:
             database.execute(setting)
         try:
-            found = database.sql(statement)
+            found = database.sql(statement, params=dict(values) if values else None)
             if found is None:
                 raise UseError("the statement gives no rows; a query begins with SELECT or FROM")
             yield found.to_arrow_reader(_BATCH_ROWS)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from cli.commands.query import answer, asked, show_answer
 from cli.completion import complete_peers, complete_topics
-from cli.options import Moment, Output, RunName, command
-from cli.service import asking
+from cli.options import Moment, Output, RunName, comma_list, command
+from cli.service import asking, has_neo4j
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
+from model.errors import UnknownName
 from model.run import DUPLICATES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from runstore.named import NamedRun
 
 
 def register(app: typer.Typer) -> None:
@@ -83,7 +89,13 @@ def topic(
     vizpub topic monday news --at 12 --layers mesh -o news.csv
     ```
     """
-    answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
+    if stored := _stored(settings, run):
+        from runstore import questions
+
+        found = questions.topic(stored, name, moment.at, comma_list(moment.layers))
+        _show(found, output, settings)
+    else:
+        answer(settings, output, "topic-subgraph", run, {"topic": name, **asdict(moment)})
 
 
 def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> None:
@@ -99,7 +111,13 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
-    answer(settings, output, "topics", run, asdict(moment))
+    if stored := _stored(settings, run):
+        from runstore import questions
+
+        found = questions.topics(stored, moment.at, comma_list(moment.layers))
+        _show(found, output, settings)
+    else:
+        answer(settings, output, "topics", run, asdict(moment))
 
 
 def dissemination(
@@ -117,15 +135,42 @@ def dissemination(
     vizpub dissemination monday m17 --format csv
     ```
     """
-    found = asked(settings, "dissemination-tree", run, {"message": message})
-    if output_format(output) != "table":
-        show_answer(found, output, settings)
-        return
+    if stored := _stored(settings, run):
+        from runstore import questions
 
-    with asking(settings) as neo4j:
-        counts = neo4j.open_run(run).facts.knows(DUPLICATES)
-    rows = drawn([Reception(*row) for row in found.rows], counts=counts)
-    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), rows), output, settings)
+        found = questions.dissemination(stored, message)
+        columns, rows, facts = found.column_names, _rows(found), stored.facts
+    else:
+        told = asked(settings, "dissemination-tree", run, {"message": message})
+        with asking(settings) as neo4j:
+            facts = neo4j.open_run(run).facts
+        columns, rows = list(told.columns), [tuple(row) for row in told.rows]
+    if output_format(output) != "table":
+        show(Rows(tuple(columns), rows), output, settings)
+        return
+    tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
+    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), tree), output, settings)
+
+
+def _stored(settings: Settings, run: str) -> NamedRun | None:
+    """The run of the workspace; null if only a Neo4j that is there can have it."""
+    from runstore.named import NamedRun
+    from runstore.store import open_run
+
+    try:
+        return NamedRun(open_run(settings.workspace, run))
+    except UnknownName:
+        if not has_neo4j(settings):
+            raise
+        return None
+
+
+def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _show(found: pa.Table, output: Output, settings: Settings) -> None:
+    show(Rows.of_arrow(found.column_names, found.to_batches()), output, settings)
 
 
 class Reception(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 import cypher
@@ -26,6 +27,8 @@ from graphstore.load.transactions import load_run
 from graphstore.server.address import Connection
 from model.errors import UseError
 from model.metrics import METRICS
+from runstore import questions
+from runstore.named import NamedRun
 from runstore.store import StoredRun
 from tests.integration.graph.conftest import Calls, Graph
 from tests.support import reported
@@ -387,3 +390,31 @@ def test_run_of_each_source_answers_or_refuses_in_words(
         assert not {row[4] for row in drawn} & COPIES
     else:
         assert counted
+
+
+@pytest.mark.parametrize("name", ["gossipsub-4", "demo"])
+def test_answers_from_files_equal_those_of_neo4j(stored: Store, asked: Any, name: str) -> None:
+    run = stored(name, *([] if name == "gossipsub-4" else [SOURCES[name]]))
+    there, named = asked(run), NamedRun(run)
+    clock, layers = run.facts.clock, sorted(set(run.read("links")["layer"].to_pylist()))
+
+    def from_neo4j(question: str, **values: object) -> list[list[Any]]:
+        driver, database = there.graph.driver, there.graph.database
+        return ask(driver, database, question, values, run=run.name).rows
+
+    middle = (clock.first + clock.last) // 2
+    for at in (clock.first, middle, clock.last):
+        for some in (None, layers[:1]):
+            moment = {"at": str(at), **({"layers": ",".join(some)} if some else {})}
+            found = questions.topics(named, at, some)
+            assert listed(found) == from_neo4j("topics", **moment)
+            for topic in named.topics:
+                found = questions.topic(named, topic, at, some)
+                assert listed(found) == from_neo4j("topic-subgraph", topic=topic, **moment)
+    for message in run.read("publications")["name"].to_pylist()[:8]:
+        found = questions.dissemination(named, message)
+        assert listed(found) == from_neo4j("dissemination-tree", message=message)
+
+
+def listed(found: pa.Table) -> list[list[Any]]:
+    return [list(row.values()) for row in found.to_pylist()]

@@ -1,0 +1,106 @@
+"""Frequent questions about a run, answered from its files.
+
+The answers have the columns and rows that the queries of the same names give from Neo4j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from runstore.named import NamedRun
+from runstore.sql import answer
+
+_VALID = "valid_from <= $at AND valid_to > $at"
+_OF_LAYERS = "($layers IS NULL OR list_contains($layers, layer))"
+_NAMES = "coalesce(list_sort(list_distinct(list({0}) FILTER ({0} IS NOT NULL))), [])"
+
+_TOPIC = f"""
+WITH subscribers AS (SELECT DISTINCT peer, peer_name FROM subscriptions
+                     WHERE topic = $topic AND {_VALID}),
+     pairs AS (SELECT src, src_name, dst, dst_name, {_NAMES.format("layer")} AS layers,
+                      {_NAMES.format("topic_name")} AS topics
+               FROM links
+               WHERE {_VALID} AND {_OF_LAYERS} AND src IN (SELECT peer FROM subscribers)
+                 AND dst IN (SELECT peer FROM subscribers)
+               GROUP BY ALL)
+SELECT src_name AS src, dst_name AS dst, layers, topics FROM (
+  FROM pairs
+  UNION ALL
+  SELECT peer, peer_name, NULL, NULL, [], [] FROM subscribers
+  WHERE peer NOT IN (SELECT src FROM pairs UNION ALL SELECT dst FROM pairs)) AS found
+ORDER BY found.src, found.dst NULLS LAST
+"""
+
+_TOPICS = f"""
+WITH taken AS (SELECT DISTINCT peer, topic FROM subscriptions WHERE {_VALID}),
+     pairs AS (SELECT DISTINCT src, dst FROM links WHERE {_VALID} AND {_OF_LAYERS}),
+     linked AS (SELECT one.topic, count(*) AS links FROM pairs
+                JOIN taken one ON one.peer = src
+                JOIN taken other ON other.peer = dst AND other.topic = one.topic GROUP BY ALL),
+     counted AS (SELECT topic, count(*) AS subscribers FROM taken GROUP BY ALL)
+SELECT name AS topic, coalesce(subscribers, 0) AS subscribers, {{rendezvous}} AS rendezvous,
+       coalesce(links, 0) AS links, {{messages}} AS messages, {{publishers}} AS publishers
+FROM topics LEFT JOIN counted USING (topic) LEFT JOIN linked USING (topic)
+ORDER BY subscribers DESC, topics.topic
+"""
+_RENDEZVOUS = f"""
+coalesce((SELECT list(name ORDER BY peer) FROM (
+  SELECT DISTINCT peer, peer_name AS name FROM roles
+  WHERE roles.topic = topics.topic AND role = 'rendezvous' AND {_VALID})), [])
+"""
+_PUBLISHED = """
+(SELECT count({what}) FROM publications WHERE publications.topic = topics.topic AND tick <= $at)
+"""
+
+_DISSEMINATION = """
+SELECT hop, time_us, previous_hop_name AS "from", peer_name AS "to", first, subscribed
+FROM receptions WHERE message = $message ORDER BY hop, time_us, peer, previous_hop
+"""
+
+
+def topic(
+    run: NamedRun, name: str, at: int | str = "last", layers: Sequence[str] | None = None
+) -> pa.Table:
+    """src, dst, layers, topics: as the query `topic-subgraph`.
+
+    Raises: UnknownName, AmbiguousName, OutOfRange, UseError for an invalid time, and where
+    subscriptions or links are unknown.
+    """
+    run.facts.check_known("subscriptions", "links")
+    return _asked(run, _TOPIC, topic=run.topic_index(name), **_moment(run, at, layers))
+
+
+def topics(run: NamedRun, at: int | str = "last", layers: Sequence[str] | None = None) -> pa.Table:
+    """topic, subscribers, rendezvous, links, messages, publishers: as the query `topics`.
+
+    Raises: as `topic`.
+    """
+    run.facts.check_known("subscriptions", "links")
+    known = run.stored.has("publications")
+    told = {
+        "rendezvous": _RENDEZVOUS if run.stored.has("roles") else "NULL",
+        "messages": _PUBLISHED.format(what="*") if known else "NULL",
+        "publishers": _PUBLISHED.format(what="DISTINCT publisher") if known else "NULL",
+    }
+    return _asked(run, _TOPICS.format(**told), **_moment(run, at, layers))
+
+
+def dissemination(run: NamedRun, message: str) -> pa.Table:
+    """hop, time_us, from, to, first, subscribed: as the query `dissemination-tree`.
+
+    Raises: UnknownName, AmbiguousName, UseError where receptions are unknown.
+    """
+    run.facts.check_known("receptions")
+    return _asked(run, _DISSEMINATION, message=run.message_index(message))
+
+
+def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[str, object]:
+    tick = run.clock.parse_at(str(at))
+    return {"at": tick, "layers": list(run.checked_layers(layers) or []) or None}
+
+
+def _asked(run: NamedRun, statement: str, **values: object) -> pa.Table:
+    with answer(run.stored, statement, values) as found:
+        return found.read_all()
