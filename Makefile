@@ -1,14 +1,14 @@
-# Everything is built into .venv of this checkout; downloads are cached by pip and vizpub.
+# Everything is built into .venv in this checkout; pip and vizpub cache downloads.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# The first Python that runs and can make an environment.
+# The first Python that works and can make a virtual environment.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
-# Each process of the tests has a Spark and a Neo4j of its own, some 3 GB, and waits for them half of
-# its time: three keep two processors busy, where there is memory for them.
+# Each test process has a Spark and a Neo4j of its own, some 3 GB, and waits for them half of its
+# time: three processes keep two processors busy, if there is enough memory.
 TEST_PROCESSES ?= $(shell awk '/^MemAvailable/ {print ($$2 > 14e6) ? 3 : 2; found = 1} \
 	END {exit !found}' /proc/meminfo 2>/dev/null || echo 2)
 
@@ -23,7 +23,7 @@ demo: .venv/ready ## From a real gossipsub trace to Cypher answers, a Gephi file
 test: .venv/ready ## Run the tests that a change needs (ten minutes)
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not long" $(PYTEST_ARGS)
 
-# What is run by plans of small inputs in `make test`.
+# `make test` runs these with the plans of small inputs.
 PLANNED := $(wildcard tests/integration/test_source_*.py) tests/integration/libp2p \
 	$(addprefix tests/integration/test_, append.py messages.py metrics.py unknown.py)
 
@@ -34,8 +34,8 @@ test-long: .venv/ready ## Run every test, including slow ones, and the tests of 
 images: .venv/ready ## Build the container images of Neo4j and of vizpub (needs Docker)
 	@$(BIN)/python docker/images.py
 
-# A container holds the jars that `make test` runs on, so of the graph's tests it gets every load,
-# and what its settings, its Java and its memory could change.
+# A container holds the jars that `make test` runs on. So it runs only the graph's tests of loads, and
+# those that its settings, its Java and its memory could change.
 SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	schema.py::test_schema_is_created_and_can_be_created_again \
 	queries.py::test_answer_columns_equal_the_header_of_the_query \
@@ -49,7 +49,7 @@ SERVER_TESTS := $(addprefix tests/integration/graph/test_, load.py \
 	free_text.py::test_statement_beyond_the_time_limit_is_stopped \
 	free_text.py::test_statement_ends_at_the_limit_of_rows)
 
-# Without an engine everything is skipped, with the reason; REQUIRE_CONTAINERS=1 makes that a failure.
+# Without an engine all are skipped, with the reason; with REQUIRE_CONTAINERS=1 that is a failure.
 test-containers: .venv/ready ## Run the tests of the images, and the graph's in a container (needs Docker)
 	@if docker version >/dev/null 2>&1 || [ -n "$$REQUIRE_CONTAINERS" ]; then \
 		$(BIN)/python docker/images.py; fi

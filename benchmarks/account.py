@@ -170,7 +170,7 @@ def page(found: dict[str, dict[str, dict[str, float]]]) -> str:
     text = [
         "# Where the time of a small ingest goes",
         "",
-        "Seconds of a whole process, by `python -m benchmarks.account`; counts are called so.",
+        "Seconds of a whole process, by `python -m benchmarks.account`; some rows are counts.",
     ]
     for table in ("parts", "kinds", "beside"):
         names = list(dict.fromkeys(name for of in found.values() for name in of[table]))

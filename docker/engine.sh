@@ -1,7 +1,7 @@
 #!/bin/sh
-# A Docker engine where none runs: `engine.sh start` prints nothing and changes nothing when one
-# answers; else it starts one (as root; Debian's is installed when there is none) and keeps its
-# process id in FILE. `engine.sh stop FILE` ends the one that was started so, and no other.
+# Provide a Docker engine. `engine.sh start FILE` does nothing if one answers. Otherwise it starts
+# one (as root; it installs Debian's if there is none) and keeps its process id in FILE.
+# `engine.sh stop FILE` ends the engine that was started like this, and no other.
 #
 #   engine.sh start FILE | stop FILE
 set -eu
@@ -14,7 +14,7 @@ fail() {
 }
 
 install() {
-    command -v apt-get >/dev/null || fail "No Docker engine here, and no apt-get to install one by."
+    command -v apt-get >/dev/null || fail "There is no Docker engine here, and no apt-get to install one."
     echo "Installing a Docker engine"
     export DEBIAN_FRONTEND=noninteractive
     apt-get -o DPkg::Lock::Timeout=300 update -q >/dev/null
@@ -27,7 +27,7 @@ start() {
     answers && return
     [ "$(id -u)" = 0 ] || fail "No Docker engine answers, and only root can start one here."
     command -v dockerd >/dev/null && command -v debootstrap >/dev/null || install
-    # What an engine left that was killed would keep this one waiting for a process that is gone.
+    # With an exec root of its own it does not wait for the process of an engine that was killed.
     setsid dockerd --pidfile "$1" --exec-root "$1.run" >"$1.log" 2>&1 </dev/null &
     for _ in $(seq 60); do
         answers && return

@@ -1,8 +1,8 @@
 """Build the container images: `python docker/images.py [neo4j] [vizpub]`.
 
-An image carries the digest of all it is made of, and one that is there already is left alone.
-Docker gets a build context with everything in it: Neo4j's jars and the Python packages come from
-this machine, checked against the locks, and a build fetches nothing but Debian packages.
+An image carries the digest of its content, and is not built again while that is unchanged. Docker
+gets a build context with everything in it: Neo4j's jars and the Python packages come from this
+machine, checked against the locks, and a build fetches only Debian packages.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 LABEL = "vizpub.made-of"
 Files = Mapping[str, Path]
-"""Path in the build context, and the file that is laid there."""
+"""Paths in the build context, and the files to put there."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image to be built."""
+    """An image to build."""
 
     tag: str
     folder: Path
-    """With its Dockerfile and what that copies as it is."""
+    """The folder of its Dockerfile and of the files that it copies unchanged."""
     written: Mapping[str, str]
     """Path in the build context, and text: small files that are made here."""
     made_of: str
-    """Tells the content of `collected`, before anything is collected."""
+    """Identifies the content of `collected` before anything is collected."""
     collected: Callable[[], Files]
     """Large files."""
 
     @property
     def base(self) -> str:
-        """The image it is built on: Debian's Python where that is ours, else Python's own."""
+        """The base image: Debian's Python where the version is ours, else Python's own image."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         slim = "debian:bookworm-slim" if python == "3.11" else f"python:{python}-slim-bookworm"
         return os.environ.get("VIZPUB_BASE_IMAGE") or slim
 
     def digest(self) -> str:
-        """Another one if anything that it is made of is another."""
+        """Changes with any part of the image."""
         own = {path.name: path.read_text("utf-8") for path in self.folder.iterdir()}
         told = [self.base, self.made_of, own, dict(self.written)]
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def neo4j() -> Image:
-    """Neo4j, set as the local server is."""
+    """Neo4j, with the settings of the local server."""
     profile, jar_files = PROFILES["default"], jar_set(JARS)
     places = {
         "server.default_listen_address": "0.0.0.0",
@@ -102,14 +102,14 @@ def vizpub() -> Image:
 
 
 def _lock_for(project: str) -> str:
-    """The entries of requirements.lock that the project needs when it runs."""
+    """The entries of requirements.lock that the project needs at run time."""
     wanted = set(_needed(project, set()))
     entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text("utf-8"))
     return "\n".join(e for e in entries if canonicalize_name(re.split("[=[]", e)[0]) in wanted)
 
 
 def _needed(project: str, seen: set[str]) -> Iterator[str]:
-    """All that the project depends on here, directly or not."""
+    """All direct and indirect dependencies of the project on this platform."""
     for requirement in map(Requirement, requires(project) or ()):
         name = canonicalize_name(requirement.name)
         applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
@@ -120,7 +120,7 @@ def _needed(project: str, seen: set[str]) -> Iterator[str]:
 
 
 def _wheels(lock: str) -> Files:
-    """The locked packages as wheels, kept in the cache, and our own, made anew."""
+    """The locked packages as wheels, kept in the cache, and our own wheel, built again."""
     name = hashlib.sha256(f"{sys.version_info[:2]} {lock}".encode()).hexdigest()[:16]
     folder = cache_path() / "wheels" / name
     if not (folder / "complete").exists():
@@ -141,7 +141,7 @@ def _pip_wheel(folder: Path, *words: str) -> None:
 
 
 def build(image: Image) -> None:
-    """Build the image unless there is one of the same content."""
+    """Build the image unless one with the same content exists."""
     digest = image.digest()
     if _label(image.tag) == digest:
         print(f"{image.tag} is up to date")
@@ -172,7 +172,7 @@ def _fill(context: tarfile.TarFile, image: Image, collected: Files) -> None:
 
 
 def _label(tag: str) -> str:
-    """What the image that is there was made of; empty where there is none."""
+    """The digest that the existing image carries; empty without an image."""
     wanted = f'{{{{index .Config.Labels "{LABEL}"}}}}'
     shown = subprocess.run(
         ["docker", "image", "inspect", "-f", wanted, tag],
@@ -184,7 +184,7 @@ def _label(tag: str) -> str:
 
 
 def find_engine() -> None:
-    """End with a message where no Docker engine answers."""
+    """Exit with a message where no Docker engine answers."""
     try:
         asked = subprocess.run(["docker", "version"], capture_output=True, text=True, check=False)
     except FileNotFoundError:

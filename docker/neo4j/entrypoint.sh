@@ -4,10 +4,10 @@
 #   NEO4J_AUTH=neo4j/PASSWORD    the first password, or `none` for no log-in
 #   NEO4J_AUTH_FILE=FILE         a file with the same text, which `docker inspect` does not show
 #   NEO4J_<setting>=VALUE        a line of neo4j.conf: NEO4J_server_memory_pagecache_size=1g, where
-#                                a single _ stands for a dot and a double one for itself
+#                                _ stands for a dot and __ for an underscore
 set -euo pipefail
 
-# neo4j.conf: what the image says, and over it what the environment says.
+# neo4j.conf: the image's settings, overridden by those of the environment.
 configure() {
     awk -F= '
         BEGIN {
@@ -26,8 +26,8 @@ configure() {
 
 setting() { sed -n "s/^$1=//p" "$NEO4J_CONF/neo4j.conf"; }
 
-# The tool reads the password as from a file, so that nobody sees it in the process list. There,
-# arguments are quoted, and another file would be read where one begins with a single @.
+# The tool reads the password from a file, so that the process list does not show it. In that file
+# arguments are quoted, and an argument that begins with a single @ would name another file.
 set_first_password() {
     local password=${NEO4J_AUTH#neo4j/}
     password=${password//\\/\\\\}
@@ -59,6 +59,6 @@ heap=()
 initial=$(setting server.memory.heap.initial_size) most=$(setting server.memory.heap.max_size)
 [ -z "$initial$most" ] || heap=("-Xms${initial:-$most}" "-Xmx${most:-$initial}")
 read -ra additional <<<"$(setting server.jvm.additional)"
-# As process 1 the JVM itself gets the signal to stop.
+# As process 1 the JVM gets the stop signal itself.
 exec java @/etc/neo4j/jvm "${heap[@]}" "${additional[@]}" -cp "$NEO4J_HOME/lib/*" \
     "$(cat /etc/neo4j/class)" --home-dir="$NEO4J_HOME" --config-dir="$NEO4J_CONF" --console-mode
