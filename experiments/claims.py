@@ -21,7 +21,7 @@ from model.errors import UseError
 
 if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
-    from experiments.results import Measures
+    from experiments.results import Results
 
 _Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
@@ -138,9 +138,9 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
 class Value(_Bounded, frozen=True, kw_only=True, tag="value"):
     """The value of a metric for a term."""
 
-    def verdict(self, measures: Measures) -> Verdict:
+    def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""
-        return self.judged(measures.estimate(self.metric, self.of, self.during))
+        return self.judged(results.estimate(self.metric, self.of, self.during))
 
 
 class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
@@ -149,9 +149,9 @@ class Change(_Bounded, frozen=True, kw_only=True, tag="change"):
     before: Share
     after: Share
 
-    def verdict(self, measures: Measures) -> Verdict:
+    def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""
-        return self.judged(measures.change(self.metric, self.of, (self.before, self.after)))
+        return self.judged(results.change(self.metric, self.of, (self.before, self.after)))
 
 
 class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
@@ -160,9 +160,9 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
     to: str
     """The other metric."""
 
-    def verdict(self, measures: Measures) -> Verdict:
+    def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""
-        return self.judged(measures.correlation((self.metric, self.to), self.of, self.during))
+        return self.judged(results.correlation((self.metric, self.to), self.of, self.during))
 
     def check(self) -> None:
         """See _Claimed."""
@@ -194,9 +194,9 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         if len(self.order) < 2:
             raise UseError("an order needs at least two terms")
 
-    def verdict(self, measures: Measures) -> Verdict:
+    def verdict(self, results: Results) -> Verdict:
         """Evaluate the claim for our runs."""
-        found = [measures.estimate(self.metric, term, self.during) for term in self.order]
+        found = [results.estimate(self.metric, term, self.during) for term in self.order]
         values = [estimate.value for estimate in found if estimate.value is not None]
         texts = list(map(estimate_text, found))
         if len(values) < len(found):

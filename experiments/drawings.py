@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from experiments.groups import Group
-    from experiments.results import Measures, Replica
+    from experiments.results import Replica, Results
 
 _FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
@@ -74,15 +74,15 @@ class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
         for metric in self.metrics:
             interval_metric(metric)
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
         from analytics.comparison.metrics import interval_metric
         from analytics.comparison.tables import compare_series
         from analytics.figures.comparison import comparison_series
 
-        found = measures.series(self.metrics, [group.name for group in self.chosen(groups)])
+        found = results.series(self.metrics, [group.name for group in self.chosen(groups)])
         if found:
-            first = measures.replicas[0].run.clock.first
+            first = results.replicas[0].run.clock.first
             table = compare_series(found, [interval_metric(m) for m in self.metrics], first)
             yield Drawn(self.name, self.caption, comparison_series(table), table)
 
@@ -92,13 +92,13 @@ class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
 
     during: Share = WHOLE
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
         from analytics.comparison.tables import compare
         from analytics.figures.comparison import comparison
 
         names = [group.name for group in self.chosen(groups)]
-        found = [m for m in measures.measured(self.metrics, self.during) if m.group in names]
+        found = [m for m in results.measured(self.metrics, self.during) if m.group in names]
         if found:
             table = compare(found, [metric_of(metric) for metric in self.metrics])
             yield Drawn(self.name, self.caption, comparison(table, found), table)
@@ -111,7 +111,7 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
     """Meaning of x."""
     during: Share = WHOLE
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
         from analytics.comparison.tables import compare_settings
         from analytics.figures.comparison import comparison_settings
@@ -119,7 +119,7 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
         shown = {group.name: group for group in self.chosen(groups) if group.setting.x is not None}
         found = [
             replace(of, group=group.system.name, setting=f"{group.setting.x:g}")
-            for of in measures.measured(self.metrics, self.during)
+            for of in results.measured(self.metrics, self.during)
             if (group := shown.get(of.group))
         ]
         if found:
@@ -138,7 +138,7 @@ class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
         """See _Drawing."""
         check_metric(self.metric, "peers")
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
         import pyarrow as pa
 
@@ -147,7 +147,7 @@ class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
         parts = [
             _peers_at(replica, self.metric, self.at)
             for group in self.chosen(groups)
-            if (replica := _first(measures, group)) is not None
+            if (replica := _first(results, group)) is not None
         ]
         if parts:
             table = pa.concat_tables(parts)
@@ -161,10 +161,10 @@ class Tree(_Drawing, frozen=True, kw_only=True, tag="tree"):
     hops: tuple[int, ...] = ()
     """Draw a figure up to each of these hops as well."""
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group and number of hops."""
         for group in self.chosen(groups):
-            replica = _first(measures, group)
+            replica = _first(results, group)
             if replica is not None and _messages(replica):
                 yield from self._of(group, replica)
 
@@ -190,13 +190,13 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
     at: float = 1.0
     """Time as a share of the run's length."""
 
-    def drawn(self, measures: Measures, groups: Sequence[Group]) -> Iterator[Drawn]:
+    def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """A figure for each group."""
         from analytics.figures import overlay_snapshot
         from runstore.snapshots import snapshot
 
         for group in self.chosen(groups):
-            if (replica := _first(measures, group)) is not None:
+            if (replica := _first(results, group)) is not None:
                 run = replica.run
                 interval, _ = intervals(run.clock, (self.at, self.at))
                 peers, links = snapshot(run, run.clock.sampling_tick(interval))
@@ -209,8 +209,8 @@ class Overlay(_Drawing, frozen=True, kw_only=True, tag="overlay"):
 Drawing = Series | Means | Axis | Distribution | Tree | Overlay
 
 
-def _first(measures: Measures, group: Group) -> Replica | None:
-    return next((r for r in measures.replicas if r.group == group.name), None)
+def _first(results: Results, group: Group) -> Replica | None:
+    return next((r for r in results.replicas if r.group == group.name), None)
 
 
 def _messages(replica: Replica) -> list[str]:

@@ -18,7 +18,7 @@ from analytics.figures import save
 from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
 from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
-from experiments.results import Measures, metric_of
+from experiments.results import Results, metric_of
 from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.export import gexf_output
 from graphstore.gexf.message import MessageGraph, MessageRows
@@ -51,7 +51,7 @@ class Findings:
 
     experiment: Experiment
     runs: Sequence[Planned]
-    measures: Measures
+    results: Results
     judged: Sequence[Judged]
 
     @property
@@ -74,16 +74,16 @@ class Findings:
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
     """Compare the complete runs with the published values."""
-    measures = Measures([replica for run in runs if (replica := run.replica())])
+    results = Results([replica for run in runs if (replica := run.replica())])
     judged = [
-        Judged(claim, _verdict(claim, experiment, measures))
+        Judged(claim, _verdict(claim, experiment, results))
         for claim in experiment.content.published
     ]
-    return Findings(experiment, runs, measures, judged)
+    return Findings(experiment, runs, results, judged)
 
 
-def _verdict(claim: Claim, experiment: Experiment, measures: Measures) -> Verdict:
-    verdict = claim.verdict(measures)
+def _verdict(claim: Claim, experiment: Experiment, results: Results) -> Verdict:
+    verdict = claim.verdict(results)
     if claim.only in (None, experiment.scale) or verdict.outcome == "unknown":
         return verdict
     return Verdict(verdict.ours, "shown", f"judged at scale {claim.only}")
@@ -106,7 +106,7 @@ def write_report(found: Findings, out: Path) -> Path:
 
 def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
     for drawing in found.experiment.content.figures:
-        for drawn in drawing.drawn(found.measures, found.experiment.groups):
+        for drawn in drawing.drawn(found.results, found.experiment.groups):
             for form in _FORMS:
                 save(drawn.figure, folder / f"{drawn.name}.{form}", form)
             pa.csv.write_csv(drawn.numbers, folder / f"{drawn.name}.csv")
@@ -119,7 +119,7 @@ def _draw(found: Findings, folder: Path) -> Iterator[Drawn]:
 def _values(found: Findings) -> pa.Table:
     """Every metric of every group, as a table of analytics.comparison.tables.compare."""
     content = found.experiment.content
-    measured = found.measures.measured(content.metrics, content.window)
+    measured = found.results.measured(content.metrics, content.window)
     return compare(measured, [metric_of(metric) for metric in content.metrics])
 
 
@@ -222,7 +222,7 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
     for row in table.to_pylist():
         about[row["metric"]] = row["over"]
         if row["estimate"] == "mean":
-            estimate = found.measures.estimate(row["metric"], row["group"], content.window)
+            estimate = found.results.estimate(row["metric"], row["group"], content.window)
             cells[row["metric"], row["group"]] = estimate_text(estimate)
     names = [(metric_of(metric).name, _with_unit(metric)) for metric in content.metrics]
     if len(found.groups) <= _WIDE:

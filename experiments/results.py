@@ -81,7 +81,7 @@ class Replica:
 
 
 @dataclass
-class Measures:
+class Results:
     """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]

@@ -9,14 +9,14 @@ import pytest
 from analytics.comparison.estimates import Estimate, mean, ratio
 from experiments.claims import Claim
 from experiments.groups import WHOLE, Share, groups_of
-from experiments.results import Measures
+from experiments.results import Results
 from model.errors import UnknownName, UseError
 
 ABOUT: dict[str, Any] = {"what": "w", "source": "s", "metric": "links"}
 
 
 @dataclass
-class Told(Measures):
+class Told(Results):
     """Values that were written down, by metric and group, or group and part of the run."""
 
     values: dict[Any, list[float]] = field(default_factory=dict)

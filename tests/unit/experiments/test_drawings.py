@@ -8,7 +8,7 @@ import pytest
 
 from experiments.drawings import Drawing, Drawn
 from experiments.groups import Group, Setting, System
-from experiments.results import Measures, Replica
+from experiments.results import Replica, Results
 from model.errors import UnknownName, UseError
 from runstore.run import Run
 
@@ -26,31 +26,31 @@ def drawing(**given: Any) -> Drawing:
 
 
 @pytest.fixture
-def measures(workspace: Path) -> Measures:
+def results(workspace: Path) -> Results:
     """The run `monday` of conftest.py as every run of every group but the last."""
     run = Run.open(workspace, "monday")
-    return Measures([Replica(group.name, seed, run) for group in GROUPS[:3] for seed in (1, 2)])
+    return Results([Replica(group.name, seed, run) for group in GROUPS[:3] for seed in (1, 2)])
 
 
-def drawn(measures: Measures, **given: Any) -> list[Drawn]:
-    return list(drawing(**given).drawn(measures, GROUPS))
+def drawn(results: Results, **given: Any) -> list[Drawn]:
+    return list(drawing(**given).drawn(results, GROUPS))
 
 
-def test_series_has_a_line_for_each_group_with_runs(measures: Measures) -> None:
-    (found,) = drawn(measures, kind="series", metrics=["network_size"])
+def test_series_has_a_line_for_each_group_with_runs(results: Results) -> None:
+    (found,) = drawn(results, kind="series", metrics=["network_size"])
     values = found.numbers.select(["group", "interval", "value"]).to_pylist()
     assert [row["value"] for row in values] == [4, 4, 3, 3] * 3
     assert {row["group"] for row in values} == {group.name for group in GROUPS[:3]}
 
 
-def test_means_are_of_the_named_groups(measures: Measures) -> None:
-    (found,) = drawn(measures, kind="means", metrics=["links"], groups=["A, calm"])
+def test_means_are_of_the_named_groups(results: Results) -> None:
+    (found,) = drawn(results, kind="means", metrics=["links"], groups=["A, calm"])
     assert found.numbers.to_pylist()[0]["value"] == 2.75
     assert found.numbers.num_rows == 1
 
 
-def test_axis_leaves_out_groups_without_runs(measures: Measures) -> None:
-    (found,) = drawn(measures, kind="axis", metrics=["links", "hit_ratio"], label="rate")
+def test_axis_leaves_out_groups_without_runs(results: Results) -> None:
+    (found,) = drawn(results, kind="axis", metrics=["links", "hit_ratio"], label="rate")
     means = [row for row in found.numbers.to_pylist() if row["estimate"] == "mean"]
     rows = [(row["metric"], row["group"], row["setting"], row["value"]) for row in means]
     links = [("links", "A", "0", 2.75), ("links", "B", "0", 2.75), ("links", "A", "1", 2.75)]
@@ -65,24 +65,24 @@ def test_axis_leaves_out_groups_without_runs(measures: Measures) -> None:
     assert list(panels[0].lines[0].get_ydata()) == [2.75, 2.75]
 
 
-def test_distribution_is_of_the_peers_at_a_moment(measures: Measures) -> None:
+def test_distribution_is_of_the_peers_at_a_moment(results: Results) -> None:
     given = {"kind": "distribution", "metric": "degree", "groups": ["A, calm"]}
-    (found,) = drawn(measures, **given, at=0.5)
+    (found,) = drawn(results, **given, at=0.5)
     assert found.numbers["interval"].to_pylist() == [2, 2, 2]
     assert found.numbers["degree"].to_pylist() == [1, 2, 1]
     with pytest.raises(UnknownName):
         drawing(kind="distribution", metric="density")
 
 
-def test_tree_is_drawn_per_hop_and_whole(measures: Measures) -> None:
-    found = drawn(measures, kind="tree", hops=[1], groups=["A, rough"])
+def test_tree_is_drawn_per_hop_and_whole(results: Results) -> None:
+    found = drawn(results, kind="tree", hops=[1], groups=["A, rough"])
     assert [one.name for one in found] == ["f-a-rough-hop-1", "f-a-rough"]
     assert [one.message is not None for one in found] == [False, True]
     assert found[1].numbers.num_rows == 4
 
 
-def test_overlay_is_drawn_at_its_moment(measures: Measures) -> None:
-    (found,) = drawn(measures, kind="overlay", at=1.0, groups=["A, calm"])
+def test_overlay_is_drawn_at_its_moment(results: Results) -> None:
+    (found,) = drawn(results, kind="overlay", at=1.0, groups=["A, calm"])
     assert "interval 3: 3 peers, 1 links" in found.caption
 
 

@@ -10,7 +10,7 @@ import pytest
 from experiments.claims import Claim
 from experiments.definition import Content, Experiment
 from experiments.report import Findings, findings, write_message, write_report
-from experiments.results import Measures, Replica
+from experiments.results import Replica, Results
 from experiments.runs import Place, Planned
 from graphstore.gexf.check import check_gexf
 from runstore.run import Run
@@ -65,9 +65,9 @@ def test_report_lists_claims_reasons_and_metrics(found: Findings, tmp_path: Path
 
 
 def test_claims_without_runs_of_a_group_are_not_known(found: Findings) -> None:
-    measures = Measures([replica for replica in found.measures.replicas if replica.group == "b"])
+    results = Results([replica for replica in found.results.replicas if replica.group == "b"])
     claims: tuple[Claim, ...] = found.experiment.content.published
-    outcomes = [claim.verdict(measures).outcome for claim in claims]
+    outcomes = [claim.verdict(results).outcome for claim in claims]
     assert outcomes == ["unknown"] * 4
 
 

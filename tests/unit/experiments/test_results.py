@@ -7,42 +7,42 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from experiments.results import OWN, Measures, Replica, check_metric, metric_of, rank_correlation
+from experiments.results import OWN, Replica, Results, check_metric, metric_of, rank_correlation
 from runstore.run import Run
 
 
 @pytest.fixture
-def measures(workspace: Path) -> Measures:
+def results(workspace: Path) -> Results:
     """The run `monday` of conftest.py as two groups, in one with two seeds."""
     run = Run.open(workspace, "monday")
-    return Measures([Replica("a", 1, run), Replica("a", 2, run), Replica("b", 1, run)])
+    return Results([Replica("a", 1, run), Replica("a", 2, run), Replica("b", 1, run)])
 
 
-def test_metrics_are_read_over_the_requested_share(measures: Measures) -> None:
-    assert measures.of("network_size", "a") == {1: 3.5, 2: 3.5}
-    assert measures.of("network_size", "b", (0.0, 0.5)) == {1: 4.0}
-    assert measures.of("network_size", "c") == {}
-    assert measures.of("diameter", "b", (0.75, 1.0)) == {}  # unknown there
+def test_metrics_are_read_over_the_requested_share(results: Results) -> None:
+    assert results.of("network_size", "a") == {1: 3.5, 2: 3.5}
+    assert results.of("network_size", "b", (0.0, 0.5)) == {1: 4.0}
+    assert results.of("network_size", "c") == {}
+    assert results.of("diameter", "b", (0.75, 1.0)) == {}  # unknown there
 
 
-def test_metrics_of_messages_and_of_the_union_are_read(measures: Measures) -> None:
-    assert measures.of("hit_ratio", "b") == {1: 0.5}
-    assert measures.of("publisher_copies", "b") == {1: 2.0}
-    assert measures.of("union/links", "b") == {1: 4.0}
-    assert measures.of("union/degree / distinct_links_per_peer", "b") == {1: 1.0}
+def test_metrics_of_messages_and_of_the_union_are_read(results: Results) -> None:
+    assert results.of("hit_ratio", "b") == {1: 0.5}
+    assert results.of("publisher_copies", "b") == {1: 2.0}
+    assert results.of("union/links", "b") == {1: 4.0}
+    assert results.of("union/degree / distinct_links_per_peer", "b") == {1: 1.0}
 
 
-def test_estimates_ratios_and_changes_are_of_the_groups(measures: Measures) -> None:
-    assert measures.estimate("links", "a").n == 2
-    assert measures.estimate("links", "a / b").value == 1.0
-    assert measures.estimate("links", "c").value is None
-    assert measures.change("network_size", "b", ((0.0, 0.5), (0.5, 1.0))).value == -0.25
+def test_estimates_ratios_and_changes_are_of_the_groups(results: Results) -> None:
+    assert results.estimate("links", "a").n == 2
+    assert results.estimate("links", "a / b").value == 1.0
+    assert results.estimate("links", "c").value is None
+    assert results.change("network_size", "b", ((0.0, 0.5), (0.5, 1.0))).value == -0.25
 
 
-def test_series_are_of_the_requested_groups(measures: Measures) -> None:
-    (found,) = measures.series(["network_size"], ["b"])
+def test_series_are_of_the_requested_groups(results: Results) -> None:
+    (found,) = results.series(["network_size"], ["b"])
     assert (found.group, found.series) == ("b", {"network_size": [4, 4, 3, 3]})
-    assert measures.series(["network_size"], ["c"]) == []
+    assert results.series(["network_size"], ["c"]) == []
 
 
 def test_metrics_of_experiments_are_known_by_name() -> None:
