@@ -1,6 +1,6 @@
 """Bulk reads of a loaded run, chunk by chunk: what an export is made of.
 
-Peers and topics are dense indexes, times are ticks. A span is read when it is alive
+Peers and topics are dense indexes, times are ticks. A validity period is read when it holds
 somewhere from `first_tick` to `last_tick`, both inclusive; it is not cut to them. Rows
 come by ascending peer (links: by source, then destination).
 
@@ -29,7 +29,7 @@ class PeerRow(NamedTuple):
 
 
 class PresenceRow(NamedTuple):
-    """A stay of a peer."""
+    """A presence period of a peer."""
 
     peer: int
     valid_from: int
@@ -78,7 +78,7 @@ def topics(run: LoadedRun) -> Iterator[tuple[int, str]]:
 
 
 def presence(run: LoadedRun, first_tick: int, last_tick: int) -> Iterator[PresenceRow]:
-    """The stays of all peers."""
+    """The presence periods of all peers."""
     window = {"first_tick": first_tick, "last_tick": last_tick}
     return (PresenceRow(*row) for row in _chunks(run, "presence", **window))
 

@@ -1,9 +1,9 @@
 """Queries that end in time, whatever the server does.
 
-Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed by
-nobody but who waits for it, so it is another thread that speaks to the server: who asked waits
-for it as long as was agreed, then has the transaction ended through another connection, and
-goes on without an answer.
+Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed only by
+the caller that waits for it. So another thread speaks to the server. The caller waits for it as
+long as agreed, then has the transaction ended through another connection and goes on without an
+answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from graphstore.server import sessions
 from model.errors import UseError, VizpubError
 
 GRACE_S = 2.0
-"""So much later than the server who asked gives up: one half to be told of the end by the server,
+"""So much later than the server who asked gives up: one half for the server to report the end,
 the other to be obeyed."""
 
 _GOES_ON = (
@@ -52,7 +52,7 @@ class Asked:
         self._lost = False
         self._name = uuid4().hex
         self._steps: SimpleQueue[tuple[Step, Future[Any]] | None] = SimpleQueue()
-        # Nobody waits for it in the end: it may hang.
+        # No caller waits for it in the end: it may hang.
         self._hand = Thread(target=self._serve, name=f"vizpub {self._name}", daemon=True)
         self._hand.start()
 

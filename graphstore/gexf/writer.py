@@ -1,7 +1,7 @@
 """A streaming writer of GEXF 1.3, the file format of Gephi.
 
 What it writes is what Gephi's importer takes without a single complaint: one dynamic
-graph whose time is a whole number (an interval, a hop), lives as closed and disjoint
+graph whose time is a whole number (an interval, a hop), periods as closed and disjoint
 spells `[first, last + 0.999]`, the block of dynamic attributes before the static one, and
 nodes before edges. It knows nothing of overlays and holds one element at a time, so that
 a graph may be larger than memory.
@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 AttributeType = Literal["integer", "long", "double", "boolean", "string"]
 Value = bool | int | float | str
 Spell = tuple[int, int]
-"""First and last step of a life, both inclusive."""
+"""First and last step of a period, both inclusive."""
 Run = tuple[str, int, int, Value]
 """A dynamic attribute, the first and last step of a value, and the value."""
 
@@ -176,8 +176,8 @@ def _formats(attributes: Sequence[Attribute]) -> _Formats:
 
 
 def _spells(spells: Sequence[Spell]) -> str:
-    lives = "".join([f'<spell start="{first}" end="{last}{SPELL_END}"/>' for first, last in spells])
-    return f"<spells>{lives}</spells>"
+    text = "".join([f'<spell start="{first}" end="{last}{SPELL_END}"/>' for first, last in spells])
+    return f"<spells>{text}</spells>"
 
 
 def _attvalues(formats: _Formats, runs: Sequence[Run], values: Sequence[tuple[str, Value]]) -> str:

@@ -69,7 +69,7 @@ class Target:
 
     connection: Connection
     place: Place | None = None
-    """Where its server can be stopped; null where nobody can."""
+    """Where its server can be stopped; null = it cannot."""
     bulk: bool | None = None
     """Whether to import; null = where it can be done and pays."""
     partition_intervals: int | None = None
@@ -269,10 +269,10 @@ class _Staging:
         return [self._run(), *chain.from_iterable(made)]
 
     def _run(self) -> _File:
-        """The run's own node, which tells that it was imported and is not whole yet."""
+        """The run's own node, marked as imported and not whole yet."""
         name = self.facts.name
-        told = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
-        columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
+        texts = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
+        columns = {name: pa.array([text], pa.string()) for name, text in texts.items()}
         length = pa.array([self.partitions.intervals], pa.int64())
         row = pa.table(
             {":ID": [0], **columns, "imported:boolean": [True], "partition_intervals:long": length}

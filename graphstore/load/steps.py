@@ -1,6 +1,6 @@
 """The steps of a load: which table's rows become what in the graph, in which order.
 
-A step is told once, here, and taken in two ways: its rows go through one statement of
+A step is described once, here, and taken in two ways: its rows go through one statement of
 cypher/load (graphstore.load.transactions), or, if it creates something, into a file
 (graphstore.load.bulk).
 """

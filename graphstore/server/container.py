@@ -199,7 +199,7 @@ class ContainerTool(Tool):
 
 
 def _lock_file(container: str, use: str = "") -> Path:
-    """One at a time stops it, or loads; in a folder that nobody else puts a link into."""
+    """One at a time stops it, or loads; in a folder into which no other user can put a link."""
     folder = cache_path() / "containers"
     make_private(folder)
     return folder / f"{container[:12]}{use}.lock"
@@ -214,7 +214,7 @@ def _docker(of: str, *words: str) -> str:
 
 
 def _copy(folder: Path, container: str, path: str) -> None:
-    """Copy a folder for everybody to read and write: whoever runs the tool there is not us."""
+    """Copy a folder that every user can read and write: the tool runs there as another user."""
 
     def for_all(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         return entry.replace(mode=0o777 if entry.isdir() else 0o666, deep=False)

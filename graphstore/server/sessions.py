@@ -19,11 +19,11 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from graphstore.server.refusals import has_stopped
+from graphstore.server.driver_errors import has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
-"""Where the server of a driver is: the driver itself does not tell."""
+"""Where the server of a driver is: the driver itself does not say."""
 
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 

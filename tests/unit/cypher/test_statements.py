@@ -13,7 +13,7 @@ from model.run import CAPABILITIES, DUPLICATES
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
-    *("span", "ranges"),
+    *("duration", "ranges"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 ASKED = [(folder, name) for folder in ("queries", "browser") for name in cypher.names(folder)]
