@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from graphstore.runs import LoadedRun
 
-PEERS_PER_CHUNK = 100
+_PEERS_PER_CHUNK = 100
 """One row of the answer holds what belongs to so many peers: 20,000 links as rows take
 five times as long as in one row, and a whole run in one row is more than a transaction may use."""
 
@@ -132,7 +132,7 @@ def missed(run: LoadedRun, message: int) -> set[int]:
 
 
 def _chunks(run: LoadedRun, statement: str, **parameters: Any) -> Iterator[list[Any]]:
-    for low in range(0, run.peers, PEERS_PER_CHUNK):
-        high = min(low + PEERS_PER_CHUNK, run.peers) - 1
+    for low in range(0, run.peers, _PEERS_PER_CHUNK):
+        high = min(low + _PEERS_PER_CHUNK, run.peers) - 1
         for (chunk,) in run.rows("read", statement, low=low, high=high, **parameters):
             yield from chunk

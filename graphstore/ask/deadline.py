@@ -23,7 +23,7 @@ import cypher
 from graphstore.server import sessions
 from model.errors import UseError, VizpubError
 
-GRACE_S = 2.0
+_GRACE_S = 2.0
 """So much later than the server who asked gives up: one half for the server to report the end,
 the other to be obeyed."""
 
@@ -69,14 +69,14 @@ class Asked:
         until = max(self._end, time.monotonic())
         self._steps.put((step, given))
         try:
-            in_time = _is_given(given, until + GRACE_S / 2)
+            in_time = _is_given(given, until + _GRACE_S / 2)
         except (KeyboardInterrupt, SystemExit):
             self._end_transaction()
             raise
         if in_time:
             return given.result()
         self._end_transaction()
-        if _is_given(given, until + GRACE_S):
+        if _is_given(given, until + _GRACE_S):
             raise UseError(sessions.LATE)
         self._lost = True
         raise UseError(_GOES_ON)
@@ -84,18 +84,18 @@ class Asked:
     def _end_transaction(self) -> None:
         ending = Thread(target=self._terminate, daemon=True)
         ending.start()
-        ending.join(GRACE_S / 4)
+        ending.join(_GRACE_S / 4)
 
     def _terminate(self) -> None:
         text = cypher.statement("read", "end-transaction").text
         with suppress(VizpubError):
-            sessions.rows(self._driver, self._database, text, {"name": self._name}, GRACE_S)
+            sessions.rows(self._driver, self._database, text, {"name": self._name}, _GRACE_S)
 
     def close(self) -> None:
         """Let the session go, if its thread does."""
         self._steps.put(None)
         if not self._lost:
-            self._hand.join(GRACE_S)
+            self._hand.join(_GRACE_S)
 
     def _serve(self) -> None:
         given: Future[Any] = Future()

@@ -7,7 +7,7 @@ The header of the query says each one's type:
     peer, topic, message   a name, as in the source → the node's key
     layers    names of layers, separated by commas
     kinds     of validity periods: links, subscriptions, presence; those that the run knows
-    count     a whole number, from 1 to MOST
+    count     a whole number, from 1 to a million
     duration  a number of ticks ('3'), or as long a time ('50ms')
     a|b|c     one of these words
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
@@ -31,7 +31,7 @@ _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
 KINDS = ("links", "subscriptions", "presence")
 """The tables of validity periods."""
-MOST = 1_000_000
+_MOST = 1_000_000
 """A count at most. Some queries go that many rounds at most, and Neo4j cannot be made to stop
 between rounds that find nothing."""
 _WORDS = {
@@ -156,8 +156,8 @@ def converted(type: str, given: object) -> Any:
         raise UseError(f"'{given}' is not a whole number") from None
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
-    if type == "count" and number > MOST:
-        raise UseError(f"{number} is more than {MOST:,}")
+    if type == "count" and number > _MOST:
+        raise UseError(f"{number} is more than {_MOST:,}")
     return number
 
 

@@ -75,12 +75,12 @@ class OverlayGraph:
     @cached_property
     def topics(self) -> dict[int, Periods]:
         """The intervals of each peer's subscriptions, by peer and topic."""
-        return topic_periods(self.rows.subscriptions, self.clock)
+        return _topic_periods(self.rows.subscriptions, self.clock)
 
     @cached_property
     def periods(self) -> Periods:
         """The intervals in which each peer is there; of a topic, in which it subscribes."""
-        present = peer_periods(self.rows.presence, self.clock)
+        present = _peer_periods(self.rows.presence, self.clock)
         if self.topic is None:
             return present
         return {
@@ -114,7 +114,7 @@ class OverlayGraph:
         """The peers by ascending id; `values` by ascending peer."""
         alive = [(peer, name) for peer, name in self.rows.peers if peer in self.periods]
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
-        measured = runs_of_each([peer for peer, _ in alive], values)
+        measured = _runs_of_each([peer for peer, _ in alive], values)
         for (peer, name), runs in zip(alive, measured, strict=True):
             roles = self.rows.roles.get(peer, frozenset())
             role = next((role for role in ROLES if role in roles), "peer")
@@ -192,7 +192,7 @@ class OverlayGraph:
             yield "weight", first, last, 1 + count
 
 
-def peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
+def _peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
     """The intervals that sample each peer's presence."""
     spans: Periods = {}
     for peer, valid_from, valid_to in presence:
@@ -201,7 +201,7 @@ def peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
     return {peer: merged(of) for peer, of in spans.items()}
 
 
-def topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Periods]:
+def _topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Periods]:
     """The intervals that sample each peer's subscription to each topic."""
     spans: dict[int, Periods] = {}
     for peer, topic, valid_from, valid_to in subscriptions:
@@ -213,7 +213,7 @@ def topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dic
     }
 
 
-def runs_of_each(
+def _runs_of_each(
     peers: Iterable[int], values: Iterable[MetricRun]
 ) -> Iterator[Sequence[MetricRun]]:
     """The rows of each peer in turn; both by ascending peer, read once."""

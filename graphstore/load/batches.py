@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphstore.ask.periods import OPEN_CLASS
 from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
@@ -35,11 +36,10 @@ class Tables(Protocol):
 
 CLOCK = "clock"
 """Not a table: the intervals of the run, counted from its clock."""
-OPEN_LEVEL = 63
 LINK, SUBSCRIBES = COPIED
-LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
+_LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
 """The length of the longest names that fit into the circle of a node."""
-_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
+_POWERS = 1 << np.arange(OPEN_CLASS, dtype=np.int64)
 
 LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
 RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
@@ -48,14 +48,14 @@ RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
 
 def level(valid_from: int, valid_to: int) -> int:
     """The `length_class` of a validity period: bit length of its length minus 1; 63 = open end."""
-    return OPEN_LEVEL if valid_to == OPEN else (valid_to - valid_from).bit_length() - 1
+    return OPEN_CLASS if valid_to == OPEN else (valid_to - valid_from).bit_length() - 1
 
 
 def levels(batch: Batch) -> np.ndarray:
     """The `length_class` of the periods in the columns valid_from and valid_to (int64)."""
     valid_from, valid_to = batch["valid_from"].to_numpy(), batch["valid_to"].to_numpy()
     closed = np.searchsorted(_POWERS, valid_to - valid_from, side="right") - 1
-    return np.where(valid_to == OPEN, OPEN_LEVEL, closed)
+    return np.where(valid_to == OPEN, OPEN_CLASS, closed)
 
 
 def closed_levels(batch: Batch) -> list[int]:
@@ -80,7 +80,7 @@ def numbers(label: int, ids: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
 
 
-def captions(names: pa.Array, longest: int) -> pa.Array:
+def _captions(names: pa.Array, longest: int) -> pa.Array:
     """What nodes are captioned with: their names, or the ends of longer ones.
 
     Names of one kind often begin alike, so it is the end that distinguishes them.
@@ -207,7 +207,7 @@ class RunRows:
         return _batch(start=numbers(MESSAGE, rows["message"]), end=numbers(PEER, rows["peer"]))
 
     def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
-        caption = captions(names, LONGEST_CAPTIONS[label])
+        caption = _captions(names, _LONGEST_CAPTIONS[label])
         own = {"key": self.keys(ids), "run": self._run(ids), "id": ids}
         return {**own, "name": names, "caption": caption}
 

@@ -115,7 +115,7 @@ def _import_if_wanted(
         return
     if target.bulk:
         with connect(place.start()) as driver:
-            raise not_empty(driver, database)
+            raise _not_empty(driver, database)
 
 
 def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
@@ -153,7 +153,7 @@ def transaction_of(bookmark: str) -> int:
     return int.from_bytes(packed[1:] or packed, "big")
 
 
-def not_empty(driver: Driver, database: str) -> UseError:
+def _not_empty(driver: Driver, database: str) -> UseError:
     """Why a run cannot be imported into a database, and what to do."""
     runs = run_names(driver, database)
     there = (

@@ -27,7 +27,7 @@ from model.errors import Neo4jAnswer
 from model.run import RunFacts
 from model.tables import table as table_of
 
-NO_TIMEOUT = 0.0
+_NO_TIMEOUT = 0.0
 _SHOWN = 5
 _RUN, _SCHEMA = "run", "schema"
 """What is no table: the node of the run with all that hangs on it, and the indexes."""
@@ -245,7 +245,7 @@ class _Verification:
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
         # A copy in a partition that the run does not have is one relationship too many: _counts.
         text = of_copies(cypher.statement("verify", statement).text, self._partitions)
-        return sessions.rows(self._driver, self._database, text, parameters, NO_TIMEOUT)
+        return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
 
 
 _READ_BACK = {

@@ -67,14 +67,14 @@ class Container:
         return self._wait_until_ready(ports)
 
     @contextmanager
-    def stopped(self) -> Iterator[ContainerTool]:
+    def stopped(self) -> Iterator[_ContainerTool]:
         """See graphstore.server.offline.Place.
 
         Raises: UseError where the container is not the server that the connection reaches, or
         keeps its databases in no volume.
         """
         found = self._inspect()
-        tool = ContainerTool(self._name, found["Image"], found["Config"]["User"])
+        tool = _ContainerTool(self._name, found["Image"], found["Config"]["User"])
         self._check_volume(found)
         with FileLock(_lock_file(found["Id"])):
             self._docker("stop", "--time", str(_STOP_S), self._name)
@@ -147,7 +147,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class ContainerTool(Tool):
+class _ContainerTool(Tool):
     """The tool, for a container that is stopped."""
 
     server: str

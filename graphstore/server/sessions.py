@@ -95,7 +95,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         code = error.code or ""
         if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
             raise Neo4jUnavailable(uri, "its database is not available now", again) from error
-        raise (has_stopped(uri, code) or in_our_words(error)) from error
+        raise (has_stopped(uri, code) or _in_our_words(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
@@ -104,7 +104,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         raise UseError(f"Neo4j cannot store such a value: {error}") from error
 
 
-def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
+def _in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
     """The server's error as one of ours."""
     code, message = error.code or "", error.message or ""
     if "TransactionTimedOut" in code:
