@@ -8,7 +8,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.ask.periods import level_ranges
 from graphstore.load.batches import RunRows, level, sampled_spans
 from graphstore.load.partitions import NONE
 from graphstore.load.reading import Reading
@@ -49,30 +48,6 @@ def test_level_is_the_power_of_two_below_the_length(valid_from: int, beyond: int
     )
     assert level(valid_from, valid_to) < 63
     assert level(valid_from, OPEN) == 63
-
-
-@given(st.lists(SPANS, max_size=12), st.integers(0, 120))
-def test_level_ranges_find_each_alive_span_once(spans: list[tuple[int, int]], at: int) -> None:
-    levels = tuple(
-        sorted({level(valid_from, valid_to) for valid_from, valid_to in spans if valid_to != OPEN})
-    )
-    found = [
-        (valid_from, valid_to)
-        for of, after in level_ranges(levels, at)
-        for valid_from, valid_to in spans
-        if level(valid_from, valid_to) == of and after < valid_from <= at < valid_to
-    ]
-    assert sorted(found) == sorted(
-        (valid_from, valid_to) for valid_from, valid_to in spans if valid_from <= at < valid_to
-    )
-
-
-def test_level_ranges_find_long_spans_beyond_double_precision() -> None:
-    for exponent in (48, 49, 53, 61, 62):
-        for length in (2**exponent - 1, 2**exponent, 2**exponent + 1):
-            ((of, after), _) = level_ranges((level(5, 5 + length),), 5 + length - 1)
-            assert of == length.bit_length() - 1
-            assert after < 5
 
 
 @given(st.lists(SPANS, min_size=1), CLOCKS)
