@@ -70,7 +70,7 @@ def test_query_of_links_takes_optional_layers(folder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("queries")} - {"peer-history", "runs"}))
 def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
-    """A peer's history is what is known of it, as are lives of any kind: they need nothing."""
+    """What is known of a peer, and validity periods of any kind, need nothing."""
     statement = cypher.statement("queries", name)
     if any(p.type == "kinds" for p in statement.parameters):
         assert statement.needs == ()

@@ -102,15 +102,15 @@ def test_peer_never_sampled_has_no_first_and_last_interval() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), SPANS), max_size=10), CLOCKS)
 def test_peers_have_their_first_and_last_sampled_interval(
-    stays: list[tuple[int, tuple[int, int]]], clock: Clock
+    periods: list[tuple[int, tuple[int, int]]], clock: Clock
 ) -> None:
     rows = [
         {"peer": p, "valid_from": valid_from, "valid_to": valid_to}
-        for p, (valid_from, valid_to) in stays
+        for p, (valid_from, valid_to) in periods
     ]
     found = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).sampled
     for peer in range(4):
-        sampled = [i for p, span in stays if p == peer for i in clock.sampled(*span)]
+        sampled = [i for p, span in periods if p == peer for i in clock.sampled(*span)]
         assert found.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
 
 
