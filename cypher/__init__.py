@@ -16,10 +16,11 @@
 What it needs are tables of a run: without one of them its answer would be no answer.
 The partition names the times that a query reads, if it starts at a peer or topic: in a partitioned
 run it reads links and subscriptions of these times alone (graphstore.load.partitions).
-Times are told by their parameters, `$before, $after` two of them, `$from..$to` all between two; a
-message stands for its tick. What lives long may come more than once then. A parameter is `$name
-type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is one of these words;
-the other types are those of graphstore.ask.parameters.
+Times are named by their parameters: `$before, $after` are two, `$from..$to` is all between two; a
+message stands for its tick. What is valid for long may come more than once then.
+
+A parameter is `$name type[?|=default] [unit] – meaning`; `?` lets it be left out (null). `a|b` is
+one of these words; the other types are those of graphstore.ask.parameters.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Statement:
     needs: tuple[str, ...] = ()
     """Tables that a run must have, be they empty, for an answer."""
     times: tuple[tuple[str, str], ...] = ()
-    """The stretches whose partitions it reads, each by the parameters of its first and last time;
+    """The windows whose partitions it reads, each by the parameters of its first and last time;
     empty = it reads the whole history, or by an index."""
 
 
@@ -102,7 +103,7 @@ def _parsed(folder: str, name: str, text: str) -> Statement:
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]
-    times = [_stretches(m["times"]) for line in header if (m := _PARTITION.fullmatch(line))]
+    times = [_windows(m["times"]) for line in header if (m := _PARTITION.fullmatch(line))]
     columns = [m for line in header if (m := _COLUMN.fullmatch(line))]
     return Statement(
         folder,
@@ -127,9 +128,9 @@ def _purpose(header: list[str]) -> str:
     return " ".join(lines)
 
 
-def _stretches(times: str) -> list[tuple[str, str]]:
+def _windows(times: str) -> list[tuple[str, str]]:
     """`$at` is one as well, from itself to itself."""
-    named = [re.findall(r"\w+", stretch) for stretch in times.split(", ")]
+    named = [re.findall(r"\w+", window) for window in times.split(", ")]
     return [(names[0], names[-1]) for names in named]
 
 

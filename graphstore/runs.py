@@ -31,7 +31,7 @@ class LoadedRun:
     database: str
     facts: RunFacts
     levels: tuple[int, ...] = ()
-    """The `length_class` of its closed links and stays."""
+    """The `length_class` of its closed validity periods."""
     layers: tuple[str, ...] = ()
     """The layers of its links."""
     peers: int = 0
@@ -156,5 +156,5 @@ def partitions_in(properties: Mapping[str, Any], clock: Clock) -> Partitions:
 
 
 def is_of_other_tables(properties: Mapping[str, Any], facts: RunFacts) -> bool:
-    """Whether a Run node is of other tables than the facts; no, where these do not tell theirs."""
+    """Whether a Run node is of other tables than the facts; no, where theirs are unknown."""
     return facts.tables not in ("", properties.get("tables"))

@@ -20,6 +20,6 @@ RETURN peer, COLLECT {
   MATCH (peer)-[r:LINK]->(b:Peer)
   WHERE r.valid_from <= $at AND r.valid_to > $at AND b IN drawn
     AND ($layers IS NULL OR r.layer IN $layers)
-  WITH b, min(elementId(r)) AS id, collect(r) AS lives
-  RETURN [r IN lives WHERE elementId(r) = id][0]
+  WITH b, min(elementId(r)) AS id, collect(r) AS links
+  RETURN [r IN links WHERE elementId(r) = id][0]
 } AS links

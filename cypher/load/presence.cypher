@@ -1,4 +1,4 @@
-// Create a batch of stays of peers.
+// Create a batch of presence periods.
 //
 // $run run – the run
 // $rows list<list> – [key of the peer, valid_from, valid_to, length_class]

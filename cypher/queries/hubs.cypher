@@ -4,7 +4,7 @@
 //
 // $run run – the run
 // $at tick ticks – the time
-// $levels levels($at) – where in the index spans alive at $at can begin
+// $levels levels($at) – where in the index periods valid at $at can begin
 // $k count=10 peers – maximum number, at least 1
 // $layers layers? – layers whose links count, null = all
 //

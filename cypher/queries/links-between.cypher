@@ -1,11 +1,11 @@
-// The lives of links that touch a stretch of time, from a time to before another.
+// The validity periods of links that overlap a window, from a time to before another.
 //
 // needs: links
 //
 // $run run – the run
-// $from tick ticks – begin of the stretch, inclusive
+// $from tick ticks – begin of the window, inclusive
 // $to tick($from) ticks – its end, exclusive
-// $levels levels($from) – where in the index spans alive at $from can begin
+// $levels levels($from) – where in the index periods valid at $from can begin
 // $layers layers? – layers of links to look at, null = all
 //
 // -> src: peer that holds the link

@@ -5,8 +5,8 @@
 // $run run – the run
 // $before tick ticks – first time to compare
 // $after tick ticks – second time to compare
-// $levels_before levels($before) – where in the index spans alive at $before can begin
-// $levels_after levels($after) – where in the index spans alive at $after can begin
+// $levels_before levels($before) – where in the index periods valid at $before can begin
+// $levels_after levels($after) – where in the index periods valid at $after can begin
 // $layers layers? – layers whose links count, null = all
 //
 // -> change: added (absent at $before) or removed (absent at $after)

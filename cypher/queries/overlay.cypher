@@ -4,7 +4,7 @@
 //
 // $run run – the run
 // $at tick ticks – the time
-// $levels levels($at) – where in the index spans alive at $at can begin
+// $levels levels($at) – where in the index periods valid at $at can begin
 // $layers layers? – layers whose links count, null = all
 //
 // -> src: peer that holds the link, or a peer without links

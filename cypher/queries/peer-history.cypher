@@ -1,4 +1,4 @@
-// All that is known of a peer, in order of time: stays, links, subscriptions, roles, messages.
+// All that is known of a peer, in order of time: presence, links, subscriptions, roles, messages.
 //
 // $peer peer – the peer
 // $layers layers? – layers whose links count, null = all

@@ -9,7 +9,7 @@
 // -> peers: number of peers
 // -> topics: number of topics
 // -> messages: number of messages
-// -> links: lives of links
+// -> links: validity periods of links
 // -> receptions: arrivals of messages
 MATCH (r:Run {state: 'complete'})
 RETURN r.name AS run, r.source AS source, r.protocol AS protocol,

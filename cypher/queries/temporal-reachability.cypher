@@ -9,7 +9,7 @@
 // $from tick ticks – start of the window
 // $to tick($from) ticks – end of the window, inclusive
 // $peer peer($from) – the peer it starts at, present at $from
-// $per_hop span=0 ticks – duration of a hop; 0 = any number of hops fits into a moment
+// $per_hop duration=0 ticks – duration of a hop; 0 = any number of hops fits into a moment
 // $direction out|in|both=out – out = along the links, in = against them, both = either way
 // $layers layers? – layers whose links count, null = all
 //

@@ -5,7 +5,7 @@
 //
 // $run run – the run
 // $at tick ticks – the time
-// $levels levels($at) – where in the index spans alive at $at can begin
+// $levels levels($at) – where in the index periods valid at $at can begin
 // $layers layers? – layers whose links count, null = all
 //
 // -> topic: the topic
@@ -52,8 +52,8 @@ WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS m
      sum(publishers) AS publishers, reduce(all = [], some IN collect(rendezvous) | all + some)
      AS rendezvous
 MATCH (r:Run {key: $run})
-WITH *, CASE WHEN coalesce('publications' IN r.known, true) THEN 1 END AS told
+WITH *, CASE WHEN coalesce('publications' IN r.known, true) THEN 1 END AS known_messages
 RETURN t.name AS topic, subscribers,
        CASE WHEN coalesce('roles' IN r.known, true) THEN rendezvous END AS rendezvous,
-       links, told * messages AS messages, told * publishers AS publishers
+       links, known_messages * messages AS messages, known_messages * publishers AS publishers
 ORDER BY subscribers DESC, t.id

@@ -7,7 +7,7 @@
 // $topic topic – the topic
 // $from tick ticks – first time, inclusive
 // $to tick($from) ticks – last time, inclusive
-// $levels levels($from) – where in the index spans alive at $from can begin
+// $levels levels($from) – where in the index periods valid at $from can begin
 // $layers layers=tree – layers whose links lead from a child to its parent
 //
 // -> interval: the interval, at its end
@@ -27,18 +27,19 @@ CALL (t) {
 }
 CALL (t) {
   MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
-  RETURN collect([p.id, r.valid_from, r.valid_to]) AS told
+  RETURN collect([p.id, r.valid_from, r.valid_to]) AS reported
 }
 MATCH (run:Run {key: $run})
 UNWIND range($from / run.ticks_per_interval, $to / run.ticks_per_interval) AS number
 MATCH (i:Interval {key: $run + '/' + toString(number)})
 WHERE i.t >= $from AND i.t <= $to
-WITH run, i, told, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
+WITH run, i, reported, [x IN links WHERE x[2] <= i.t AND x[3] > i.t] AS links
 WITH i, links, [x IN links | x[0]] AS children, [x IN links | x[1]] AS parents,
-     [x IN told WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now, size(told) > 0 AS is_told,
+     [x IN reported WHERE x[1] <= i.t AND x[2] > i.t | x[0]] AS now,
+     size(reported) > 0 AS is_reported,
      CASE WHEN size(links) > 0 OR coalesce('roles' IN run.known, true) THEN 1 END AS known
 WITH i, links, children, parents, known,
-     CASE WHEN is_told THEN now ELSE [p IN parents WHERE NOT p IN children] END AS roots
+     CASE WHEN is_reported THEN now ELSE [p IN parents WHERE NOT p IN children] END AS roots
 WITH i, links, known, COLLECT { UNWIND roots AS p RETURN DISTINCT p ORDER BY p } AS roots,
      COLLECT { UNWIND roots + parents + children AS p RETURN DISTINCT p } AS peers
 WITH i, known, peers, roots, reduce(found = [p IN roots | [p, 0]], depth IN range(1, size(links)) |

@@ -3,7 +3,7 @@
 // $name string – what its metadata names it
 //
 // -> message: what the server says of it
-SHOW TRANSACTIONS YIELD transactionId AS id, metaData AS told
-WHERE told.vizpub = $name
+SHOW TRANSACTIONS YIELD transactionId AS id, metaData AS data
+WHERE data.vizpub = $name
 TERMINATE TRANSACTIONS id YIELD message
 RETURN message

@@ -1,4 +1,4 @@
-// The stays of a chunk of peers that touch a window.
+// The presence periods of a chunk of peers that overlap a window.
 //
 // $run run – the run
 // $low int – first dense index of a peer

@@ -2,7 +2,7 @@
 //
 // $run run – the run
 // $at tick ticks – the time
-// $levels levels($at) – where in the index spans alive at $at can begin
+// $levels levels($at) – where in the index periods valid at $at can begin
 //
 // -> peer: key of the peer
 // -> far: key of the other

@@ -27,7 +27,7 @@ CALL (t) {
   MATCH (t)<-[:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
   RETURN p.id AS peer, 'rendezvous' AS role
   UNION
-  // Where nobody told: linked to by children in the topic's tree, and never to a parent.
+  // Where no role is reported: linked to by children in the topic's tree, and never to a parent.
   UNWIND $roots AS key
   MATCH (p:Peer {key: key})
   WHERE EXISTS { (p)<-[:LINK {layer: 'tree', topic: $topic}]-(:Peer) }

@@ -1,4 +1,4 @@
-// How many stays a run has, and checksums of what they say.
+// How many presence periods a run has, and checksums of what they say.
 //
 // $run run – the run
 //

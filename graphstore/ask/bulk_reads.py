@@ -1,6 +1,6 @@
 """Bulk reads of a loaded run, chunk by chunk: what an export is made of.
 
-Peers and topics are dense indexes, times are ticks. A span is read when it is alive
+Peers and topics are dense indexes, times are ticks. A validity period is read when it holds
 somewhere from `first_tick` to `last_tick`, both inclusive; it is not cut to them. Rows
 come by ascending peer (links: by source, then destination).
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from graphstore.runs import LoadedRun
 
-PEERS_PER_CHUNK = 100
+_PEERS_PER_CHUNK = 100
 """One row of the answer holds what belongs to so many peers: 20,000 links as rows take
 five times as long as in one row, and a whole run in one row is more than a transaction may use."""
 
@@ -29,7 +29,7 @@ class PeerRow(NamedTuple):
 
 
 class PresenceRow(NamedTuple):
-    """A stay of a peer."""
+    """A presence period of a peer."""
 
     peer: int
     valid_from: int
@@ -78,7 +78,7 @@ def topics(run: LoadedRun) -> Iterator[tuple[int, str]]:
 
 
 def presence(run: LoadedRun, first_tick: int, last_tick: int) -> Iterator[PresenceRow]:
-    """The stays of all peers."""
+    """The presence periods of all peers."""
     window = {"first_tick": first_tick, "last_tick": last_tick}
     return (PresenceRow(*row) for row in _chunks(run, "presence", **window))
 
@@ -132,7 +132,7 @@ def missed(run: LoadedRun, message: int) -> set[int]:
 
 
 def _chunks(run: LoadedRun, statement: str, **parameters: Any) -> Iterator[list[Any]]:
-    for low in range(0, run.peers, PEERS_PER_CHUNK):
-        high = min(low + PEERS_PER_CHUNK, run.peers) - 1
+    for low in range(0, run.peers, _PEERS_PER_CHUNK):
+        high = min(low + _PEERS_PER_CHUNK, run.peers) - 1
         for (chunk,) in run.rows("read", statement, low=low, high=high, **parameters):
             yield from chunk

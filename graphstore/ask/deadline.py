@@ -1,9 +1,9 @@
 """Queries that end in time, whatever the server does.
 
-Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed by
-nobody but who waits for it, so it is another thread that speaks to the server: who asked waits
-for it as long as was agreed, then has the transaction ended through another connection, and
-goes on without an answer.
+Neo4j looks at its clock between rows. One row, or one plan, that takes for ever is noticed only by
+the caller that waits for it. So another thread speaks to the server. The caller waits for it as
+long as agreed, then has the transaction ended through another connection and goes on without an
+answer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import cypher
 from graphstore.server import sessions
 from model.errors import UseError, VizpubError
 
-GRACE_S = 2.0
-"""So much later than the server who asked gives up: one half to be told of the end by the server,
+_GRACE_S = 2.0
+"""So much later than the server who asked gives up: one half for the server to report the end,
 the other to be obeyed."""
 
 _GOES_ON = (
@@ -52,7 +52,7 @@ class Asked:
         self._lost = False
         self._name = uuid4().hex
         self._steps: SimpleQueue[tuple[Step, Future[Any]] | None] = SimpleQueue()
-        # Nobody waits for it in the end: it may hang.
+        # No caller waits for it in the end: it may hang.
         self._hand = Thread(target=self._serve, name=f"vizpub {self._name}", daemon=True)
         self._hand.start()
 
@@ -69,14 +69,14 @@ class Asked:
         until = max(self._end, time.monotonic())
         self._steps.put((step, given))
         try:
-            in_time = _is_given(given, until + GRACE_S / 2)
+            in_time = _is_given(given, until + _GRACE_S / 2)
         except (KeyboardInterrupt, SystemExit):
             self._end_transaction()
             raise
         if in_time:
             return given.result()
         self._end_transaction()
-        if _is_given(given, until + GRACE_S):
+        if _is_given(given, until + _GRACE_S):
             raise UseError(sessions.LATE)
         self._lost = True
         raise UseError(_GOES_ON)
@@ -84,18 +84,18 @@ class Asked:
     def _end_transaction(self) -> None:
         ending = Thread(target=self._terminate, daemon=True)
         ending.start()
-        ending.join(GRACE_S / 4)
+        ending.join(_GRACE_S / 4)
 
     def _terminate(self) -> None:
         text = cypher.statement("read", "end-transaction").text
         with suppress(VizpubError):
-            sessions.rows(self._driver, self._database, text, {"name": self._name}, GRACE_S)
+            sessions.rows(self._driver, self._database, text, {"name": self._name}, _GRACE_S)
 
     def close(self) -> None:
         """Let the session go, if its thread does."""
         self._steps.put(None)
         if not self._lost:
-            self._hand.join(GRACE_S)
+            self._hand.join(_GRACE_S)
 
     def _serve(self) -> None:
         given: Future[Any] = Future()

@@ -27,7 +27,7 @@ from graphstore.ask.tokens import plain, tokens
 from graphstore.runs import open_run
 from model.errors import Neo4jAnswer, UseError
 
-LIMITS = Limits()
+_LIMITS = Limits()
 """What a statement may cost where nothing else is said."""
 
 _EXPLAIN = "EXPLAIN\n"
@@ -54,7 +54,7 @@ def free_text(
     database: str,
     text: str,
     given: Mapping[str, object],
-    limits: Limits = LIMITS,
+    limits: Limits = _LIMITS,
 ) -> Answer:
     """The whole answer of a statement of the user's own. Raises: as `streaming`."""
     with streaming(driver, database, text, given, limits) as found:
@@ -68,7 +68,7 @@ def streaming(
     database: str,
     text: str,
     given: Mapping[str, object],
-    limits: Limits = LIMITS,
+    limits: Limits = _LIMITS,
 ) -> Iterator[Stream]:
     """The answer of a statement of the user's own, row by row, for the length of the block.
 

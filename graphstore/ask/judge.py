@@ -2,7 +2,7 @@
 
 By its words (`check_words`), as Neo4j shows what stands in an expression, down to whole
 subqueries, by its text alone; then by the plan that Neo4j makes of it (`check_plan`), which
-tells what the words do.
+shows what the words do.
 """
 
 from __future__ import annotations

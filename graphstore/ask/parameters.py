@@ -6,9 +6,9 @@ The header of the query says each one's type:
               tick($other) is one that does not lie before the other
     peer, topic, message   a name, as in the source → the node's key
     layers    names of layers, separated by commas
-    kinds     of what lives: links, subscriptions, presence; those that the run knows
-    count     a whole number, from 1 to MOST
-    span      a number of ticks ('3'), or as long a time ('50ms')
+    kinds     of validity periods: links, subscriptions, presence; those that the run knows
+    count     a whole number, from 1 to a million
+    duration  a number of ticks ('3'), or as long a time ('50ms')
     a|b|c     one of these words
     int, string, list<int>, list<string>   as they are; lists separated by commas, or JSON
     run, levels, ranges    not given: the query's run, and where an index has the validity
@@ -30,13 +30,13 @@ from model.errors import UnknownName, UseError
 _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
 KINDS = ("links", "subscriptions", "presence")
-"""What lives from a time to another: the tables of it."""
-MOST = 1_000_000
-"""A count at most. Some queries go so many rounds at most, and Neo4j cannot be told to stop
+"""The tables of validity periods."""
+_MOST = 1_000_000
+"""A count at most. Some queries go that many rounds at most, and Neo4j cannot be made to stop
 between rounds that find nothing."""
 _WORDS = {
     "tick": "time",
-    "span": "time or ticks",
+    "duration": "time or ticks",
     "int": "whole number",
     "count": "whole number",
 }
@@ -55,9 +55,10 @@ def check_names(query: Statement, given: Mapping[str, object]) -> None:
     missing = [p.name for p in asked if not p.optional and p.name not in given]
     if not unknown and not missing:
         return
-    told = [f"no parameter {name}" for name in unknown] + [f"{name} is missing" for name in missing]
+    wrong = [f"no parameter {name}" for name in unknown]
+    wrong += [f"{name} is missing" for name in missing]
     takes = ", ".join(f"{p.name} ({_described(p)})" for p in asked) or "none"
-    raise UseError(f"query {query.name}: {'; '.join(told)}; it takes: {takes}")
+    raise UseError(f"query {query.name}: {'; '.join(wrong)}; it takes: {takes}")
 
 
 def _described(parameter: Parameter) -> str:
@@ -133,8 +134,8 @@ def _given(parameter: Parameter, given: object, run: LoadedRun, ticks: Mapping[s
     if parameter.words:
         return _chosen(parameter, str(given))
     try:
-        if parameter.type == "span":
-            return _span(str(given).strip(), run.facts.clock)
+        if parameter.type == "duration":
+            return _duration(str(given).strip(), run.facts.clock)
         return converted(parameter.type, given)
     except UseError as error:
         raise UseError(f"parameter {parameter.name}: {error}") from None
@@ -155,12 +156,12 @@ def converted(type: str, given: object) -> Any:
         raise UseError(f"'{given}' is not a whole number") from None
     if type == "count" and number < 1:
         raise UseError(f"{number} is less than 1")
-    if type == "count" and number > MOST:
-        raise UseError(f"{number} is more than {MOST:,}")
+    if type == "count" and number > _MOST:
+        raise UseError(f"{number} is more than {_MOST:,}")
     return number
 
 
-def _span(given: str, clock: Clock) -> int:
+def _duration(given: str, clock: Clock) -> int:
     """Ticks, from their number or from a time that is a whole number of them."""
     if given.isdecimal():
         return int(given)
@@ -222,18 +223,18 @@ def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str
 
 
 def _check_present(key: str, name: str, run: LoadedRun, at: int) -> None:
-    stays = run.rows("read", "stays", peer=key)
-    if any(valid_from <= at < valid_to for valid_from, valid_to in stays):
+    periods = run.rows("read", "peer-presence", peer=key)
+    if any(valid_from <= at < valid_to for valid_from, valid_to in periods):
         return
     clock = run.facts.clock
-    there = ", ".join(_stay(clock, valid_from, valid_to) for valid_from, valid_to in stays)
+    there = ", ".join(_period(clock, valid_from, valid_to) for valid_from, valid_to in periods)
     raise UseError(
         f"peer '{name}' is not present at {clock.describe(at)}; it is present {there or 'never'}"
     )
 
 
-def _stay(clock: Clock, valid_from: int, valid_to: int) -> str:
-    """A stay for people."""
+def _period(clock: Clock, valid_from: int, valid_to: int) -> str:
+    """A presence period as text."""
     if valid_to == OPEN:
         return f"from {clock.describe(valid_from)} on"
     return f"from {clock.describe(valid_from)} to before {clock.describe(valid_to)}"

@@ -19,7 +19,7 @@ from model.errors import UnknownName, UseError
 
 @dataclass(frozen=True)
 class Limits:
-    """What a question may cost."""
+    """What a query may cost."""
 
     timeout_s: float = 30.0
     rows: int | None = None
@@ -64,7 +64,7 @@ def ask(
     from the epoch, `levels` and `run` not at all (graphstore.ask.parameters).
 
     Raises: UnknownName, RunNotComplete, OutOfRange, UseError for anything else that is
-    wrong with the question or takes too long, and where the run's source does not tell
+    wrong with the question or takes too long, and where the run's source does not report
     what the query needs; Neo4jUnavailable, Neo4jAnswer.
     """
     query = shipped(name)

@@ -17,9 +17,9 @@ CHARACTERS = 100_000
 WORDS = 5_000
 """Words, signs and values."""
 CLAUSES = 200
-BRACKETS = 50
+_BRACKETS = 50
 """Inside each other, CASE … END included."""
-CURLY = 10
+_CURLY = 10
 """Inside each other: the time to plan a subquery doubles with each two that it is in."""
 OPERATORS = 100
 """That hang together: between two commas, clauses or, beside AND and OR, those of one condition."""
@@ -99,10 +99,10 @@ def _fits(opened: str, closing: str) -> bool:
 
 
 def _check_depth(levels: Sequence[_Level]) -> None:
-    if len(levels) - 1 > BRACKETS:
-        raise _too_large("too many brackets are inside each other", BRACKETS)
-    if sum(level.opened == "{" for level in levels) > CURLY:
-        raise _too_large("too many curly brackets are inside each other", CURLY)
+    if len(levels) - 1 > _BRACKETS:
+        raise _too_large("too many brackets are inside each other", _BRACKETS)
+    if sum(level.opened == "{" for level in levels) > _CURLY:
+        raise _too_large("too many curly brackets are inside each other", _CURLY)
 
 
 def _too_large(what: str, most: int) -> UseError:

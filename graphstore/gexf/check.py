@@ -1,8 +1,8 @@
 """Checks of a GEXF file for what no schema covers and Gephi's importer rejects.
 
-A file can be valid and still lose elements on import: overlapping lives, edges of weight
+A file can be valid and still lose elements on import: overlapping validity periods, edges of weight
 0, two edges with the same ends and kind, values of undeclared attributes. The file is
-read as a stream; held are the lives of the nodes and the keys of the edges.
+read as a stream; held are the periods of the nodes and the keys of the edges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from model.errors import InputError
 
-Life = tuple[float, float]
+Period = tuple[float, float]
 
 _FOREVER = (-math.inf, math.inf)
 _OPEN_ENDS = ("startopen", "endopen")
@@ -66,7 +66,7 @@ class _Checker:
         self.containers: list[Element] = []
         self.declared: dict[str, set[str]] = {"node": set(), "edge": set()}
         self.weights = {"weight"}
-        self.lives: dict[str, list[Life]] = {}
+        self.periods: dict[str, list[Period]] = {}
         self.edges: set[tuple[str, str, str | None]] = set()
         self.with_kinds: bool | None = None
 
@@ -118,11 +118,11 @@ class _Checker:
     def _node(self, element: Element) -> None:
         name = element.get("id", "")
         self.element = f"node {name}"
-        if name in self.lives:
+        if name in self.periods:
             self._report("duplicate-node", "the id is taken")
         if element.get("pid") or any(_local(child) in ("nodes", "edges") for child in element):
             self._report("hierarchy", "nodes inside nodes")
-        self.lives[name] = self._lives_of(element)
+        self.periods[name] = self._periods_of(element)
         self._values("node", element)
 
     def _edge(self, element: Element) -> None:
@@ -138,9 +138,9 @@ class _Checker:
         if element.get("type") == "mutual":
             self._report("mutual", "write two directed edges")
         self._weight(element)
-        lives = self._lives_of(element)
+        periods = self._periods_of(element)
         for end in dict.fromkeys((source, target)):
-            self._inside(lives, end)
+            self._inside(periods, end)
         self._values("edge", element)
 
     def _weight(self, element: Element) -> None:
@@ -148,24 +148,24 @@ class _Checker:
         if any(_is_zero(weight) for weight in [element.get("weight", ""), *weights]):
             self._report("zero-weight", "Gephi leaves out edges of weight 0")
 
-    def _inside(self, lives: list[Life], end: str) -> None:
-        if end not in self.lives:
+    def _inside(self, periods: list[Period], end: str) -> None:
+        if end not in self.periods:
             self._report("unknown-end", f"no node {end} before it")
             return
-        for start, stop in lives:
-            if not any(first <= start and stop <= last for first, last in self.lives[end]):
-                self._report("edge-outside-node", f"lives {_span((start, stop))}, node {end} not")
+        for start, stop in periods:
+            if not any(first <= start and stop <= last for first, last in self.periods[end]):
+                self._report("edge-outside-node", f"valid {_span((start, stop))}, node {end} not")
 
-    def _lives_of(self, element: Element) -> list[Life]:
-        """The spells, or the bounds of the element itself; without either it lives forever."""
+    def _periods_of(self, element: Element) -> list[Period]:
+        """The spells, or the bounds of the element itself; without either it is valid forever."""
         spells = [s for child in element if _local(child) == "spells" for s in child]
         own = self._bounds(element)
-        lives = sorted(self._bounds(spell) for spell in spells) or [own]
-        self._disjoint("overlap", "", lives)
-        return lives
+        periods = sorted(self._bounds(spell) for spell in spells) or [own]
+        self._disjoint("overlap", "", periods)
+        return periods
 
     def _values(self, of: str, element: Element) -> None:
-        spans: dict[str, list[Life]] = {}
+        spans: dict[str, list[Period]] = {}
         for value in _values(element):
             name = value.get("for", "")
             if name not in self.declared[of]:
@@ -173,16 +173,16 @@ class _Checker:
             if not value.get("value"):
                 self._report("empty-value", f"attribute '{name}'")
             spans.setdefault(name, []).append(self._bounds(value))
-        for name, lives in spans.items():
-            self._disjoint("value-overlap", f"attribute '{name}': ", sorted(lives))
+        for name, periods in spans.items():
+            self._disjoint("value-overlap", f"attribute '{name}': ", sorted(periods))
 
-    def _disjoint(self, rule: str, what: str, lives: list[Life]) -> None:
+    def _disjoint(self, rule: str, what: str, periods: list[Period]) -> None:
         """Bounds that only touch are no overlap to Gephi."""
-        for before, after in pairwise(lives):
+        for before, after in pairwise(periods):
             if after[0] < before[1] or after == before:
                 self._report(rule, f"{what}{_span(before)} and {_span(after)}")
 
-    def _bounds(self, element: Element) -> Life:
+    def _bounds(self, element: Element) -> Period:
         if any(name in element.attrib for name in _OPEN_ENDS):
             self._report("open-end", "GEXF 1.3 has no open ends; read as closed")
         if any(name in element.attrib for name in _STAMPS):
@@ -224,5 +224,5 @@ def _time(text: str | None, missing: float) -> float:
         return datetime.fromisoformat(text).timestamp()
 
 
-def _span(life: Life) -> str:
-    return f"[{life[0]:.12g}, {life[1]:.12g}]"
+def _span(period: Period) -> str:
+    return f"[{period[0]:.12g}, {period[1]:.12g}]"

@@ -59,11 +59,11 @@ class OverlayExport:
     layers: Sequence[str] | None = None
     """Layers whose links count; null = those the run's metrics count."""
     parallel: bool = False
-    """An edge for each layer and topic of a pair, told apart by its kind."""
+    """An edge for each layer and topic of a pair, distinguished by its kind."""
     attributes: Sequence[str] = DEFAULT_ATTRIBUTES
     """Metrics of the peers that `values` holds; see METRIC_ATTRIBUTES."""
     progress: Progress = silent
-    """Told how many peers' links are written."""
+    """Called with how many peers' links are written."""
 
 
 def export_overlay(
@@ -93,7 +93,7 @@ def export_topic(
 ) -> Written:
     """Write the overlay among a topic's subscribers: as `export_overlay`, in less of it.
 
-    A peer lives while it subscribes, a link while both its ends do.
+    A peer is shown while it subscribes, a link while both its ends do.
 
     Raises: UnknownName for the topic, else as `export_overlay`.
     """
@@ -213,14 +213,14 @@ def _roles(
     """The roles of the peers that have any: for the topic, or in the run."""
     rendezvous = [row.peer for row in peers if "Rendezvous" in row.labels]
     if topic is None:
-        told = [(row.peer, "publisher") for row in peers if "Publisher" in row.labels]
-        told += [(peer, "relay") for peer in bulk_reads.relays(run)]
-        told += [(peer, "rendezvous") for peer in rendezvous]
+        found = [(row.peer, "publisher") for row in peers if "Publisher" in row.labels]
+        found += [(peer, "relay") for peer in bulk_reads.relays(run)]
+        found += [(peer, "rendezvous") for peer in rendezvous]
     else:
         roots = [f"{run.facts.name}/{peer}" for peer in rendezvous]
-        told = [(peer, role) for peer, role in bulk_reads.topic_roles(run, topic, roots)]
+        found = [(peer, role) for peer, role in bulk_reads.topic_roles(run, topic, roots)]
     roles: dict[int, set[str]] = defaultdict(set)
-    for peer, role in told:
+    for peer, role in found:
         roles[peer].add(role)
     return {peer: frozenset(of) for peer, of in roles.items()}
 

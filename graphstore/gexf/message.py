@@ -31,7 +31,7 @@ class MessageRows:
 
 _AT = (Attribute("hop", "integer"), Attribute("time_us", "long"))
 _COUNTED = (Attribute("receptions", "integer"), Attribute("duplicates", "integer"))
-"""What is known where all arrivals are told, not the first ones alone."""
+"""What is known where all arrivals are reported, not the first ones alone."""
 FIRST_COLOUR, DUPLICATE_COLOUR = "#333333", "#BDC3C7"
 
 
@@ -41,7 +41,7 @@ class MessageGraph:
 
     rows: MessageRows
     counts: bool = True
-    """All arrivals are told, not the first ones alone."""
+    """All arrivals are reported, not the first ones alone."""
 
     def head(self, message: str, run: str) -> Head:
         """What stands above the nodes and edges, for the names of the message and the run."""
@@ -94,7 +94,7 @@ class MessageGraph:
         """One edge for each pair a copy travelled between, the first copy's hop as its label.
 
         A duplicate that travelled fewer hops than the first reception of its receiver
-        appears with the receiver: no edge lives without its ends.
+        appears with the receiver: no edge is shown without its ends.
         """
         pairs: dict[tuple[int, int], list[ArrivalRow]] = {}
         for arrival in self.rows.arrivals:

@@ -1,6 +1,6 @@
 """An overlay as a GEXF graph: its time is the interval number.
 
-Rows in, nodes and edges out; no Neo4j, no file. A peer or link lives in the intervals
+Rows in, nodes and edges out; no Neo4j, no file. A peer or link is valid in the intervals
 that sample it (model.clock), so each interval of the file has as many nodes and edges as
 metrics/overlay says: n peers and m distinct links. Of one topic, it has as many as
 metrics/topics says: its subscribers, and the links whose two ends subscribe.
@@ -21,14 +21,14 @@ from graphstore.gexf.writer import NODE_SIZE, Attribute, AttributeType, Edge, No
 from model.clock import Clock
 from model.metrics import METRICS_PEERS
 
-Lives = dict[int, list[Span]]
+Periods = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]
 """(src, dst, layer, topic, the intervals that sample it)"""
 
 ROLES = ("rendezvous", "publisher", "relay")
 """The first of them that a peer has is drawn."""
 COLOURS = {
-    # Okabe and Ito's palette, told apart by the colour-blind.
+    # Okabe and Ito's palette, which the colour-blind can distinguish.
     "rendezvous": "#009E73",
     "publisher": "#D55E00",
     "relay": "#E69F00",
@@ -73,14 +73,14 @@ class OverlayGraph:
     """One edge for each (layer, topic) of a pair instead of one for the pair."""
 
     @cached_property
-    def topics(self) -> dict[int, Lives]:
+    def topics(self) -> dict[int, Periods]:
         """The intervals of each peer's subscriptions, by peer and topic."""
-        return topic_lives(self.rows.subscriptions, self.clock)
+        return _topic_periods(self.rows.subscriptions, self.clock)
 
     @cached_property
-    def lives(self) -> Lives:
+    def periods(self) -> Periods:
         """The intervals in which each peer is there; of a topic, in which it subscribes."""
-        present = peer_lives(self.rows.presence, self.clock)
+        present = _peer_periods(self.rows.presence, self.clock)
         if self.topic is None:
             return present
         return {
@@ -112,16 +112,16 @@ class OverlayGraph:
 
     def nodes(self, values: Iterable[MetricRun] = ()) -> Iterator[Node]:
         """The peers by ascending id; `values` by ascending peer."""
-        alive = [(peer, name) for peer, name in self.rows.peers if peer in self.lives]
+        alive = [(peer, name) for peer, name in self.rows.peers if peer in self.periods]
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
-        measured = runs_of_each([peer for peer, _ in alive], values)
+        measured = _runs_of_each([peer for peer, _ in alive], values)
         for (peer, name), runs in zip(alive, measured, strict=True):
             roles = self.rows.roles.get(peer, frozenset())
             role = next((role for role in ROLES if role in roles), "peer")
             yield Node(
                 id=peer,
                 label=name,
-                spells=self.lives[peer],
+                spells=self.periods[peer],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
                 runs=[*self._clipped(runs), *self._subscription_runs(peer)],
@@ -133,10 +133,10 @@ class OverlayGraph:
         """The links in the order of their rows."""
         for (source, target), rows in groupby(self._sampled_links(), key=itemgetter(0, 1)):
             for kind, links in self._kinds(list(rows)):
-                lives = self._within_ends(source, target, merged(link[4] for link in links))
-                if lives:
-                    runs = list(self._weights(source, target, lives))
-                    yield Edge(source, target, lives, runs, _served(links), kind)
+                periods = self._within_ends(source, target, merged(link[4] for link in links))
+                if periods:
+                    runs = list(self._weights(source, target, periods))
+                    yield Edge(source, target, periods, runs, _served(links), kind)
 
     def _kinds(
         self, links: Sequence[SampledLink]
@@ -159,7 +159,7 @@ class OverlayGraph:
     def _subscription_runs(self, peer: int) -> Iterator[Run]:
         if not self.topics:
             return
-        for first, last, topics in sets_over(self.topics.get(peer, {}), self.lives[peer]):
+        for first, last, topics in sets_over(self.topics.get(peer, {}), self.periods[peer]):
             yield "subscriptions", first, last, len(topics)
             yield "topics_now", first, last, delimited(topics)
 
@@ -174,17 +174,17 @@ class OverlayGraph:
             if steps:
                 yield source, target, layer, topic, (steps[0], steps[-1])
 
-    def _within_ends(self, source: int, target: int, lives: list[Span]) -> list[Span]:
-        """A link lives inside the presence of its ends already; a topic narrows it further."""
+    def _within_ends(self, source: int, target: int, periods: list[Span]) -> list[Span]:
+        """A link is valid inside the presence of its ends already; a topic narrows it further."""
         if self.topic is None:
-            return lives
-        lives = common(lives, self.lives.get(source, []))
-        return common(lives, self.lives.get(target, []))
+            return periods
+        periods = common(periods, self.periods.get(source, []))
+        return common(periods, self.periods.get(target, []))
 
-    def _weights(self, source: int, target: int, lives: list[Span]) -> Iterator[Run]:
+    def _weights(self, source: int, target: int, periods: list[Span]) -> Iterator[Run]:
         if not self.topics:
             return
-        counts = shared_counts(self.topics.get(source, {}), self.topics.get(target, {}), lives)
+        counts = shared_counts(self.topics.get(source, {}), self.topics.get(target, {}), periods)
         for first, last, count in counts:
             yield "shared_topics", first, last, count
         for first, last, count in counts:
@@ -192,28 +192,28 @@ class OverlayGraph:
             yield "weight", first, last, 1 + count
 
 
-def peer_lives(presence: Iterable[PresenceRow], clock: Clock) -> Lives:
+def _peer_periods(presence: Iterable[PresenceRow], clock: Clock) -> Periods:
     """The intervals that sample each peer's presence."""
-    spans: Lives = {}
+    spans: Periods = {}
     for peer, valid_from, valid_to in presence:
         if steps := clock.sampled(valid_from, valid_to):
             spans.setdefault(peer, []).append((steps[0], steps[-1]))
     return {peer: merged(of) for peer, of in spans.items()}
 
 
-def topic_lives(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Lives]:
+def _topic_periods(subscriptions: Iterable[SubscriptionRow], clock: Clock) -> dict[int, Periods]:
     """The intervals that sample each peer's subscription to each topic."""
-    spans: dict[int, Lives] = {}
+    spans: dict[int, Periods] = {}
     for peer, topic, valid_from, valid_to in subscriptions:
         if steps := clock.sampled(valid_from, valid_to):
             of = spans.setdefault(peer, {})
             of.setdefault(topic, []).append((steps[0], steps[-1]))
     return {
-        peer: {topic: merged(lives) for topic, lives in of.items()} for peer, of in spans.items()
+        peer: {topic: merged(steps) for topic, steps in of.items()} for peer, of in spans.items()
     }
 
 
-def runs_of_each(
+def _runs_of_each(
     peers: Iterable[int], values: Iterable[MetricRun]
 ) -> Iterator[Sequence[MetricRun]]:
     """The rows of each peer in turn; both by ascending peer, read once."""

@@ -1,4 +1,4 @@
-"""Lives and values over the steps of a GEXF file: merged, cut and run-length encoded.
+"""Validity periods and values over the steps of a GEXF file: merged, cut and run-length encoded.
 
 A *span* is the first and last step of something, both inclusive; a step is an interval
 of the run or a hop. Nothing here knows ticks, Neo4j or XML.
@@ -49,12 +49,12 @@ def common(a: Sequence[Span], b: Sequence[Span]) -> list[Span]:
 
 
 def sets_over(
-    spans: Mapping[Key, Sequence[Span]], lives: Sequence[Span]
+    spans: Mapping[Key, Sequence[Span]], periods: Sequence[Span]
 ) -> list[tuple[int, int, frozenset[Key]]]:
-    """Which keys are alive over the given lives: (first, last, keys), maximal and disjoint.
+    """Which keys are alive over the given periods: (first, last, keys), maximal and disjoint.
 
-    `spans` and `lives` hold maximal spans. A set that is the same on both sides of a gap
-    between two lives holds through the gap, where nobody looks: one value instead of two.
+    `spans` and `periods` hold maximal spans. A set that is the same on both sides of a gap
+    between two periods holds through the gap, where it is not shown: one value instead of two.
     """
     changes: dict[int, set[Key]] = {}
     for key, alive in spans.items():
@@ -65,7 +65,7 @@ def sets_over(
     result: list[tuple[int, int, frozenset[Key]]] = []
     now: frozenset[Key] = frozenset()
     at = 0
-    for first, last in lives:
+    for first, last in periods:
         start = first
         while at < len(cuts) and cuts[at] <= last:
             if cuts[at] > start:
@@ -86,15 +86,15 @@ def _extend(
 
 
 def shared_counts(
-    a: Mapping[int, Sequence[Span]], b: Mapping[int, Sequence[Span]], lives: Sequence[Span]
+    a: Mapping[int, Sequence[Span]], b: Mapping[int, Sequence[Span]], periods: Sequence[Span]
 ) -> list[tuple[int, int, int]]:
-    """How many keys both ends have over the lives of their edge: (first, last, count)."""
+    """How many keys both ends have over the periods of their edge: (first, last, count)."""
     keys = a.keys() & b.keys()
     if not keys:
-        return [(lives[0][0], lives[-1][1], 0)]
+        return [(periods[0][0], periods[-1][1], 0)]
     shared = {key: common(a[key], b[key]) for key in keys}
     result: list[tuple[int, int, int]] = []
-    for first, last, alive in sets_over(shared, lives):
+    for first, last, alive in sets_over(shared, periods):
         if result and result[-1][2] == len(alive):
             first = result.pop()[0]  # noqa: PLW2901
         result.append((first, last, len(alive)))

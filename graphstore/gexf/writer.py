@@ -1,7 +1,7 @@
 """A streaming writer of GEXF 1.3, the file format of Gephi.
 
 What it writes is what Gephi's importer takes without a single complaint: one dynamic
-graph whose time is a whole number (an interval, a hop), lives as closed and disjoint
+graph whose time is a whole number (an interval, a hop), periods as closed and disjoint
 spells `[first, last + 0.999]`, the block of dynamic attributes before the static one, and
 nodes before edges. It knows nothing of overlays and holds one element at a time, so that
 a graph may be larger than memory.
@@ -20,12 +20,12 @@ from xml.sax.saxutils import escape
 AttributeType = Literal["integer", "long", "double", "boolean", "string"]
 Value = bool | int | float | str
 Spell = tuple[int, int]
-"""First and last step of a life, both inclusive."""
+"""First and last step of a period, both inclusive."""
 Run = tuple[str, int, int, Value]
 """A dynamic attribute, the first and last step of a value, and the value."""
 
 NODE_SIZE = 8.0
-SPELL_END = ".999"
+_SPELL_END = ".999"
 """Added to the last step: Gephi's bounds are inclusive, so a spell must end before the next."""
 
 _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
@@ -97,12 +97,12 @@ class Written:
     edges: int
 
 
-def xml_text(text: str) -> str:
+def _xml_text(text: str) -> str:
     """Text as the content of an element; what XML cannot hold is replaced, visibly."""
     return escape(text.translate(_TEXT), {"\r": "&#13;"})
 
 
-def xml_quoted(text: str) -> str:
+def _xml_quoted(text: str) -> str:
     """Text as the value of an attribute, between double quotes."""
     return escape(text.translate(_TEXT), _QUOTED)
 
@@ -122,7 +122,7 @@ def write_gexf(out: TextIO, head: Head, nodes: Iterable[Node], edges: Iterable[E
 
 
 def _description(head: Head) -> str:
-    return f"<description>{xml_text(head.description)}</description>"
+    return f"<description>{_xml_text(head.description)}</description>"
 
 
 def _declarations(of: str, attributes: Sequence[Attribute]) -> str:
@@ -136,7 +136,7 @@ def _block(of: str, mode: str, attributes: Sequence[Attribute]) -> str:
     if not attributes:
         return ""
     rows = "".join(
-        f'<attribute id="{xml_quoted(a.title)}" title="{xml_quoted(a.title)}" type="{a.type}"/>\n'
+        f'<attribute id="{_xml_quoted(a.title)}" title="{_xml_quoted(a.title)}" type="{a.type}"/>\n'
         for a in attributes
     )
     return f'<attributes class="{of}" mode="{mode}">\n{rows}</attributes>\n'
@@ -164,7 +164,7 @@ _FORMATS: dict[str, Callable[[Value], str]] = {
     "long": str,
     "double": _double,
     "boolean": lambda value: "true" if value else "false",
-    "string": lambda value: xml_quoted(str(value)),
+    "string": lambda value: _xml_quoted(str(value)),
 }
 
 _Formats = dict[str, tuple[str, Callable[[Value], str]]]
@@ -172,12 +172,12 @@ _Formats = dict[str, tuple[str, Callable[[Value], str]]]
 
 def _formats(attributes: Sequence[Attribute]) -> _Formats:
     """How each attribute is named and its values are written."""
-    return {a.title: (xml_quoted(a.title), _FORMATS[a.type]) for a in attributes}
+    return {a.title: (_xml_quoted(a.title), _FORMATS[a.type]) for a in attributes}
 
 
 def _spells(spells: Sequence[Spell]) -> str:
-    lives = "".join([f'<spell start="{first}" end="{last}{SPELL_END}"/>' for first, last in spells])
-    return f"<spells>{lives}</spells>"
+    text = "".join([f'<spell start="{first}" end="{last}{_SPELL_END}"/>' for first, last in spells])
+    return f"<spells>{text}</spells>"
 
 
 def _attvalues(formats: _Formats, runs: Sequence[Run], values: Sequence[tuple[str, Value]]) -> str:
@@ -186,7 +186,7 @@ def _attvalues(formats: _Formats, runs: Sequence[Run], values: Sequence[tuple[st
     texts = []
     for title, first, last, value in runs:
         name, form = formats[title]
-        span = f'start="{first}" end="{last}{SPELL_END}"'
+        span = f'start="{first}" end="{last}{_SPELL_END}"'
         texts.append(f'<attvalue for="{name}" value="{form(value)}" {span}/>')
     for title, value in values:
         name, form = formats[title]
@@ -206,7 +206,7 @@ def _node_writer(attributes: Sequence[Attribute]) -> Callable[[Node], str]:
     def node_text(node: Node) -> str:
         x, y = node.position
         return (
-            f'<node id="{node.id}" label="{xml_quoted(node.label)}">'
+            f'<node id="{node.id}" label="{_xml_quoted(node.label)}">'
             f"{_attvalues(formats, node.runs, node.values)}{_spells(node.spells)}"
             # Gephi reads the size only from the first attribute of its element.
             f'<viz:size value="{node.size}"/><viz:position x="{x:.3f}" y="{y:.3f}" z="0.0"/>'
@@ -221,9 +221,9 @@ def _edge_writer(attributes: Sequence[Attribute]) -> Callable[[Edge], str]:
 
     def edge_text(edge: Edge) -> str:
         source, target, spells, runs, values, kind, label, colour = edge
-        named = "" if kind is None else f' kind="{xml_quoted(kind)}"'
+        named = "" if kind is None else f' kind="{_xml_quoted(kind)}"'
         if label is not None:
-            named += f' label="{xml_quoted(label)}"'
+            named += f' label="{_xml_quoted(label)}"'
         shown = "" if colour is None else f"<viz:color {_rgb(colour)}/>"
         return (
             f'<edge source="{source}" target="{target}"{named}>'

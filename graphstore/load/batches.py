@@ -2,7 +2,7 @@
 
 Pure, Arrow in and Arrow out. A batch of nodes has a column for each property, a null where a
 node has none. A batch of relationships has the nodes at their ends (`start`, `end`) before
-their properties; a node is told by its `number`, which says its label and its dense index.
+their properties; a node is identified by its `number`, which says its label and its dense index.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphstore.ask.periods import OPEN_CLASS
 from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
@@ -35,11 +36,10 @@ class Tables(Protocol):
 
 CLOCK = "clock"
 """Not a table: the intervals of the run, counted from its clock."""
-OPEN_LEVEL = 63
 LINK, SUBSCRIBES = COPIED
-LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
+_LONGEST_CAPTIONS = {"Peer": 6, "Topic": 12, "Message": 6}
 """The length of the longest names that fit into the circle of a node."""
-_POWERS = 1 << np.arange(OPEN_LEVEL, dtype=np.int64)
+_POWERS = 1 << np.arange(OPEN_CLASS, dtype=np.int64)
 
 LABELS = ("Run", "Peer", "Topic", "Message", "Interval")
 RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
@@ -47,19 +47,19 @@ RUN, PEER, TOPIC, MESSAGE, INTERVAL = range(len(LABELS))
 
 
 def level(valid_from: int, valid_to: int) -> int:
-    """The `length_class` of a span: bit length of its length minus 1; 63 for an open end."""
-    return OPEN_LEVEL if valid_to == OPEN else (valid_to - valid_from).bit_length() - 1
+    """The `length_class` of a validity period: bit length of its length minus 1; 63 = open end."""
+    return OPEN_CLASS if valid_to == OPEN else (valid_to - valid_from).bit_length() - 1
 
 
 def levels(batch: Batch) -> np.ndarray:
-    """The `length_class` of the spans in the columns valid_from and valid_to (int64)."""
+    """The `length_class` of the periods in the columns valid_from and valid_to (int64)."""
     valid_from, valid_to = batch["valid_from"].to_numpy(), batch["valid_to"].to_numpy()
     closed = np.searchsorted(_POWERS, valid_to - valid_from, side="right") - 1
-    return np.where(valid_to == OPEN, OPEN_LEVEL, closed)
+    return np.where(valid_to == OPEN, OPEN_CLASS, closed)
 
 
 def closed_levels(batch: Batch) -> list[int]:
-    """The `length_class` that closed spans have, each once."""
+    """The `length_class` that closed periods have, each once."""
     valid_from, valid_to = batch["valid_from"].to_numpy(), batch["valid_to"].to_numpy()
     lengths = np.unique((valid_to - valid_from)[valid_to != OPEN])
     found: list[int] = np.unique(np.searchsorted(_POWERS, lengths, side="right") - 1).tolist()
@@ -69,7 +69,7 @@ def closed_levels(batch: Batch) -> list[int]:
 def sampled_spans(
     valid_from: np.ndarray, valid_to: np.ndarray, clock: Clock
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First and last sampled interval of each span (int64); empty where last < first."""
+    """First and last sampled interval of each period (int64); empty where last < first."""
     k = clock.ticks_per_interval
     end = np.where(valid_to == OPEN, clock.last, valid_to // k - 1)
     return np.maximum(valid_from // k, clock.first), np.minimum(end, clock.last)
@@ -80,10 +80,10 @@ def numbers(label: int, ids: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(ids.cast(pa.int64()), len(LABELS)), label)
 
 
-def captions(names: pa.Array, longest: int) -> pa.Array:
+def _captions(names: pa.Array, longest: int) -> pa.Array:
     """What nodes are captioned with: their names, or the ends of longer ones.
 
-    Names of one kind often begin alike, so it is the end that tells them apart.
+    Names of one kind often begin alike, so it is the end that distinguishes them.
     """
     ends = pc.binary_join_element_wise("…", pc.utf8_slice_codeunits(names, -4), "")
     return pc.if_else(pc.less_equal(pc.utf8_length(names), longest), names, ends)
@@ -97,7 +97,7 @@ class RunRows:
     clock: Clock
     topics: tuple[str, ...]
     """Topic names by dense index."""
-    lives: dict[int, tuple[int, int]]
+    sampled: dict[int, tuple[int, int]]
     """First and last sampled interval of a peer; absent where it was never sampled."""
     partitions: Partitions = NONE
     """Which copies of links and subscriptions there are."""
@@ -117,8 +117,8 @@ class RunRows:
 
     def peers(self, rows: Batch) -> Batch:
         """The peers: with their first and last sampled interval."""
-        lives = [self.lives.get(id, (None, None)) for id in rows["peer"].to_pylist()]
-        first, last = (pa.array([life[i] for life in lives], pa.int64()) for i in (0, 1))
+        sampled = [self.sampled.get(id, (None, None)) for id in rows["peer"].to_pylist()]
+        first, last = (pa.array([at[i] for at in sampled], pa.int64()) for i in (0, 1))
         nodes = self._nodes("Peer", rows["peer"], rows["name"])
         return _batch(**nodes, is_reporter=rows["is_reporter"], first=first, last=last)
 
@@ -134,9 +134,9 @@ class RunRows:
 
     def messages(self, rows: Batch) -> Batch:
         """The messages, without their metrics."""
-        told = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
+        copied = ("topic", "publisher", "interval", "time_us", "tick", "publication_known")
         nodes = self._nodes("Message", rows["message"], rows["name"])
-        return _batch(**nodes, **{name: rows[name] for name in told})
+        return _batch(**nodes, **{name: rows[name] for name in copied})
 
     def message_metrics(self, rows: Batch) -> Batch:
         """Metrics of messages, by their key."""
@@ -150,8 +150,8 @@ class RunRows:
         """Peer to peer."""
         names = pa.array(self.topics, pa.string()).take(rows["topic"])
         ends = {"start": numbers(PEER, rows["src"]), "end": numbers(PEER, rows["dst"])}
-        told = {"layer": rows["layer"], "topic": rows["topic"], "topic_name": names}
-        return _batch(**ends, **told, **_span(rows), length_class=pa.array(levels(rows)))
+        more = {"layer": rows["layer"], "topic": rows["topic"], "topic_name": names}
+        return _batch(**ends, **more, **_span(rows), length_class=pa.array(levels(rows)))
 
     def presence(self, rows: Batch) -> Batch:
         """Peer to run."""
@@ -207,7 +207,7 @@ class RunRows:
         return _batch(start=numbers(MESSAGE, rows["message"]), end=numbers(PEER, rows["peer"]))
 
     def _nodes(self, label: str, ids: pa.Array, names: pa.Array) -> dict[str, pa.Array]:
-        caption = captions(names, LONGEST_CAPTIONS[label])
+        caption = _captions(names, _LONGEST_CAPTIONS[label])
         own = {"key": self.keys(ids), "run": self._run(ids), "id": ids}
         return {**own, "name": names, "caption": caption}
 
@@ -224,9 +224,9 @@ class RunRows:
 
 
 def _reception(start: pa.Array, rows: Batch) -> Batch:
-    told = {name: rows[name] for name in ("time_us", "first", "subscribed")}
+    more = {name: rows[name] for name in ("time_us", "first", "subscribed")}
     end = numbers(PEER, rows["peer"])
-    return _batch(start=start, end=end, message=rows["message"], hops=rows["hop"], **told)
+    return _batch(start=start, end=end, message=rows["message"], hops=rows["hop"], **more)
 
 
 def _span(rows: Batch) -> dict[str, pa.Array]:

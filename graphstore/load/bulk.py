@@ -69,7 +69,7 @@ class Target:
 
     connection: Connection
     place: Place | None = None
-    """Where its server can be stopped; null where nobody can."""
+    """Where its server can be stopped; null = it cannot."""
     bulk: bool | None = None
     """Whether to import; null = where it can be done and pays."""
     partition_intervals: int | None = None
@@ -115,7 +115,7 @@ def _import_if_wanted(
         return
     if target.bulk:
         with connect(place.start()) as driver:
-            raise not_empty(driver, database)
+            raise _not_empty(driver, database)
 
 
 def _is_whole(there: Mapping[str, Any], facts: RunFacts) -> bool:
@@ -153,7 +153,7 @@ def transaction_of(bookmark: str) -> int:
     return int.from_bytes(packed[1:] or packed, "big")
 
 
-def not_empty(driver: Driver, database: str) -> UseError:
+def _not_empty(driver: Driver, database: str) -> UseError:
     """Why a run cannot be imported into a database, and what to do."""
     runs = run_names(driver, database)
     there = (
@@ -269,10 +269,10 @@ class _Staging:
         return [self._run(), *chain.from_iterable(made)]
 
     def _run(self) -> _File:
-        """The run's own node, which tells that it was imported and is not whole yet."""
+        """The run's own node, marked as imported and not whole yet."""
         name = self.facts.name
-        told = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
-        columns = {name: pa.array([text], pa.string()) for name, text in told.items()}
+        texts = {"key": name, "name": name, "state": "loading", "tables": self.facts.tables or None}
+        columns = {name: pa.array([text], pa.string()) for name, text in texts.items()}
         length = pa.array([self.partitions.intervals], pa.int64())
         row = pa.table(
             {":ID": [0], **columns, "imported:boolean": [True], "partition_intervals:long": length}

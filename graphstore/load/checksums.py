@@ -102,13 +102,13 @@ def _subscriptions(rows: Batch) -> list[Ints]:
 
 
 def _spans(rows: Batch, *names: str) -> list[Ints]:
-    """Of relationships with a run, a span and its level."""
+    """Of relationships with a run, a validity period and its class."""
     return [*_described(rows, 4, *names, "valid_from", "valid_to"), levels(rows)]
 
 
 def _arrivals(rows: Batch, start: str) -> list[Ints]:
-    told = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "subscribed")]
-    properties = sum(map(_flags, told), np.full(len(rows), 3))
+    known = [pc.is_valid(rows[name]) for name in ("hop", "time_us", "subscribed")]
+    properties = sum(map(_flags, known), np.full(len(rows), 3))
     first, subscribed = _integers(rows, "first", "subscribed")
     return [properties, *_integers(rows, start, "peer", *_ARRIVAL), 3 * first + subscribed]
 
@@ -133,9 +133,9 @@ def _flags(flags: pa.Array) -> Ints:
 
 def _numbers(words: pa.Array, numbers: dict[str, int]) -> Ints:
     """The numbers of words; one that is new is given the next."""
-    told = words.dictionary_encode()
-    of = [numbers.setdefault(word, len(numbers)) for word in told.dictionary.to_pylist()]
-    numbered: Ints = np.array(of, np.int64)[told.indices.to_numpy()]
+    encoded = words.dictionary_encode()
+    of = [numbers.setdefault(word, len(numbers)) for word in encoded.dictionary.to_pylist()]
+    numbered: Ints = np.array(of, np.int64)[encoded.indices.to_numpy()]
     return numbered
 
 

@@ -55,12 +55,12 @@ def summed_degrees(batches: Sequence[Batch], peers: int, clock: Clock) -> Ints:
 
 
 def _covered(low: Ints, high: Ints, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """The distinct pairs and in how many intervals any of a pair's spans holds."""
+    """The distinct pairs and in how many intervals any of a pair's periods holds."""
     order = np.lexsort((first, high, low))
     low, high, first, last = low[order], high[order], first[order], last[order]
     new = np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1]))[: len(low)]
-    # A pair's spans stand one after the other, each pair on a stretch of its own,
-    # so that one running maximum tells for all how far the spans before reach.
+    # A pair's periods stand one after the other, each pair on a stretch of its own,
+    # so that one running maximum shows how far the earlier periods reach.
     stretch = (np.cumsum(new) - 1) * (int(last.max(initial=0)) + 2)
     reach = np.maximum.accumulate(stretch + last + 1)
     before = np.append(0, reach[:-1])[: len(low)]

@@ -152,7 +152,7 @@ def narrowed(text: str, partitions: Partitions, stretches: Sequence[tuple[int, i
     """A query's text, reading copies of the partitions of these times in place of links and so on.
 
     The times are stretches of ticks, the last one included. A type that the text finds by an
-    index stays: the index knows the time by itself. Nothing changes where the run has no
+    index stays: the index finds the time. Nothing changes where the run has no
     partitions, or where the times are in more than MOST_READ of them.
     """
     if not partitions.count or not stretches:

@@ -31,17 +31,17 @@ _SPANS = ("presence", "subscriptions", "links")
 
 
 class Census:
-    """What the rows of a run tell together."""
+    """What the rows of a run say together."""
 
     def __init__(self, tables: Tables, clock: Clock, partitions: Partitions) -> None:
         """Reads the tables. Raises: what reading them raises."""
         self.clock, self.partitions = clock, partitions
         self.checksums = Checksums(partitions)
         """Those of all tables but publications, whose rows are compared one by one."""
-        self.lives: dict[int, tuple[int, int]] = {}
+        self.sampled: dict[int, tuple[int, int]] = {}
         """First and last sampled interval of a peer; absent where it was never sampled."""
         self.levels: set[int] = set()
-        """Of closed spans."""
+        """Of closed periods."""
         self._told: set[int] = set()
         self._children: set[tuple[int | None, int]] = set()
         self._parents: set[tuple[int | None, int]] = set()
@@ -74,7 +74,7 @@ class Census:
 
     @property
     def labels(self) -> dict[str, list[int]]:
-        """The peers of each label that is not told by a relationship; one of none is left out."""
+        """The peers of each label that no relationship implies; one without peers is left out."""
         labels = {
             "Rendezvous": self.rendezvous,
             "Hub": hub_peers(self.degrees),
@@ -89,8 +89,8 @@ class Census:
         first_and_last = (ints.tolist() for ints in spans)
         for peer, first, last in zip(rows["peer"].to_pylist(), *first_and_last, strict=True):
             if first <= last:
-                low, high = self.lives.get(peer, (first, last))
-                self.lives[peer] = (min(low, first), max(high, last))
+                low, high = self.sampled.get(peer, (first, last))
+                self.sampled[peer] = (min(low, first), max(high, last))
 
     def _play(self, rows: Batch) -> None:
         players = rows["peer"].filter(pc.equal(rows["role"], "rendezvous"))
@@ -140,10 +140,10 @@ class Reading:
         for _, batch in self._topics:
             names.update(zip(batch["topic"].to_pylist(), batch["name"].to_pylist(), strict=True))
         topics = tuple(names[id] for id in range(len(names)))
-        return RunRows(run, self.clock, topics, self.census(partitions).lives, partitions)
+        return RunRows(run, self.clock, topics, self.census(partitions).sampled, partitions)
 
     def summary(self, census: Census) -> dict[str, Any]:
-        """Counts of the run, the layers of its links, and the levels of its closed spans."""
+        """Counts of the run, the layers of its links, and the levels of its closed periods."""
         return {
             **{name: self.rows(table) for name, table in _COUNTED.items()},
             "link_layers": sorted(census.checksums.layers),

@@ -27,7 +27,7 @@ The ledger is last but the run: it says what was loaded as long as any of it is 
 def remove_run(driver: Driver, database: str, run: str, progress: Progress | None = None) -> None:
     """Remove a run in any state from Neo4j; its run store is left alone.
 
-    `progress` is told relationships and nodes. Every batch is a transaction of its own:
+    `progress` counts relationships and nodes. Every batch is a transaction of its own:
     whatever dies, the same again removes what is left.
 
     Raises: UnknownName, Neo4jUnavailable (the same again goes on), Neo4jAnswer.

@@ -72,7 +72,7 @@ def _index(statement: str) -> Index:
 
 
 def index_states(driver: Driver, database: str) -> dict[Index, str]:
-    """The indexes that there are, whoever made them, and their states: ONLINE = it answers."""
+    """All indexes of the database and their states: ONLINE = it answers."""
     text = cypher.statement("verify", "indexes").text
     return {
         Index(of, tuple(properties), unique): state
@@ -92,7 +92,7 @@ def create_indexes(driver: Driver, database: str) -> None:
     """
     _run_all(driver, database, "index-")
     with sessions.writing(driver, database) as session:
-        # The server ends what takes longer than its own limit, if it is not told another.
+        # The server ends what takes longer than its own limit, if it is not given another.
         wait = Query("CALL db.awaitIndexes($seconds)", timeout=_INDEX_WAIT_S)
         session.run(wait, seconds=_INDEX_WAIT_S).consume()
 
@@ -106,7 +106,7 @@ def _run_all(driver: Driver, database: str, prefix: str) -> None:
 
 def _make(session: Session, statement: str) -> None:
     """A constraint or an index, if it is not there. Another load may be making it just now: then
-    either waits for the other and is begun again, or is told that the other has it made.
+    either waits for the other and is begun again, or gets the error that it is there.
     """
     try:
         session.execute_write(lambda transaction: transaction.run(statement).consume())

@@ -1,6 +1,6 @@
 """The steps of a load: which table's rows become what in the graph, in which order.
 
-A step is told once, here, and taken in two ways: its rows go through one statement of
+A step is described once, here, and taken in two ways: its rows go through one statement of
 cypher/load (graphstore.load.transactions), or, if it creates something, into a file
 (graphstore.load.bulk).
 """
@@ -94,7 +94,7 @@ def node_steps(rows: RunRows) -> tuple[NodeStep, ...]:
     )
 
 
-def relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
+def _relationship_steps(rows: RunRows) -> tuple[RelationshipStep, ...]:
     """The relationships, after the nodes at their ends."""
     step = partial(RelationshipStep, keys=rows.keys_of)
     return (
@@ -128,7 +128,7 @@ def passes(rows: RunRows) -> dict[str, tuple[Step, ...]]:
     Nodes come before what ends at them.
     """
     found: dict[str, tuple[Step, ...]] = {}
-    every: tuple[Step, ...] = (*node_steps(rows), *relationship_steps(rows))
+    every: tuple[Step, ...] = (*node_steps(rows), *_relationship_steps(rows))
     for step in every:
         found[step.table] = (*found.get(step.table, ()), step)
     return found

@@ -27,7 +27,7 @@ from model.errors import Neo4jAnswer
 from model.run import RunFacts
 from model.tables import table as table_of
 
-NO_TIMEOUT = 0.0
+_NO_TIMEOUT = 0.0
 _SHOWN = 5
 _RUN, _SCHEMA = "run", "schema"
 """What is no table: the node of the run with all that hangs on it, and the indexes."""
@@ -61,14 +61,14 @@ def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -
     properties are compared, and at most five differing nodes of a table are named. A
     relationship is the run's if it begins or ends at such a node, or is found by an index that
     begins with the run; all that it says is compared. Where an index or a constraint is missing
-    or does not answer, that alone is told. The ledger of loads is left out, and the run's
+    or does not answer, only that is reported. The ledger of loads is left out, and the run's
     state, in any of which it can be verified.
 
     Raises: Neo4jUnavailable, Neo4jAnswer.
     """
     there = run_properties(driver, database, facts.name) or {}
     length = there.get("partition_intervals")
-    # Whatever else stands there is told as a difference.
+    # Any other value is reported as a difference.
     partitions = Partitions(facts.clock, length if type(length) is int and length > 0 else 0)
     reading = Reading.of(tables, facts.clock)
     return list(_Verification(driver, database, facts, reading, partitions).differences(there))
@@ -94,7 +94,7 @@ class _Verification:
         self._properties: Counter[str] = Counter()
         """How many the nodes of a label have."""
         self._told: set[str] = set()
-        """Labels whose nodes differ, which was told one by one."""
+        """Labels whose nodes differ, reported one by one."""
         self._there: dict[str, int] = {}
         """How many relationships each statement of CHECKED found."""
         self._labels: dict[str, frozenset[int]] = {}
@@ -146,9 +146,9 @@ class _Verification:
         for _, part in parts(self._reading, step.table):
             self._of_messages.add(step.table, part)
             nodes = step.shape(part)
-            told = sum(len(column) - column.null_count for column in nodes.columns)
-            # What adds to nodes tells their key again.
-            self._properties[step.label] += told - (0 if step.creates else len(nodes))
+            values = sum(len(column) - column.null_count for column in nodes.columns)
+            # A step that adds to nodes repeats their key.
+            self._properties[step.label] += values - (0 if step.creates else len(nodes))
             if len(found) < _SHOWN:
                 found += self._node_differences(step, nodes, others)
         if found:
@@ -170,7 +170,7 @@ class _Verification:
         self, step: NodeStep, nodes: Batch, others: set[str]
     ) -> Iterator[Difference]:
         keys = nodes["key"].to_pylist()
-        there = {key: told for key, *told in self._ask(_READ_BACK[step.statement], keys=keys)}
+        there = {key: values for key, *values in self._ask(_READ_BACK[step.statement], keys=keys)}
         for row in nodes.to_pylist():
             key = row["key"]
             if key not in there:
@@ -219,9 +219,9 @@ class _Verification:
     def _counts(self) -> Iterator[Difference]:
         """Of nodes by label, of what they have and of what is linked to them."""
         nodes, properties, linked = (Counter[str]() for _ in range(3))
-        for labels, count, told, begin, end in self._ask("nodes", run=self._facts.name):
+        for labels, count, values, begin, end in self._ask("nodes", run=self._facts.name):
             nodes.update(dict.fromkeys(labels or ["of no label"], count))
-            properties.update(dict.fromkeys(labels, told))
+            properties.update(dict.fromkeys(labels, values))
             linked.update(begin=begin, end=end)
         tables = {step.label: step.table for step in self._steps if step.creates}
         expected = {label: self._reading.rows(table) for label, table in tables.items()}
@@ -245,7 +245,7 @@ class _Verification:
     def _ask(self, statement: str, **parameters: Any) -> list[list[Any]]:
         # A copy in a partition that the run does not have is one relationship too many: _counts.
         text = of_copies(cypher.statement("verify", statement).text, self._partitions)
-        return sessions.rows(self._driver, self._database, text, parameters, NO_TIMEOUT)
+        return sessions.rows(self._driver, self._database, text, parameters, _NO_TIMEOUT)
 
 
 _READ_BACK = {

@@ -23,7 +23,7 @@ class Connection:
     password: str = field(repr=False)
     database: str = "neo4j"
     home: Path | None = field(default=None, compare=False)
-    """Of a local server, which alone is told the password."""
+    """Of a local server, which alone gets the password."""
 
 
 def from_environment() -> Connection | None:

@@ -9,8 +9,8 @@ from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError
 
 from graphstore.server import sessions
 from graphstore.server.address import Connection, check_uri, from_environment
+from graphstore.server.driver_errors import check_agent, unavailable
 from graphstore.server.home import ServerHome
-from graphstore.server.refusals import check_agent, unavailable
 from model.errors import Neo4jUnavailable
 
 _TIMEOUT_S = 10

@@ -67,14 +67,14 @@ class Container:
         return self._wait_until_ready(ports)
 
     @contextmanager
-    def stopped(self) -> Iterator[ContainerTool]:
+    def stopped(self) -> Iterator[_ContainerTool]:
         """See graphstore.server.offline.Place.
 
         Raises: UseError where the container is not the server that the connection reaches, or
         keeps its databases in no volume.
         """
         found = self._inspect()
-        tool = ContainerTool(self._name, found["Image"], found["Config"]["User"])
+        tool = _ContainerTool(self._name, found["Image"], found["Config"]["User"])
         self._check_volume(found)
         with FileLock(_lock_file(found["Id"])):
             self._docker("stop", "--time", str(_STOP_S), self._name)
@@ -147,7 +147,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class ContainerTool(Tool):
+class _ContainerTool(Tool):
     """The tool, for a container that is stopped."""
 
     server: str
@@ -199,7 +199,7 @@ class ContainerTool(Tool):
 
 
 def _lock_file(container: str, use: str = "") -> Path:
-    """One at a time stops it, or loads; in a folder that nobody else puts a link into."""
+    """One at a time stops it, or loads; in a folder into which no other user can put a link."""
     folder = cache_path() / "containers"
     make_private(folder)
     return folder / f"{container[:12]}{use}.lock"
@@ -214,7 +214,7 @@ def _docker(of: str, *words: str) -> str:
 
 
 def _copy(folder: Path, container: str, path: str) -> None:
-    """Copy a folder for everybody to read and write: whoever runs the tool there is not us."""
+    """Copy a folder that every user can read and write: the tool runs there as another user."""
 
     def for_all(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         return entry.replace(mode=0o777 if entry.isdir() else 0o666, deep=False)

@@ -33,7 +33,7 @@ class ServerState:
 
     @property
     def browser(self) -> str:
-        """Where Neo4j Browser is served, told which server to log in to."""
+        """Where Neo4j Browser is served, with the server to log in to."""
         return f"http://{HOST}:{self.http_port}/browser/?dbms={self.uri}"
 
 
@@ -55,7 +55,7 @@ class ServerHome:
 
     @property
     def debug_log(self) -> Path:
-        """What the server told of its databases."""
+        """What the server said of its databases."""
         return self.log.with_name("debug.log")
 
     @property
@@ -70,12 +70,12 @@ class ServerHome:
 
     @property
     def lock_file(self) -> Path:
-        """Held while somebody starts, stops or removes the server."""
+        """Held while the server is started, stopped or removed."""
         return self.path / ".lock"
 
     @property
     def load_lock(self) -> Path:
-        """Held while somebody loads a run."""
+        """Held while a run is loaded."""
         return self.path / ".load.lock"
 
     @property
@@ -99,9 +99,9 @@ class ServerHome:
     def read_state(self) -> ServerState | None:
         """What the last start wrote; null where there is none, or none that can be read."""
         try:
-            told = json.loads(self.state_file.read_text("utf-8"))
+            state = json.loads(self.state_file.read_text("utf-8"))
             known = {field.name for field in fields(ServerState)}
-            return ServerState(**{name: told[name] for name in known & told.keys()})
+            return ServerState(**{name: state[name] for name in known & state.keys()})
         except (OSError, ValueError, TypeError, AttributeError):
             return None
 

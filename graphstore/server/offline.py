@@ -4,7 +4,7 @@ There are two places where a server can be stopped and started again: the home o
 server (graphstore.server.server) and a container (graphstore.server.container). Both give a `Tool`,
 and start the server again whatever happens in between. A database that is made anew is made under
 another name, which the server does not know, and takes the place of the old one when it is whole:
-nobody ever sees half of one, and what fails or is killed leaves the old one as it is.
+half of one is never seen, and what fails or is killed leaves the old one as it is.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def alone(lock_file: Path, progress: Progress) -> Iterator[None]:
 
     Else an import would stop it under another load, which would then go on in a database that
     has lost what it wrote, and the constraints that keep it from writing twice. `progress` is
-    told where there is another load to wait for.
+    called where there is another load to wait for.
     """
     lock = FileLock(lock_file)
     try:
@@ -183,13 +183,13 @@ def failed(of: str, said: str, what: str = Command.what) -> Neo4jUnavailable:
 
 def gist(log: str, lines: int = 3) -> str:
     """The last lines of a log that say what went wrong, without stack frames."""
-    told = [line.strip() for line in log.splitlines() if line.strip()]
-    wrong = [line for line in told if _WRONG.search(line)]
-    return "\n  ".join((wrong or told)[-lines:]) or "it said nothing"
+    said = [line.strip() for line in log.splitlines() if line.strip()]
+    wrong = [line for line in said if _WRONG.search(line)]
+    return "\n  ".join((wrong or said)[-lines:]) or "it said nothing"
 
 
 def last_transaction(tool: Tool, database: str) -> int:
     """The last transaction that was committed in a database. Raises: Neo4jUnavailable."""
-    told = tool.run("database", "info", database, "--format=json")
-    found: int = int(json.loads(told[told.index("{") :])["lastCommittedTransaction"])
+    output = tool.run("database", "info", database, "--format=json")
+    found: int = int(json.loads(output[output.index("{") :])["lastCommittedTransaction"])
     return found

@@ -25,7 +25,7 @@ _ANSWER_S = 1.0
 
 
 def recorded_process(state: ServerState) -> psutil.Process | None:
-    """The server that was written down, if it lives and is that one still."""
+    """The server that was written down, if it still runs and is the same one."""
     if state.pid is None:
         return None
     with suppress(psutil.Error):
@@ -54,7 +54,7 @@ def running(home: ServerHome, main_class: str, argument: str) -> list[psutil.Pro
 
 
 def _is_ours(process: psutil.Process) -> bool:
-    """Started by us, and not as a program that has our rights whoever starts it."""
+    """Started by us, and not as a program that has our rights with any user who starts it."""
     return set(process.uids()) == {os.geteuid()}
 
 

@@ -85,7 +85,7 @@ class LocalServer:
     def start(self, progress: Progress | None = None) -> Connection:
         """Start the server unless it is running already, and wait until Bolt answers.
 
-        `progress` is told of jars that have to be fetched first. Of several starts at once
+        `progress` reports jars that have to be fetched first. Of several starts at once
         one starts it and the others find it.
 
         Raises: Neo4jUnavailable, JavaMissing, ArtifactsMissing.
@@ -226,7 +226,7 @@ class LocalServer:
 
     def _set_first_password(self, tool: LocalTool) -> None:
         """Must come before the first start; may come again while there was none."""
-        # The tool reads the argument from the file: nobody sees it in the process list.
+        # The tool reads the argument from the file: it is not in the process list.
         tool.run(*SET_PASSWORD, f"@{self._home.password_file}")
 
     def _spawn(self, tool: LocalTool) -> psutil.Process:

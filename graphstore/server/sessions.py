@@ -19,11 +19,11 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from graphstore.server.refusals import has_stopped
+from graphstore.server.driver_errors import has_stopped
 from model.errors import Neo4jAnswer, Neo4jUnavailable, UseError
 
 _URIS: WeakKeyDictionary[Driver, str] = WeakKeyDictionary()
-"""Where the server of a driver is: the driver itself does not tell."""
+"""Where the server of a driver is: the driver itself does not say."""
 
 LATE = "it did not end in time and was stopped; ask for less, or allow more time"
 
@@ -95,7 +95,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         code = error.code or ""
         if code.endswith(".DatabaseUnavailable"):  # as where another command restarts the server
             raise Neo4jUnavailable(uri, "its database is not available now", again) from error
-        raise (has_stopped(uri, code) or in_our_words(error)) from error
+        raise (has_stopped(uri, code) or _in_our_words(error)) from error
     except DriverError as error:
         raise Neo4jUnavailable(uri, str(error)) from error
     except RecursionError as error:
@@ -104,7 +104,7 @@ def _errors(uri: str, again: str) -> Iterator[None]:
         raise UseError(f"Neo4j cannot store such a value: {error}") from error
 
 
-def in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
+def _in_our_words(error: Neo4jError) -> UseError | Neo4jAnswer:
     """The server's error as one of ours."""
     code, message = error.code or "", error.message or ""
     if "TransactionTimedOut" in code:

@@ -28,7 +28,7 @@ SERVER_JVM = (
 """JVM arguments of a server, however large it is."""
 
 ADMIN_JVM = (*SERVER_JVM, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
-"""JVM arguments for the administration tool, which lives for a second."""
+"""JVM arguments for the administration tool, which runs for a second."""
 
 
 @dataclass(frozen=True)

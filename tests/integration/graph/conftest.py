@@ -73,7 +73,7 @@ def random_history(
 ) -> History:
     """Peers that come and go, links in layers and for topics, subscriptions, messages.
 
-    Spans of one thing are disjoint; links and subscriptions lie inside their ends' stays.
+    Spans of one thing are disjoint; links and subscriptions lie inside their ends' periods.
     """
     random_ = random.Random(seed)
     clock = Clock(ticks, None if seed % 2 else 1_000, 0, intervals - 1)
@@ -87,9 +87,9 @@ def random_history(
         for peer in range(peers)
         for valid_from, valid_to in _spans(random_, 0, OPEN, end, density=0.8)
     ]
-    stays: dict[int, list[Row]] = {peer: [] for peer in range(peers)}
+    periods: dict[int, list[Row]] = {peer: [] for peer in range(peers)}
     for row in rows["presence"]:
-        stays[row["peer"]].append(row)
+        periods[row["peer"]].append(row)
     rows["links"] = [
         {
             "src": src,
@@ -103,16 +103,16 @@ def random_history(
         for dst in range(peers)
         for layer, topic in (("overlay", None), ("mesh", 0), ("mesh", 1), ("tree", 2))
         if src != dst and random_.random() < 1.8 / peers
-        for low, high in _common(stays[src], stays[dst])
+        for low, high in _common(periods[src], periods[dst])
         for valid_from, valid_to in _spans(random_, low, high, end, density=0.6)
     ]
     rows["subscriptions"] = [
-        {"peer": stay["peer"], "topic": topic, "valid_from": valid_from, "valid_to": valid_to}
-        for stay in rows["presence"]
+        {"peer": period["peer"], "topic": topic, "valid_from": valid_from, "valid_to": valid_to}
+        for period in rows["presence"]
         for topic in range(4)
         if random_.random() < 0.5
         for valid_from, valid_to in _spans(
-            random_, stay["valid_from"], stay["valid_to"], end, density=0.7
+            random_, period["valid_from"], period["valid_to"], end, density=0.7
         )
     ]
     rows["publications"] = [_publication(random_, m, rows, clock) for m in range(20)]
@@ -138,13 +138,13 @@ def random_history(
 
 
 def _roles(random_: random.Random, rows: dict[str, list[Row]], seed: int) -> Iterator[Row]:
-    """Of some peers, as long as they stay."""
+    """Of some peers, as long as they are present."""
     main = "rendezvous" if seed % 4 == 3 else "forwarder"  # else the roots of the trees are
-    for stay in rows["presence"]:
-        bounds = {name: stay[name] for name in ("valid_from", "valid_to")}
+    for period in rows["presence"]:
+        bounds = {name: period[name] for name in ("valid_from", "valid_to")}
         for role, topic in (("seed", None), (main, 2), (main, 3)):
             if random_.random() < 0.2:
-                yield {"peer": stay["peer"], "role": role, "topic": topic, **bounds}
+                yield {"peer": period["peer"], "role": role, "topic": topic, **bounds}
 
 
 def _spans(

@@ -168,7 +168,7 @@ def _of_json(text: str) -> Answer:
 
 
 def _of_gexf(text: str) -> Answer:
-    """A row for each node and edge, and for each value of it in each of its times; what lives to
+    """A row for each node and edge, and for each value of it in each of its times; what is valid to
     the end of the axis has no end.
     """
     root = ElementTree.fromstring(text)
@@ -177,8 +177,8 @@ def _of_gexf(text: str) -> Answer:
     for kind, ends in (("node", ("label", "id", "kind")), ("edge", ("source", "target", "kind"))):
         for one in root.findall(f".//{{*}}{kind}"):
             name = (kind, *(one.get(end) for end in ends))
-            lives = [(s.get("start"), s.get("end")) for s in one.findall(".//{*}spell")]
-            rows += [(*name, None, s, None if e == axis else e, None) for s, e in lives]
+            periods = [(s.get("start"), s.get("end")) for s in one.findall(".//{*}spell")]
+            rows += [(*name, None, s, None if e == axis else e, None) for s, e in periods]
             rows += [(*name, *value) for value in _values_of(one)]
     return Answer(("what", "of", "to", "kind", "attribute", "start", "end", "value"), rows)
 

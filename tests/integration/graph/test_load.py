@@ -373,9 +373,9 @@ def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Lo
         return ask(graph.driver, graph.database, name, given, run=facts.name).rows
 
     for id, name in enumerate(HOSTILE):
-        stays = [r for r in history.rows["presence"] if r["peer"] == id]
+        periods = [r for r in history.rows["presence"] if r["peer"] == id]
         told = [row for row in rows("peer-history", peer=name) if row[2] == "present"]
-        assert len(told) == len(stays)
+        assert len(told) == len(periods)
         received = [r for r in history.rows["receptions"] if r["message"] == id]
         assert len(rows("dissemination-tree", message=name)) == len(received)
     with pytest.raises(UnknownName):

@@ -154,7 +154,7 @@ def test_path_needs_all_its_links_at_one_time(graph: Graph, loaded: Any) -> None
     """a→b alive when b→c is not: no path, though both links are there at some time."""
     base = random_history(5, name="closed", peers=3, intervals=6)
     always = [{"peer": p, "valid_from": 0, "valid_to": OPEN} for p in range(3)]
-    lives = [(0, 1, 0, 3), (1, 2, 3, OPEN), (0, 1, 4, 5)]
+    periods = [(0, 1, 0, 3), (1, 2, 3, OPEN), (0, 1, 4, 5)]
     base.rows["presence"], base.rows["subscriptions"] = always, []
     base.rows["links"] = [
         {
@@ -165,7 +165,7 @@ def test_path_needs_all_its_links_at_one_time(graph: Graph, loaded: Any) -> None
             "valid_from": valid_from,
             "valid_to": valid_to,
         }
-        for a, b, valid_from, valid_to in lives
+        for a, b, valid_from, valid_to in periods
     ]
     loaded(base)
     asked = {"from": "peer 0", "to": "peer 2"}
@@ -417,15 +417,15 @@ def test_runs_of_similar_names_are_told_apart(graph: Graph, loaded: Any) -> None
 
 def test_answer_columns_equal_the_header_of_the_query(graph: Graph, loaded: Any) -> None:
     loaded(random_history(8, name="columns"))
-    stay = ask(graph.driver, graph.database, "overlay", {"at": 0}, run="columns").rows[0]
+    period = ask(graph.driver, graph.database, "overlay", {"at": 0}, run="columns").rows[0]
     samples: dict[str, object] = {
-        "at": 0, "from": 0, "to": 5, "before": 0, "after": 5, "peer": stay[0], "topic": "topic 1",
+        "at": 0, "from": 0, "to": 5, "before": 0, "after": 5, "peer": period[0], "topic": "topic 1",
         "message": "m1", "k": 3, "mode": "all",
     }  # fmt: skip
     for name in query_names():
         query = cypher.statement("queries", name)
         values = {
-            p.name: stay[0] if p.type == "peer" else samples[p.name]
+            p.name: period[0] if p.type == "peer" else samples[p.name]
             for p in query.parameters
             if p.name in samples and not (p.type == "tick" and p.optional)
         }
@@ -534,7 +534,7 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
             ask(graph.driver, graph.database, "neighbours", {"at": i, "peer": peer}, run="absent")
         told = str(error.value)
         assert told.startswith(f"peer '{peer}' is not present at interval {i}; it is present ")
-        stays = sorted(
+        periods = sorted(
             (r["valid_from"], r["valid_to"])
             for r in history.rows["presence"]
             if history.peer(r["peer"]) == peer
@@ -542,7 +542,7 @@ def test_absent_peer_is_refused_with_its_stays(graph: Graph, loaded: Any) -> Non
         found = re.findall(r"from interval (\d+) (?:to before interval (\d+)|(on))", told)
         assert [
             (int(valid_from), OPEN if on else int(valid_to)) for valid_from, valid_to, on in found
-        ] == stays
+        ] == periods
 
 
 def test_row_limit_cuts_the_answer_and_sets_more(graph: Graph, loaded: Any) -> None:

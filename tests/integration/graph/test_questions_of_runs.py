@@ -212,14 +212,14 @@ def test_peers_reachable_over_time_equal_networkx(
     last = len(at) - 1
     for low, high, per_hop in ((0, last, 0), (0, last, 1), (1, last, 4), (1, 3, 2), (2, 2, 0)):
         graph = moments(history, at[low], at[high], per_hop, direction)
-        for stay in history.alive("presence", at[low])[:3]:
-            start = (stay["peer"], at[low])
+        for period in history.alive("presence", at[low])[:3]:
+            start = (period["peer"], at[low])
             reached = nx.single_source_dijkstra_path_length(graph, start, weight="hops")
             expected: dict[str, list[int]] = {}
             for (peer, tick), hops in sorted(reached.items()):
                 found = [tick, history.facts.clock.interval_of(tick), hops]
                 expected.setdefault(history.peer(peer), found)
-            name = history.peer(stay["peer"])
+            name = history.peer(period["peer"])
             del expected[name]
             asked = {"from": low, "to": high, "peer": name, "per_hop": per_hop}
             rows = answer("temporal-reachability", {**asked, "direction": direction})

@@ -34,7 +34,7 @@ SAMPLES: dict[str, object] = {
     "levels": [[2, 1], [63, -1]],
     "ranges": [[2, 1, 5, 2, 9]],
     "layers": ["mesh"],
-    "span": 1,
+    "duration": 1,
     "kinds": ["links"],
     "list<string>": ["a"],
     "list<map>": [{"key": "a"}],

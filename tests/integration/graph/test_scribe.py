@@ -164,16 +164,16 @@ def test_link_weight_is_one_plus_the_shared_topics(exported: Callable[..., Path]
         for peer in graph
         for interval in range(5)
     }
-    lives = 0
+    periods = 0
     for source, target, link in graph.edges(data=True):
         for interval in range(5):
             if any(start <= interval + 0.5 <= end for start, end in link["spells"]):
                 shared = subscribed[source, interval] & subscribed[target, interval]
                 assert at(interval, link["shared_topics"]) == len(shared)
                 assert at(interval, weight[source, target]) == 1 + len(shared)
-                lives += 1
+                periods += 1
     # A ring of 8 and 7 links of trees, later 6 and 6: p5 → p6 is of the ring and of a tree.
-    assert lives == 3 * (8 + 7 - 1) + 2 * (6 + 6 - 1)
+    assert periods == 3 * (8 + 7 - 1) + 2 * (6 + 6 - 1)
     assert [at(i, weight["p5", "p6"]) for i in range(5)] == [2, 2, 3, 3, 3]
 
 

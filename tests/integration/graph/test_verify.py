@@ -69,7 +69,7 @@ BREAK = {
         "MATCH (a)-[r:LINK {run: $run}]->(b) WITH a, r, b LIMIT 1 "
         "CREATE (b)-[s:LINK]->(a) SET s = properties(r) DELETE r",
     ),
-    "a stay": (
+    "a presence period": (
         "presence",
         "MATCH ()-[r:PRESENT {run: $run}]->() WITH r LIMIT 1 SET r.valid_from = r.valid_from+1",
     ),

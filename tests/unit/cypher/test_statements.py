@@ -13,7 +13,7 @@ from model.run import CAPABILITIES, DUPLICATES
 FOLDERS = ("schema", "load", "queries", "browser", "read", "verify", "remove")
 TYPES = {
     *("run", "tick", "levels", "layers", "kinds", "peer", "topic", "message"),
-    *("span", "ranges"),
+    *("duration", "ranges"),
     *("count", "int", "string", "list<string>", "list<int>", "list<map>", "list<list>", "map"),
 }
 ASKED = [(folder, name) for folder in ("queries", "browser") for name in cypher.names(folder)]
@@ -70,7 +70,7 @@ def test_query_of_links_takes_optional_layers(folder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted({*cypher.names("queries")} - {"peer-history", "runs"}))
 def test_query_needs_exactly_the_tables_that_it_reads(name: str) -> None:
-    """A peer's history is what is known of it, as are lives of any kind: they need nothing."""
+    """What is known of a peer, and validity periods of any kind, need nothing."""
     statement = cypher.statement("queries", name)
     if any(p.type == "kinds" for p in statement.parameters):
         assert statement.needs == ()

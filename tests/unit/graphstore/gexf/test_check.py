@@ -43,8 +43,8 @@ def value(attributes: str) -> str:
 
 
 def spells(*bounds: tuple[float, float]) -> str:
-    lives = "".join(f'<spell start="{start}" end="{end}"/>' for start, end in bounds)
-    return f"<spells>{lives}</spells>"
+    periods = "".join(f'<spell start="{start}" end="{end}"/>' for start, end in bounds)
+    return f"<spells>{periods}</spells>"
 
 
 def test_valid_files_have_no_finding(path):
@@ -98,7 +98,7 @@ def test_file_that_breaks_one_rule_has_that_finding(path, text, rule):
 def test_finding_names_the_element_and_its_bounds(path):
     path.write_text(gexf(edges='<edge source="a" target="b" kind="k" start="1" end="3"/>'), "utf-8")
     (finding,) = check_gexf(path)
-    assert str(finding) == "edge a → b (k): lives [1, 3], node b not [edge-outside-node]"
+    assert str(finding) == "edge a → b (k): valid [1, 3], node b not [edge-outside-node]"
 
 
 def test_malformed_xml_is_refused(path):

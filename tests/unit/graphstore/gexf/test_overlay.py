@@ -22,48 +22,48 @@ PEERS, TOPICS, LAYERS = 8, 4, ("mesh", "overlay")
 
 
 class History:
-    """Lives of peers, subscriptions and links, links inside the presence of both ends."""
+    """Periods of peers, subscriptions and links, links inside the presence of both ends."""
 
     def __init__(self, seed: int, ticks_per_interval: int) -> None:
         self.random = random.Random(seed)
         self.clock = Clock(ticks_per_interval, first=2, last=11)
         self.ticks = 12 * ticks_per_interval
         self.presence = [
-            PresenceRow(p, *life) for p in range(PEERS) for life in self.lives((0, OPEN))
+            PresenceRow(p, *period) for p in range(PEERS) for period in self.periods((0, OPEN))
         ]
         self.subscriptions = [
-            SubscriptionRow(row.peer, topic, *life)
+            SubscriptionRow(row.peer, topic, *period)
             for row in self.presence
             for topic in range(TOPICS)
             if self.random.random() < 0.5
-            for life in self.lives(row[1:])
+            for period in self.periods(row[1:])
         ]
         self.links = sorted(
             (
-                LinkRow(a.peer, b.peer, layer, topic, *life)
+                LinkRow(a.peer, b.peer, layer, topic, *period)
                 for a in self.presence
                 for b in self.presence
                 if a.peer != b.peer
                 for layer in LAYERS
                 for topic in (None, 1)
                 if self.random.random() < 0.2
-                for life in self.lives(
+                for period in self.periods(
                     (max(a.valid_from, b.valid_from), min(a.valid_to, b.valid_to))
                 )
             ),
             key=lambda row: row[:2],
         )
 
-    def lives(self, within: tuple[int, int]) -> list[tuple[int, int]]:
-        """Disjoint lives of some ticks inside others, the last one perhaps open."""
+    def periods(self, within: tuple[int, int]) -> list[tuple[int, int]]:
+        """Disjoint periods of some ticks inside others, the last one perhaps open."""
         low, high = within[0], min(within[1], self.ticks)
         if high - low < 4:
             return [within] if low < high else []
         cuts = sorted(self.random.sample(range(low, high), 4))
-        lives = [(cuts[0], cuts[1]), (cuts[2], cuts[3])]
+        periods = [(cuts[0], cuts[1]), (cuts[2], cuts[3])]
         if within[1] == OPEN and self.random.random() < 0.5:
-            lives[1] = (cuts[2], OPEN)
-        return lives
+            periods[1] = (cuts[2], OPEN)
+        return periods
 
     def rows(self) -> OverlayRows:
         peers = [(p, f"peer {p}") for p in range(PEERS)]

@@ -35,16 +35,16 @@ def test_common_spans_are_the_intersection(a, b):
 
 
 @given(st.dictionaries(st.integers(0, 3), spans), spans.filter(bool))
-def test_sets_over_lives_are_maximal_and_complete(alive, lives):
-    lives = merged(lives)
-    result = sets_over({key: merged(of) for key, of in alive.items()}, lives)
-    for step in steps(lives):
+def test_sets_over_lives_are_maximal_and_complete(alive, periods):
+    periods = merged(periods)
+    result = sets_over({key: merged(of) for key, of in alive.items()}, periods)
+    for step in steps(periods):
         at = [keys for first, last, keys in result if first <= step <= last]
         assert at == [frozenset(key for key, of in alive.items() if step in steps(of))]
-    # Maximal: neighbours differ, and nothing begins or ends where nobody lives.
+    # Maximal: neighbours differ, and nothing begins or ends where nobody periods.
     assert all(x[2] != y[2] and x[1] < y[0] for x, y in itertools.pairwise(result))
-    assert result[0][0] == lives[0][0]
-    assert result[-1][1] == lives[-1][1]
+    assert result[0][0] == periods[0][0]
+    assert result[-1][1] == periods[-1][1]
 
 
 @given(
@@ -52,14 +52,14 @@ def test_sets_over_lives_are_maximal_and_complete(alive, lives):
     st.dictionaries(st.integers(0, 3), spans),
     spans.filter(bool),
 )
-def test_shared_counts_equal_the_keys_alive_in_both(a, b, lives):
-    lives = merged(lives)
+def test_shared_counts_equal_the_keys_alive_in_both(a, b, periods):
+    periods = merged(periods)
     result = shared_counts(
         {key: merged(of) for key, of in a.items()},
         {key: merged(of) for key, of in b.items()},
-        lives,
+        periods,
     )
-    for step in steps(lives):
+    for step in steps(periods):
         count = sum(step in steps(a[key]) and step in steps(b[key]) for key in a.keys() & b.keys())
         assert [value for first, last, value in result if first <= step <= last] == [count]
     assert all(x[2] != y[2] for x, y in itertools.pairwise(result))

@@ -8,7 +8,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphstore.ask.periods import level_ranges
 from graphstore.load.batches import RunRows, level, sampled_spans
 from graphstore.load.partitions import NONE
 from graphstore.load.reading import Reading
@@ -49,30 +48,6 @@ def test_level_is_the_power_of_two_below_the_length(valid_from: int, beyond: int
     )
     assert level(valid_from, valid_to) < 63
     assert level(valid_from, OPEN) == 63
-
-
-@given(st.lists(SPANS, max_size=12), st.integers(0, 120))
-def test_level_ranges_find_each_alive_span_once(spans: list[tuple[int, int]], at: int) -> None:
-    levels = tuple(
-        sorted({level(valid_from, valid_to) for valid_from, valid_to in spans if valid_to != OPEN})
-    )
-    found = [
-        (valid_from, valid_to)
-        for of, after in level_ranges(levels, at)
-        for valid_from, valid_to in spans
-        if level(valid_from, valid_to) == of and after < valid_from <= at < valid_to
-    ]
-    assert sorted(found) == sorted(
-        (valid_from, valid_to) for valid_from, valid_to in spans if valid_from <= at < valid_to
-    )
-
-
-def test_level_ranges_find_long_spans_beyond_double_precision() -> None:
-    for exponent in (48, 49, 53, 61, 62):
-        for length in (2**exponent - 1, 2**exponent, 2**exponent + 1):
-            ((of, after), _) = level_ranges((level(5, 5 + length),), 5 + length - 1)
-            assert of == length.bit_length() - 1
-            assert after < 5
 
 
 @given(st.lists(SPANS, min_size=1), CLOCKS)
@@ -126,17 +101,17 @@ def test_peer_never_sampled_has_no_first_and_last_interval() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), SPANS), max_size=10), CLOCKS)
-def test_lives_of_peers_span_their_sampled_intervals(
-    stays: list[tuple[int, tuple[int, int]]], clock: Clock
+def test_peers_have_their_first_and_last_sampled_interval(
+    periods: list[tuple[int, tuple[int, int]]], clock: Clock
 ) -> None:
     rows = [
         {"peer": p, "valid_from": valid_from, "valid_to": valid_to}
-        for p, (valid_from, valid_to) in stays
+        for p, (valid_from, valid_to) in periods
     ]
-    lives = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).lives
+    found = Reading(Batches({"presence": rows}), clock).run_rows("r", NONE).sampled
     for peer in range(4):
-        sampled = [i for p, span in stays if p == peer for i in clock.sampled(*span)]
-        assert lives.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
+        sampled = [i for p, span in periods if p == peer for i in clock.sampled(*span)]
+        assert found.get(peer) == ((min(sampled), max(sampled)) if sampled else None)
 
 
 def test_parts_have_unique_labels_and_keep_all_rows() -> None:

@@ -88,13 +88,13 @@ def test_run_without_links_has_no_degree_class() -> None:
 
 @given(LINKS)
 def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]) -> None:
-    stay = {"peer": 0, "valid_from": 0, "valid_to": 2**40}
-    tables = Batches({"links": links, "peers": peers(3), "presence": [stay]})
+    period = {"peer": 0, "valid_from": 0, "valid_to": 2**40}
+    tables = Batches({"links": links, "peers": peers(3), "presence": [period]})
     reading = Reading(tables, Clock())
     summary = reading.summary(reading.census(NONE))
     assert summary["link_layers"] == sorted({r["layer"] for r in links})
     closed = {
-        level(r["valid_from"], r["valid_to"]) for r in [*links, stay] if r["valid_to"] != OPEN
+        level(r["valid_from"], r["valid_to"]) for r in [*links, period] if r["valid_to"] != OPEN
     }
     assert summary["levels"] == sorted(closed)
     assert (summary["links"], summary["peers"], summary["topics"]) == (len(links), 3, 0)
@@ -103,8 +103,8 @@ def test_run_summary_has_every_layer_level_and_count(links: list[dict[str, Any]]
 @pytest.mark.parametrize("exponent", [0, 1, 31, 48, 49, 53, 62])
 def test_run_summary_levels_are_exact_around_powers_of_two(exponent: int) -> None:
     for length in {max(1, 2**exponent - 1), 2**exponent, 2**exponent + 1}:
-        stay = {"peer": 0, "valid_from": 3, "valid_to": 3 + length}
-        assert census(presence=[stay]).levels == {length.bit_length() - 1}
+        period = {"peer": 0, "valid_from": 3, "valid_to": 3 + length}
+        assert census(presence=[period]).levels == {length.bit_length() - 1}
 
 
 def test_rendezvous_is_reported_or_root_of_a_topic_tree() -> None:

@@ -12,6 +12,7 @@ from graphstore.load.partitions import (
     COPY_TYPES,
     MOST_PARTITIONS,
     MOST_READ,
+    PARTITIONED_ROWS,
     Partitions,
     chosen_partitions,
     copies,
@@ -131,6 +132,8 @@ def test_partitions_of_a_very_long_run_are_longer() -> None:
 def test_history_page_states_the_sizes_of_partitions() -> None:
     page = " ".join(PAGE.read_text("utf-8").split())
     (long,) = re.findall(r"in a run of (\d+) intervals or more", page)
+    (rows,) = re.findall(r"with ([\d,]+) links and subscriptions or more", page)
+    assert int(rows.replace(",", "")) == PARTITIONED_ROWS
     (most,) = re.findall(r"at most (\d+) partitions; in longer runs they are longer", page)
     (read,) = re.findall(r"in more than (\d+) the links themselves", page)
     clocks = [Clock(1, None, 0, last) for last in (int(long) - 2, int(long) - 1, 10**6)]

@@ -17,8 +17,8 @@ from neo4j import GraphDatabase
 from graphstore.server import sessions
 from graphstore.server.address import Connection, from_environment
 from graphstore.server.connection import connect, find_connection, from_home
+from graphstore.server.driver_errors import check_agent
 from graphstore.server.home import ServerHome, ServerState
-from graphstore.server.refusals import check_agent
 from model.errors import Neo4jUnavailable, UseError
 
 NAMES = ("URI", "USERNAME", "USER", "PASSWORD", "PASSWORD_FILE", "DATABASE")

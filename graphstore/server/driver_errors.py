@@ -21,7 +21,7 @@ from model.errors import Neo4jUnavailable
 if TYPE_CHECKING:
     from graphstore.server.address import Connection
 
-OLDEST = (5, 26)
+_OLDEST = (5, 26)
 """The oldest Neo4j whose Cypher the statements are written in; 2025.x and 2026.x follow 5.26."""
 
 _NEEDED = "5.26, 2025 or 2026"
@@ -129,7 +129,7 @@ def check_agent(uri: str, agent: str) -> None:
     `agent` is what it calls itself, as "Neo4j/5.26.30".
     """
     found = _AGENT.match(agent)
-    if not found or (int(found[1]), int(found[2])) < OLDEST:
+    if not found or (int(found[1]), int(found[2])) < _OLDEST:
         called = agent.replace("/", " ") or "an unnamed server"
         raise Neo4jUnavailable(uri, f"it is {called}, and vizpub needs Neo4j {_NEEDED}", _upgrade())
 

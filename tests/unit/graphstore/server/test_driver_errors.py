@@ -11,7 +11,7 @@ import pytest
 
 from graphstore.server.address import Connection
 from graphstore.server.connection import connect
-from graphstore.server.refusals import has_stopped
+from graphstore.server.driver_errors import has_stopped
 from model.errors import Neo4jUnavailable
 
 Listen = Callable[[Callable[[socket.socket], None]], str]
