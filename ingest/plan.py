@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 
 from analytics.structure import restored
 from ingest import indexing
+from ingest.periods import close_at
 from ingest.sources.base import Observed
 from ingest.stage import Made, tables_of, with_tables
-from ingest.versions import close_at
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.tables import table

@@ -21,10 +21,10 @@ from ingest.files import check_unchanged
 from ingest.fold import reasons
 from ingest.inventory import check_layers
 from ingest.job import Job, Stage
+from ingest.periods import clip, close_at, coalesce, outside
 from ingest.plan import end_of
 from ingest.sources.base import Observed
 from ingest.stage import kept_as, with_tables
-from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import InputError
 from model.run import DUPLICATES
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
+from ingest.periods import open_at
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
@@ -34,7 +35,6 @@ from ingest.sources.delimited import (
     whole,
 )
 from ingest.sources.folded import OBSERVED
-from ingest.versions import open_at
 from model.clock import OPEN, Clock
 from model.errors import InputError
 

@@ -162,13 +162,13 @@ class TestSpans:
         found = Appending({"peers": before}).plan.unsettled(observed_of(peers))
         assert told(found.peers) == [("a", True, None), ("c", True, 9)]
 
-    def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
+    def test_periods_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
         found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
         assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,), (80,)]
         assert ANEW.going_on(spans, "links") is spans
 
-    def test_versions_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
+    def test_periods_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
         def alive(interval: int) -> list[tuple[Any, ...]]:
             return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "valid_to")
 

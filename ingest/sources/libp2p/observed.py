@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from ingest.periods import clip
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters
 from ingest.sources.libp2p.facts import Tally
 from ingest.sources.libp2p.fold import COUNTED
 from ingest.sources.libp2p.presence import STAYS, stays
-from ingest.versions import clip
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.periods import open_at
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters, no_rejections
 from ingest.sources.reports.facts import COUNTED, Tally
-from ingest.versions import open_at
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
