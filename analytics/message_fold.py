@@ -125,7 +125,7 @@ class MessageFold:
         audience = (MISSED,) if self.subscriptions_known else ()
         return (RECEPTIONS, *audience, METRICS_MESSAGES)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Which of model.run.CAPABILITIES some arrival has, as JSON; null where none came."""
         return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
 

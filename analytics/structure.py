@@ -120,7 +120,7 @@ class BlockFold:
         for rows in self.rows(batches):
             yield self.table, rows
 
-    def told(self) -> None:
+    def summary(self) -> None:
         """Nothing: all is in the rows."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

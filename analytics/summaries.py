@@ -31,7 +31,7 @@ class Seen:
     traffic: DataFrame | None
     publications: DataFrame | None
     receptions: DataFrame | None
-    untold: DataFrame | None = None
+    unreported: DataFrame | None = None
     """What reports leave open: peer, interval, receptions, subscriptions (true = not told)."""
     duplicates_known: bool = True
     """All arrivals are told, not the first ones alone."""
@@ -61,7 +61,7 @@ def peers_table(seen: Seen) -> DataFrame:
     if not known:
         return conform(seen.peers.limit(0), METRICS_PEERS)
     rows = _with_tellers(join_all(known, ["interval", "peer"]), seen)
-    repeated = F.when(F.col("tells_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
+    repeated = F.when(F.col("reports_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
     received = _told(rows, "receptions")
     if not seen.duplicates_known:  # the first ones are listed, and the others counted at most
         received = F.try_add(received, _column(rows, "duplicates").cast("long"))
@@ -81,13 +81,14 @@ def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
     rows = rows.join(F.broadcast(seen.peers.select("peer", "is_reporter")), "peer")
     sources = {"subscriptions": seen.subscriptions, "receptions": seen.receptions}
     left_open = {name: F.lit(False) for name in sources}
-    if seen.untold is not None:
-        untold = seen.untold.withColumnsRenamed({name: f"untold_{name}" for name in sources})
-        rows = rows.join(untold, ["interval", "peer"], "left")
-        left_open = {name: F.coalesce(f"untold_{name}", F.lit(False)) for name in sources}
+    if seen.unreported is not None:
+        renamed = {name: f"unreported_{name}" for name in sources}
+        unreported = seen.unreported.withColumnsRenamed(renamed)
+        rows = rows.join(unreported, ["interval", "peer"], "left")
+        left_open = {name: F.coalesce(f"unreported_{name}", F.lit(False)) for name in sources}
     return rows.withColumns(
         {
-            f"tells_{name}": F.col("is_reporter") & F.lit(source is not None) & ~left_open[name]
+            f"reports_{name}": F.col("is_reporter") & F.lit(source is not None) & ~left_open[name]
             for name, source in sources.items()
         }
     )
@@ -95,7 +96,7 @@ def _with_tellers(rows: DataFrame, seen: Seen) -> DataFrame:
 
 def _told(rows: DataFrame, name: str) -> Column:
     """A count that only the peer itself can tell: null where it does not, 0 if it told of none."""
-    return F.when(F.col(f"tells_{name}"), F.coalesce(_column(rows, name), F.lit(0)))
+    return F.when(F.col(f"reports_{name}"), F.coalesce(_column(rows, name), F.lit(0)))
 
 
 def _column(rows: DataFrame, name: str) -> Column:
@@ -211,7 +212,7 @@ def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     """
     here = F.coalesce("present", F.lit(True))
     # Without presence nobody can say whose report is missing.
-    untold = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
+    unreported = F.col("present") & F.coalesce(*TRAFFIC_COLUMNS).isNull()
     control = [(f"control_messages_{way}", 1) for way in ("sent", "received")]
     control += [(f"control_bytes_{way}", 1000) for way in ("sent", "received")]
     # Sums of whole numbers are exact in whatever order; of kilobytes they would not be.
@@ -223,7 +224,7 @@ def _traffic_of_overlay(peers: DataFrame) -> DataFrame:
     ]
     return peers.groupBy("interval").agg(
         *means,
-        if_known("present", count_if(untold)).alias("unknown_reports"),
+        if_known("present", count_if(unreported)).alias("unknown_reports"),
         *(
             F.struct(F.try_sum(name).alias("sum"), F.count(name).alias("told")).alias(name)
             for name in _SUMS

@@ -1,4 +1,4 @@
-"""Rows of a run for users: for pandas, any reader of Arrow, and notebooks."""
+"""Rows of a run for pandas, Arrow readers and notebooks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 10
 SHOWN_COLUMNS = 20
 SHOWN_CHARACTERS = 60
-"""Of each text; names in foreign sources may be of any length."""
+"""Most characters of each text: names in foreign sources may be very long."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Frame:
-    """Rows under a title. What reads Arrow (polars, DuckDB, pyarrow) takes it as it is.
+    """A titled Arrow table. Libraries that read Arrow (polars, DuckDB, pyarrow) accept it directly.
 
     `frame["degree"]` is a column.
     """
@@ -41,7 +41,7 @@ class Frame:
         return self.rows
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame; null stays null, and whole numbers stay whole beside it."""
+        """The rows as a data frame; nullable columns keep their integer types."""
         return self.rows.to_pandas(types_mapper=_nullable().get)
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ class Frame:
 
 
 def _nullable() -> dict[pa.DataType, Any]:
-    """Pandas' types that know null, where its usual ones would make a whole number a float."""
+    """Nullable pandas types, so that integers with nulls do not become floats."""
     import pandas as pd
 
     return {
@@ -99,10 +99,7 @@ def html_table(
     rows: Sequence[Sequence[Any]],
     longest: int = SHOWN_CHARACTERS,
 ) -> str:
-    """A table of HTML in which nothing of what is shown can be more than text.
-
-    Of texts in it the first `longest` characters are shown.
-    """
+    """An HTML table with all texts escaped, and cut after `longest` characters."""
 
     def line(tag: str, values: Sequence[Any]) -> str:
         cells = (f"<{tag}>{escape(_short(_text(v), longest))}</{tag}>" for v in values)
@@ -115,7 +112,7 @@ def html_table(
 
 
 def _text(value: object) -> str:
-    """A value for people; a dash is unknown, and `open` a life that has no end yet."""
+    """A value for people; a dash is unknown, and `open` the end of an open period."""
     if value is None:
         return "–"
     if value == OPEN:

@@ -20,7 +20,7 @@ class Pooled:
 
     messages: int
     unreported: int
-    """Messages whose publication nobody reported; known from their arrivals."""
+    """Messages without a reported publication; known from their arrivals."""
     refused: int
     eligible: int | None
     delivered: int | None
@@ -31,14 +31,14 @@ class Pooled:
 
     @property
     def hit_ratio(self) -> float | None:
-        """Delivered of the eligible; null where nobody was eligible."""
+        """delivered / eligible; null where no peer was eligible."""
         if not self.eligible or self.delivered is None:
             return None
         return self.delivered / self.eligible
 
 
 def pooled(run: StoredRun) -> Pooled | None:
-    """The figures of a complete run; null where nothing is known of messages."""
+    """The figures of a complete run; null where messages are unknown."""
     if not run.has("metrics/messages"):
         return None
     measured = run.read("metrics/messages")
@@ -57,13 +57,13 @@ def pooled(run: StoredRun) -> Pooled | None:
 
 
 def reporting(run: StoredRun) -> int:
-    """How many of the peers reported themselves; the others are only named by them."""
+    """The number of reporters; other peers are only named by them."""
     return pc.sum(run.read("peers", ["is_reporter"])["is_reporter"]).as_py() or 0
 
 
 def _hops(run: StoredRun) -> dict[int | None, int]:
     counts: Counter[int | None] = Counter()
     for batch in run.scan("receptions", ["hop"], pc.field("first")):
-        for told in pc.value_counts(batch["hop"]).to_pylist():
-            counts[told["values"]] += told["counts"]
+        for hop in pc.value_counts(batch["hop"]).to_pylist():
+            counts[hop["values"]] += hop["counts"]
     return dict(sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or 0)))

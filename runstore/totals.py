@@ -1,4 +1,4 @@
-"""Measures of a whole run, over a window of intervals, from the store only."""
+"""Figures of a whole run, over a range of intervals, from the store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Span:
 
     @property
     def alive(self) -> pc.Expression:
-        """Versions alive at some tick of these intervals."""
+        """The condition for validity periods that overlap these intervals."""
         k = self.run.clock.ticks_per_interval
         return (pc.field("valid_from") < (self.last + 1) * k) & (
             pc.field("valid_to") > self.first * k
@@ -67,7 +67,7 @@ def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
 
 
 def _distinct(span: Span) -> Iterable[float | None]:
-    """Peers, links, links per peer and density of all that was ever there."""
+    """Number of distinct peers and links, links per peer, and density."""
     stored, layers = span.run.stored, span.run.facts.layers
     peers = links = None
     if stored.has("presence"):
@@ -98,7 +98,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
 
 
 def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
-    """Σ above / Σ below over the rows in which both are known; null where that is 0 or none."""
+    """Σ above / Σ below over the rows that have both; null where Σ below is 0 or unknown."""
     known = rows.filter(pc.is_valid(pc.field(above)) & pc.is_valid(pc.field(below)))
     total = pc.sum(known[below]).as_py()
     return pc.sum(known[above]).as_py() / total if total else None

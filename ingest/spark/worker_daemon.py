@@ -1,9 +1,10 @@
 """The process that Spark's Python workers on this machine are forked from, with all imported.
 
-Spark's own imports nothing before it forks, so every worker takes seconds over the same modules.
-It has its reason: a thread that runs while a process forks may hold a lock that the child waits
-for ever for. So what is imported here is told to start none, and nothing of it is called; and
-this is not for executors elsewhere, whose daemon starts before they have our packages.
+Spark's own daemon imports nothing before it forks, so every worker spends seconds on the same
+imports. The reason: a thread that runs while a process forks may hold a lock for which the child
+waits for ever. So the libraries imported here are configured to start no threads, and none of
+their functions are called. Executors on other machines cannot use this
+daemon: theirs starts before they get our packages.
 """
 
 from __future__ import annotations

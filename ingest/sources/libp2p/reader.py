@@ -1,4 +1,4 @@
-"""Files of either encoding → rows for the fold."""
+"""Files of both encodings → rows for the fold."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
 
 @dataclass(frozen=True)
 class EventReader:
-    """What files of a trace hold: events, each for the peer that tells it. Of streams the peers
-    at their other ends are told, too, behind what they tell themselves at that time.
+    """Reads the events of a trace. An event goes to the fold of the peer that logged it. Events of
+    streams also go to the peer at the other end, after its own events of the same time.
     """
 
     binary: frozenset[int]
@@ -75,8 +75,8 @@ class EventReader:
 
 def _event(record: bytes, decode: Decode, tally: Tally) -> Event:
     """The event of a record, counted. Raises: Refused."""
-    told, unknown = decode(record)
-    event = judged(told)
+    values, unknown = decode(record)
+    event = judged(values)
     tally.see(event, unknown)
     return event
 

@@ -1,7 +1,7 @@
-"""Reports as columns: the grammar of a report, asked of Arrow arrays instead of JSON values.
+"""Reports as columns: the grammar of a report, checked on Arrow arrays instead of JSON values.
 
-Whole columns are looked over at once. Only rows that look doubtful are judged one by one, by
-the grammar itself, so that a reason reads the same whatever a report came in.
+Columns are checked as a whole. Only suspicious rows are checked one by one with the grammar
+itself, so the reason of a refusal is the same in every format.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
 
 class UnfitType(Exception):
-    """A column cannot be what the grammar wants, whatever its values are."""
+    """The type of a column does not fit the grammar, whatever its values are."""
 
 
 def wanted(kind: Kind) -> str:
-    """What a column of the kind may be, in words."""
+    """The accepted types of a column of that kind, as text."""
     match kind:
         case Array(item):
             return f"list<{wanted(item)}>"
@@ -44,7 +44,7 @@ def wanted(kind: Kind) -> str:
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """The type that a column of the kind gets; the shorter one where there are two."""
+    """The Arrow type of a column of that kind; the simpler one where there are two."""
     match kind:
         case Array(item):
             return pa.list_(arrow_type(item))
@@ -59,7 +59,7 @@ def arrow_type(kind: Kind) -> pa.DataType:
 
 
 def shaped(values: pa.Array, kind: Kind) -> pa.Array:
-    """The values in the grammar's types, whole numbers of 64 bits; what a struct lacks is null.
+    """Cast values to the types of the grammar, with 64-bit integers; missing fields are null.
 
     Raises: UnfitType; ArrowInvalid for text that is not UTF-8.
     """
@@ -82,7 +82,7 @@ def shaped(values: pa.Array, kind: Kind) -> pa.Array:
         case Key() | OneOf() if pa.types.is_integer(found):
             shape = values.cast(pa.string())
         case Key() | OneOf() if _is_text(found):
-            # By way of bytes, as only that way looks whether they are UTF-8.
+            # Only a cast from bytes checks that the text is UTF-8.
             shape = values.cast(pa.binary()).cast(pa.string())
         case _:
             raise UnfitType(str(found))
@@ -100,7 +100,7 @@ def _is_text(found: pa.DataType) -> bool:
 
 
 def relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """The same lists of other items."""
+    """The same list lengths, with other items."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
@@ -114,7 +114,7 @@ def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
 
 
 def doubtful(values: pa.Array, kind: Kind) -> Mask:
-    """Which of the values, `shaped`, the grammar may refuse; never one too few. Null is absent."""
+    """Which `shaped` values the grammar may refuse; never too few. Null is absent."""
     match kind:
         case KeyOr(more):
             found = doubtful(values, more if pa.types.is_struct(values.type) else Key())
@@ -154,7 +154,7 @@ def _any_field_doubtful(
 
 
 def _unfit_names(names: pa.Array) -> Mask:
-    """Names come again and again, so each is looked at once."""
+    """Names repeat, so each distinct name is checked once."""
     encoded = names.dictionary_encode()
     empty = pc.equal(pc.binary_length(encoded.dictionary), 0)
     unfit = pc.or_(empty, pc.match_substring_regex(encoded.dictionary, _CONTROL))
@@ -164,13 +164,13 @@ def _unfit_names(names: pa.Array) -> Mask:
 
 
 def _mask(values: pa.Array) -> Mask:
-    """Null is no."""
+    """As numpy; null is false."""
     found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
     return found
 
 
 def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[str]]]:
-    """The rows as structs of REPORT, and what is wrong with those that are refused, by row.
+    """The rows as structs of REPORT, and the problems of refused rows, by row.
 
     A batch without a column `format` holds reports. Raises: UnfitType, ArrowInvalid.
     """
@@ -184,7 +184,7 @@ def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[st
 
 
 def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:
-    """Columns that no report can have: name, type, and what it may be."""
+    """Columns whose type does not fit: name, type, and accepted types."""
     for field in schema:
         if kind := REPORT.fields.get(field.name):
             try:
@@ -200,7 +200,7 @@ def unknown_columns(schema: pa.Schema) -> list[str]:
 
 
 def _outline(found: pa.DataType) -> Any:
-    """A JSON value with all fields of a type."""
+    """A JSON value that has all fields of a type."""
     if pa.types.is_struct(found):
         return {field.name: _outline(field.type) for field in found}
     return [_outline(found.value_type)] if _is_list(found) else None

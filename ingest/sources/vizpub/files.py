@@ -1,6 +1,6 @@
-"""Files of the VizPub tool: telling them, and splitting them into their nodes.
+"""Files of the VizPub tool: recognising them, and splitting them into nodes.
 
-A file is one JSON object for one checkpoint of one host. Its nodes stay JSON here.
+A file is one JSON object for one checkpoint of one host. Its nodes are not decoded here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def recognised(path: str, head: bytes) -> str | None:
 
 
 def content_of(path: str) -> tuple[bytes, str | None]:
-    """What is in a file, and why that is not all of it, if it is not."""
+    """The content of a file, and the damage where it is incomplete."""
     filesystem, inside = fs.FileSystem.from_uri(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
@@ -80,7 +80,7 @@ class Checkpoint:
 
 
 def split(content: bytes, damage: str | None = None) -> Checkpoint:
-    """A file into its nodes. `damage` says why it is not whole, if it is not."""
+    """Split a file into its nodes. `damage` is why it is incomplete; null if it is not."""
     text = content.removeprefix(BOM_UTF8)
     try:
         values = _fields(text)
