@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 STEP = "look at the input"
-HEAD = 1 << 16
+_HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
 _COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
@@ -177,11 +177,11 @@ def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
 
 
 def _head(content: Content) -> bytes:
-    """The first HEAD bytes of the content; no more is decompressed."""
+    """The first 64 KiB of the content; no more is decompressed."""
     head = b""
     for chunk in content:
-        head += chunk[: HEAD - len(head)]
-        if len(head) == HEAD:
+        head += chunk[: _HEAD - len(head)]
+        if len(head) == _HEAD:
             break
     return head
 
@@ -219,7 +219,7 @@ class _Hashed:
 
     def drain(self) -> None:
         """Read the rest of the stream."""
-        while self.read(HEAD):
+        while self.read(_HEAD):
             pass
 
 

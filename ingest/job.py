@@ -88,7 +88,7 @@ class Outgrown(Exception):
     """A small input turned out to describe a large run. Never leaves the pipeline."""
 
 
-Watch = Callable[[str], AbstractContextManager[object]]
+_Watch = Callable[[str], AbstractContextManager[object]]
 """A context manager around the stage of that name."""
 
 
@@ -109,7 +109,7 @@ class Job:
     small: bool = False
     """See ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
-    watch: Watch = _unwatched
+    watch: _Watch = _unwatched
     note: Callable[[str], None] = lambda _: None
     """Called with notes on the current stage, for the log."""
     keep_going: bool = False

@@ -23,7 +23,6 @@ from model.sizes import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from ingest.files import InputFile
 
@@ -106,30 +105,14 @@ def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
     """The rows of all splits, with the columns RECORDS, unordered and lazy."""
-    return of_lines(spark, splits, partial(_rows, source=read), RECORDS, small)
+    return _spread(spark, numbered(spark, splits), small).mapInArrow(
+        partial(_batches, read=read), RECORDS
+    )
 
 
-def of_lines(
-    spark: SparkSession,
-    splits: Sequence[Split],
-    read: Callable[[Split], Iterator[pa.RecordBatch]],
-    schema: StructType | str,
-    small: bool = False,
-) -> DataFrame:
-    """`read` applied to each split, in Spark tasks; lazy. Columns as in `schema`."""
-    work = partial(_batches, read=read)
-    return _spread(spark, numbered(spark, splits), small).mapInArrow(work, schema)
-
-
-def _rows(split: Split, source: Read) -> Iterator[pa.RecordBatch]:
-    return as_batches(source(split))
-
-
-def _batches(
-    batches: Iterable[pa.RecordBatch], read: Callable[[Split], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
+def _batches(batches: Iterable[pa.RecordBatch], read: Read) -> Iterator[pa.RecordBatch]:
     for split in _given(batches):
-        yield from read(split)
+        yield from as_batches(read(split))
 
 
 def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:

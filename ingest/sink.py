@@ -64,7 +64,7 @@ class Place(NamedTuple):
     schema: pa.Schema
 
 
-class Written(NamedTuple):
+class _Written(NamedTuple):
     """The files that tasks wrote, and the summaries of their folds."""
 
     files: Mapping[str, tuple[StoredFile, ...]]
@@ -72,7 +72,7 @@ class Written(NamedTuple):
     summaries: Sequence[str]
 
 
-class Sink:
+class _Sink:
     """The files that one attempt of a task writes: one per table, in the table's directory."""
 
     def __init__(self, directories: Mapping[str, str]) -> None:
@@ -110,7 +110,7 @@ class Sink:
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
-def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> Written:
+def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> _Written:
     """Fold the rows of each partition into files of the tables, in one Spark job."""
     from pyspark.sql import DataFrame
 
@@ -126,19 +126,19 @@ def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -
             summaries.append(row.summary)
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
-    nothing = Sink(places)
+    nothing = _Sink(places)
     for name, place in tables.items():
         if not files[name]:
             nothing.write(name, pa.RecordBatch.from_pylist([], place.schema))
     for name, file in nothing.close():
         files[name].append(file)
-    return Written({name: tuple(found) for name, found in files.items()}, summaries)
+    return _Written({name: tuple(found) for name, found in files.items()}, summaries)
 
 
 def _fold(
     batches: Iterable[pa.RecordBatch], fold: Fold, directories: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    sink = Sink(directories)
+    sink = _Sink(directories)
     for name, rows in fold(batches):
         sink.write(name, rows)
     found = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]

@@ -21,11 +21,11 @@ IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 
 _PACKED = re.compile(r".*/(vizpub-[0-9a-f]+)\.zip/(.+)")
 
-Operation = TypeVar("Operation", bound=Callable[..., Any])
+_Operation = TypeVar("_Operation", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def compiled(*signature: Any) -> Callable[[Operation], Operation]:
+def compiled(*signature: Any) -> Callable[[_Operation], _Operation]:
     """Compile a function for these argument types (or a signature as text) when its module is
     imported, or load it from the cache.
 
@@ -36,11 +36,11 @@ def compiled(*signature: Any) -> Callable[[Operation], Operation]:
     """
     types_given = signature[0] if isinstance(signature[0], str) else signature
 
-    def compile_one(function: Operation) -> Operation:
+    def compile_one(function: _Operation) -> _Operation:
         try:
-            return cast(Operation, njit(types_given, cache=True, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, cache=True, **_OPTIONS)(function))
         except (OSError, RuntimeError):
-            return cast(Operation, njit(types_given, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, **_OPTIONS)(function))
 
     return compile_one
 

@@ -14,9 +14,9 @@ from model.clock import OPEN
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_ROWS = 10
-SHOWN_COLUMNS = 20
-SHOWN_CHARACTERS = 60
+_SHOWN_ROWS = 10
+_SHOWN_COLUMNS = 20
+_SHOWN_CHARACTERS = 60
 """Most characters of each text: names in foreign sources may be very long."""
 
 
@@ -66,7 +66,7 @@ class Frame:
 
     def _repr_html_(self) -> str:
         """The first rows and columns, and how many there are."""
-        shown = self.rows.slice(0, SHOWN_ROWS).select(self.columns[:SHOWN_COLUMNS])
+        shown = self.rows.slice(0, _SHOWN_ROWS).select(self.columns[:_SHOWN_COLUMNS])
         values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
         rest = "".join(_rest(len(self), len(self.columns)))
         caption = f"{self.title}: {len(self):,} rows of {len(self.columns)} columns{rest}"
@@ -87,17 +87,17 @@ def _nullable() -> dict[pa.DataType, Any]:
 
 
 def _rest(rows: int, columns: int) -> Iterator[str]:
-    if rows > SHOWN_ROWS:
-        yield f", the first {SHOWN_ROWS} rows"
-    if columns > SHOWN_COLUMNS:
-        yield f", the first {SHOWN_COLUMNS} columns"
+    if rows > _SHOWN_ROWS:
+        yield f", the first {_SHOWN_ROWS} rows"
+    if columns > _SHOWN_COLUMNS:
+        yield f", the first {_SHOWN_COLUMNS} columns"
 
 
 def html_table(
     caption: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    longest: int = SHOWN_CHARACTERS,
+    longest: int = _SHOWN_CHARACTERS,
 ) -> str:
     """An HTML table with all texts escaped, and cut after `longest` characters."""
 

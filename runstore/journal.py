@@ -22,7 +22,7 @@ FILE = "log.jsonl"
 COLUMNS = ("at", "event", "stage", "seconds", "rows", "note")
 """Time (UTC), event, stage, duration, rows of the written tables by name, and a note."""
 _LOG = logging.getLogger(__name__)
-Event = dict[str, Any]
+_Event = dict[str, Any]
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Journal:
         self.add(f"{what} ended", seconds=_since(begun), rows=rows())
 
 
-def read_journal(directory: Path) -> Iterator[Event]:
+def read_journal(directory: Path) -> Iterator[_Event]:
     """The events of a run with COLUMNS, the oldest first; no events if the run has no log. A line
     that a power cut has torn gives the event 'unreadable'.
     """

@@ -59,7 +59,7 @@ def columns_of(encoding: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class TableReader:
+class _TableReader:
     """Reads CSV and Parquet files."""
 
     encodings: Sequence[str]
@@ -227,10 +227,10 @@ class TableSource(Source):
     def reader(
         self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
     ) -> Read:
-        """A TableReader."""
+        """Reads CSV and Parquet; checks each row by itself."""
         del tallies
         encodings = [file.encoding for file in files]
-        return TableReader(encodings, self.rules, self.place, options.max_line)
+        return _TableReader(encodings, self.rules, self.place, options.max_line)
 
     def tallied(self, tallies: Tallies) -> Counted:
         """Combined by `together`."""

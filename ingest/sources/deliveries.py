@@ -66,10 +66,10 @@ class Deliveries(TableSource):
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
-    ) -> DeliveryFold:
+    ) -> _DeliveryFold:
         """Message by message."""
         del counted
-        return DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
+        return _DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -108,7 +108,7 @@ class Deliveries(TableSource):
         )
 
 
-class DeliveryFold(KeyFold):
+class _DeliveryFold(KeyFold):
     """Makes publications and receptions of the rows of each message.
 
     It holds the rows of the current time, and the first publication of the message.

@@ -111,10 +111,10 @@ class Edges(TableSource):
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
-    ) -> LinkFold:
+    ) -> _LinkFold:
         """Peer by peer."""
         del options, counted
-        return LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
+        return _LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -165,7 +165,7 @@ class Edges(TableSource):
         )
 
 
-class LinkFold(KeyFold):
+class _LinkFold(KeyFold):
     """Makes maximal periods of the links of each peer."""
 
     def __init__(self, files: Sequence[str], *, listed: bool) -> None:

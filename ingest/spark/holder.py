@@ -42,7 +42,7 @@ _SETTLE_S = 20.0
 _POLL_S = 0.05
 
 
-class Holder:
+class _Holder:
     """A session and its current lease."""
 
     def __init__(self, spark: SparkSession, gateway: Any, folder: Path, idle_s: float) -> None:
@@ -212,7 +212,7 @@ def main(scratch: str, idle_s: str, ready: str) -> None:
     where = Path(scratch)
     with spark_session(where, quick=True) as spark:
         _warm(spark)
-        holder = Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
+        holder = _Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
         signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
         holder.serve(socket.socket(fileno=int(ready)))
 

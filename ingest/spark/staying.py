@@ -30,7 +30,7 @@ from model.private import make_private, new_file
 
 IDLE_MINUTES = 15.0
 FOLDER = "session"
-LOG = "log"
+_LOG = "log"
 _ELSEWHERE = ("SPARK_MASTER", "SPARK_HOME", "SPARK_CONF_DIR")
 _SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
 _TELLING = (
@@ -226,7 +226,7 @@ def _end(process: psutil.Process) -> None:
 def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
     """Start the holder, which outlives this process; wait until ready. Raises: SparkFailed."""
     ours, its = socket.socketpair()
-    log = folder / LOG
+    log = folder / _LOG
     with ours, its, os.fdopen(new_file(log), "wb") as out:
         child = subprocess.Popen(
             [sys.executable, "-m", "ingest.spark.holder", str(scratch.absolute()),

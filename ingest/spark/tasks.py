@@ -12,19 +12,19 @@ from ingest.spark.session import spark_session, vizpub_errors
 from model.errors import VizpubError
 from model.progress import Progress, silent
 
-T = TypeVar("T")
-R = TypeVar("R")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 def spread(
-    function: Callable[[T], R],
-    given: Sequence[T],
+    function: Callable[[_T], _R],
+    given: Sequence[_T],
     *,
     step: str,
     scratch: Path,
     master: str | None = None,
     progress: Progress = silent,
-) -> list[R]:
+) -> list[_R]:
     """`[function(item) for item in given]`, each call in a task of its own.
 
     Arguments and results must be small and picklable; large results go to files.
@@ -41,7 +41,7 @@ def spread(
     return [outcome for outcome in outcomes if not isinstance(outcome, VizpubError)]
 
 
-def _outcome(function: Callable[[T], R], item: T) -> R | VizpubError:
+def _outcome(function: Callable[[_T], _R], item: _T) -> _R | VizpubError:
     """The result of a call, or its VizpubError, which Spark must not retry."""
     try:
         return function(item)

@@ -15,7 +15,7 @@ import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
 
-NO_THREADS = {
+_NO_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -37,7 +37,7 @@ IMPORTED = (
 
 def preload() -> None:
     """Import what workers need, without a thread. What is printed goes to standard error."""
-    os.environ.update(NO_THREADS)
+    os.environ.update(_NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
         from analytics.structure import cache_kernels  # and with it numpy and Arrow
 

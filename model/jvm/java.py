@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 from model.errors import JavaMissing, UseError
 from model.jvm.artifacts import cache_path
 
-SUPPORTED = ("17", "21")
+_SUPPORTED = ("17", "21")
 """Major versions that both Spark 4 and Neo4j 5.26 run on."""
 
 _CHOICES = {
@@ -130,7 +130,7 @@ def _ask(command: Path) -> tuple[Path, str]:
         raise _Unusable(f"{command} does not run ({error})") from None
     properties = dict(re.findall(r"^ *(java\.home|java\.version) = (.*)$", answer, re.MULTILINE))
     version = properties.get("java.version", "of unknown version")
-    if version.split(".")[0] not in SUPPORTED:
+    if version.split(".")[0] not in _SUPPORTED:
         raise _Unusable(f"{command} is Java {version}")
     return Path(properties["java.home"]), version
 

@@ -123,7 +123,7 @@ def _counts(meta: Any) -> Counts:
 
 
 @cache
-def event_class() -> type[Message]:
+def _event_class() -> type[Message]:
     """The class of `TraceEvent`; its payloads are named as the JSON names them, and the
     peer that a payload refers to is always `other`.
     """
@@ -152,7 +152,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, number: int, text: str) 
 
 def parse_event(record: bytes) -> Any:
     """One record → `TraceEvent`. Raises: DecodeError."""
-    return event_class().FromString(record)
+    return _event_class().FromString(record)
 
 
 def unknown_fields(event: Message, size: int) -> list[str]:

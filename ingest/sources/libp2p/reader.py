@@ -19,7 +19,7 @@ from ingest.sources.libp2p.facts import Tally
 _HEX_BYTES = 512
 """Of a refused record of protobuf; the quarantine keeps twice as many characters."""
 
-Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
+_Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class EventReader:
                 yield refused(split, number, Damage(content.damage))
 
 
-def _event(record: bytes, decode: Decode, tally: Tally) -> Event:
+def _event(record: bytes, decode: _Decode, tally: Tally) -> Event:
     """The event of a record, counted. Raises: Refused."""
     values, unknown = decode(record)
     event = judged(values)

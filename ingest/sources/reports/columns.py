@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ingest.reports.fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
 from ingest.reports.records import Report
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
 _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
@@ -72,7 +72,7 @@ def shaped(values: pa.Array, kind: Kind) -> pa.Array:
         case KeyOr(more):
             shape = shaped(values, more if pa.types.is_struct(found) else Key())
         case Array(item) if _is_list(found):
-            shape = relisted(values, shaped(values.flatten(), item))
+            shape = _relisted(values, shaped(values.flatten(), item))
         case Object(fields) if pa.types.is_struct(found):
             shape = _restructured(values, fields)
         case Whole() if pa.types.is_integer(found):
@@ -99,7 +99,7 @@ def _is_text(found: pa.DataType) -> bool:
     return any(is_kind(found) for is_kind in kinds)
 
 
-def relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
+def _relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
     """The same list lengths, with other items."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -113,11 +113,11 @@ def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
     return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())
 
 
-def doubtful(values: pa.Array, kind: Kind) -> Mask:
+def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
     """Which `shaped` values the grammar may refuse; never too few. Null is absent."""
     match kind:
         case KeyOr(more):
-            found = doubtful(values, more if pa.types.is_struct(values.type) else Key())
+            found = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
         case Array(item):
             found = _any_item_doubtful(values, item)
         case Object(fields, required):
@@ -133,9 +133,9 @@ def doubtful(values: pa.Array, kind: Kind) -> Mask:
     return found
 
 
-def _any_item_doubtful(lists: pa.Array, item: Kind) -> Mask:
+def _any_item_doubtful(lists: pa.Array, item: Kind) -> _Mask:
     flat = lists.flatten()
-    wrong = doubtful(flat, item) | _mask(flat.is_null())
+    wrong = _doubtful(flat, item) | _mask(flat.is_null())
     found = np.zeros(len(lists), bool)
     found[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
     return found
@@ -143,17 +143,17 @@ def _any_item_doubtful(lists: pa.Array, item: Kind) -> Mask:
 
 def _any_field_doubtful(
     structs: pa.Array, fields: Mapping[str, Kind], required: tuple[str, ...]
-) -> Mask:
+) -> _Mask:
     parts = dict(zip(fields, structs.flatten(), strict=True))
     found = np.zeros(len(structs), bool)
     for name, kind in fields.items():
-        found |= doubtful(parts[name], kind)
+        found |= _doubtful(parts[name], kind)
     for name in required:
         found |= _mask(pc.and_(parts[name].is_null(), structs.is_valid()))
     return found
 
 
-def _unfit_names(names: pa.Array) -> Mask:
+def _unfit_names(names: pa.Array) -> _Mask:
     """Names repeat, so each distinct name is checked once."""
     encoded = names.dictionary_encode()
     empty = pc.equal(pc.binary_length(encoded.dictionary), 0)
@@ -163,9 +163,9 @@ def _unfit_names(names: pa.Array) -> Mask:
     return _mask(unfit.take(encoded.indices))
 
 
-def _mask(values: pa.Array) -> Mask:
+def _mask(values: pa.Array) -> _Mask:
     """As numpy; null is false."""
-    found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    found: _Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
     return found
 
 
@@ -177,7 +177,7 @@ def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[st
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns.setdefault("format", pa.repeat(Report.format, len(batch)))
     rows = shaped(pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT)
-    suspected = np.flatnonzero(doubtful(rows, REPORT))
+    suspected = np.flatnonzero(_doubtful(rows, REPORT))
     judged = zip(suspected.tolist(), rows.take(pa.array(suspected)).to_pylist(), strict=True)
     wrong = {row: list(dict.fromkeys(REPORT.problems(value, ""))) for row, value in judged}
     return rows, {row: problems for row, problems in wrong.items() if problems}

@@ -22,16 +22,16 @@ from ingest.reports.records import Report, RunHeader
 from ingest.sources.reports.facts import Tally
 
 
-def typed(kind: Grammar) -> Any:
+def _typed(kind: Grammar) -> Any:
     """The msgspec type for what the grammar allows. It refuses unknown fields; `plain_report`
     checks names for control characters.
     """
     found: Any
     match kind:
         case Array(item):
-            found = list[typed(item)]  # type: ignore[misc]
+            found = list[_typed(item)]  # type: ignore[misc]
         case KeyOr(more):
-            found = typed(Key()) | typed(more)
+            found = _typed(Key()) | _typed(more)
         case Object(fields, required):
             found = _struct(fields, required)
         case Whole(most, least):
@@ -48,7 +48,7 @@ def typed(kind: Grammar) -> Any:
 def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
     members: list[Any] = []
     for name, kind in fields.items():
-        inner = typed(kind)
+        inner = _typed(kind)
         members.append((name, inner) if name in required else (name, inner | None, None))
     return msgspec.defstruct(
         "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
@@ -58,7 +58,7 @@ def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
 @cache
 def report_decoder() -> msgspec.json.Decoder[Any]:
     """Decodes plainly spelled reports; attributes are the fields of the contract."""
-    return msgspec.json.Decoder(typed(REPORT))
+    return msgspec.json.Decoder(_typed(REPORT))
 
 
 def plain_report(line: bytes) -> Any:

@@ -17,7 +17,7 @@ from model.errors import InputError, UnknownName, UseError
 
 COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
 STATE = ("neighbors", "topics", "roles")
-FIELDS = (
+_FIELDS = (
     *(*STATE, "sent", "received"),
     *("control.messages", "control.bytes", "publication.messages", "publication.bytes"),
     "duplicates",
@@ -142,8 +142,8 @@ class Tally:
         return sum(number for shape, number in self.shapes.items() if is_counted(shape))
 
 
-_BIT = {name: 1 << number for number, name in enumerate(FIELDS)}
-_LEFT = 1 << len(FIELDS)
+_BIT = {name: 1 << number for number, name in enumerate(_FIELDS)}
+_LEFT = 1 << len(_FIELDS)
 COUNTED = {
     **{
         f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
@@ -152,11 +152,11 @@ COUNTED = {
     },
     "duplicates": {"duplicates"},
 }
-"""The FIELDS that are counters, and their columns in COUNTERS."""
+"""The optional fields that are counters, and their columns in COUNTERS."""
 
 
 def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
-    """The FIELDS of a report, and whether its peer left, as bits; `traffic` has its values of
+    """The optional fields of a report, and whether its peer left, as bits; `traffic` has its values of
     COUNTERS.
     """
     c = traffic
@@ -193,7 +193,7 @@ def describe(
         tally = _together(before, tally)
     run = _the_run(tally, options.only, words)
     header = _header(tally.headers, run)
-    absent = [name for name in FIELDS if not tally.known(name)]
+    absent = [name for name in _FIELDS if not tally.known(name)]
     # If all arrivals are reported, duplicates can be derived from them.
     unknown = [name for name in absent if name != "duplicates" or "received" in absent]
     return Description(
@@ -209,7 +209,9 @@ def describe(
             **dict(sorted(tally.lost.items())),
             **({_NAMELESS: tally.nameless} if tally.nameless and options.only else {}),
             **{
-                lacking(n): tally.lacking(n) for n in FIELDS if n not in absent and tally.lacking(n)
+                lacking(n): tally.lacking(n)
+                for n in _FIELDS
+                if n not in absent and tally.lacking(n)
             },
             **({_DIFFERS: tally.differing} if tally.differing else {}),
         },

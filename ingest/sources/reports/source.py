@@ -53,7 +53,7 @@ class ReportReader:
         return LineReader(self.chosen, self.max_line)(split)
 
 
-def first_header(file: InputFile) -> dict[str, Any]:
+def _first_header(file: InputFile) -> dict[str, Any]:
     """The run header that a file begins with; empty if there is none."""
     read = header_of_parquet if file.encoding == ENCODING else header_of_lines
     return read(file.path)
@@ -112,7 +112,7 @@ class Reports(Source):
         if counted is not None:
             totals = counters_are_totals(Tally.of(counted), options.only)
         else:
-            totals = any(first_header(file).get("counters") == "total" for file in files)
+            totals = any(_first_header(file).get("counters") == "total" for file in files)
         return ReportFold([file.path for file in files], options.gap_tolerance, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:

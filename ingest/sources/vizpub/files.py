@@ -67,7 +67,7 @@ def content_of(path: str) -> tuple[bytes, str | None]:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class _Checkpoint:
     """A file's own fields, and its nodes as JSON by their keys."""
 
     fault: str | None
@@ -79,7 +79,7 @@ class Checkpoint:
     nodes: Mapping[str, bytes | memoryview] = field(default_factory=dict)
 
 
-def split(content: bytes, damage: str | None = None) -> Checkpoint:
+def split(content: bytes, damage: str | None = None) -> _Checkpoint:
     """Split a file into its nodes. `damage` is why it is incomplete; null if it is not."""
     text = content.removeprefix(BOM_UTF8)
     try:
@@ -89,10 +89,10 @@ def split(content: bytes, damage: str | None = None) -> Checkpoint:
         try:
             values = _fields_with_halves(text)
         except (ValueError, RecursionError):
-            return Checkpoint(_why(content, damage, error), content[:_KEPT])
+            return _Checkpoint(_why(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
-        return Checkpoint(wrong, content[:_KEPT])
-    return Checkpoint(
+        return _Checkpoint(wrong, content[:_KEPT])
+    return _Checkpoint(
         None,
         None,
         values["protocolName"],

@@ -14,7 +14,7 @@ from model.run import DUPLICATES
 
 
 @dataclass(frozen=True)
-class ById:
+class _ById:
     """Objects by the id that they carry themselves."""
 
     item: Object
@@ -36,7 +36,7 @@ class ById:
             yield from self.item.unknown(item, f"{at}[]")
 
 
-_MESSAGES = ById(
+_MESSAGES = _ById(
     Object(
         {
             "msgId": Key(),
@@ -60,7 +60,7 @@ COUNTERS = {
 }
 """What a node counts from its start, and VizPub's name for it."""
 BYTES = "publication.bytes"
-NEVER_KNOWN = (BYTES, DUPLICATES)
+_NEVER_KNOWN = (BYTES, DUPLICATES)
 """What VizPub's files never report. A node's later copies of a message are only counted."""
 _NUMBERS: dict[str, Kind] = {name: Whole() for name in COUNTERS.values()}
 NODE = Object(
@@ -140,5 +140,5 @@ def _copies(messages: Mapping[str, Json] | None, far_end: str, theirs: str) -> l
 
 def header_of(run: str) -> Json:
     """The run header of a protocol; counters are totals."""
-    facts = {"protocol": run, "counters": "total", "unknown": list(NEVER_KNOWN)}
+    facts = {"protocol": run, "counters": "total", "unknown": list(_NEVER_KNOWN)}
     return {"format": RunHeader.format, "run": run, **facts}

@@ -40,7 +40,7 @@ _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
 
 
 @dataclass(frozen=True)
-class NodeReader:
+class _NodeReader:
     """Reads VizPub's files; the line of a record is the number of its node."""
 
     chosen: Chosen
@@ -97,7 +97,7 @@ class Vizpub(Reports):
     ) -> Read:
         """Every file names its protocol."""
         del files, tallies
-        return NodeReader(Chosen(options.only))
+        return _NodeReader(Chosen(options.only))
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
