@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runstore.pooled import pooled, reporting
 from runstore.store import StoredRun
+from runstore.totals import pooled, reporting
 
 
 def damaged(run: StoredRun) -> list[str]:

@@ -156,8 +156,8 @@ COUNTED = {
 
 
 def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
-    """The optional fields of a report, and whether its peer left, as bits; `traffic` has its values of
-    COUNTERS.
+    """The optional fields of a report, and whether its peer left, as bits; `traffic` has its
+    values of COUNTERS.
     """
     c = traffic
     return (
