@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,15 +16,13 @@ from pyspark.sql import functions as F
 from analytics.structure import restored
 from ingest import indexing
 from ingest.periods import close_at
-from ingest.sources.base import Observed
+from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.stage import Made, tables_of, with_tables
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.tables import table
 from runstore.manifest import Boundary, Cut, Manifest, Part
-
-if TYPE_CHECKING:
-    from ingest.job import Job
+from runstore.writer import RunWriter
 
 _MADE_ANEW = ("peers", "topics")
 """Small tables that an append writes again in full."""
@@ -32,10 +30,45 @@ _OF_MESSAGES = ("publications", "receptions", "rejections", "unreported")
 """Observed tables of messages: an append evaluates them together with what came before."""
 
 
+class Ingest(Protocol):
+    """The part of ingest.job.Job that a plan reads."""
+
+    writer: RunWriter
+    options: SourceOptions
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the run so far."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+
+    @property
+    def source(self) -> Source:
+        """The source of the run."""
+
+    @property
+    def described(self) -> Description:
+        """The source's description of the run."""
+
+    def folded(self) -> dict[str, DataFrame]:
+        """The tables that the source folded, by name."""
+
+    def carried(self, name: str) -> DataFrame | None:
+        """A folded table of the run that is appended to; null if it has none."""
+
+    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
+        """The rows of a part of a table, up to its cut."""
+
+    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        """The rows of all parts of a table."""
+
+
 class Plan:
     """A run is made from all of its input."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Ingest) -> None:
         self._job = job
 
     @property
@@ -113,7 +146,7 @@ class Plan:
 class Growth(Plan):
     """New input is added to a run; what is settled stays as it was written."""
 
-    def __init__(self, job: Job, base: Manifest, clock: Clock) -> None:
+    def __init__(self, job: Ingest, base: Manifest, clock: Clock) -> None:
         super().__init__(job)
         self._base, self._clock = base, clock
         """The run that is appended to."""
