@@ -125,7 +125,7 @@ class MessageFold:
         audience = (MISSED,) if self.subscriptions_known else ()
         return (RECEPTIONS, *audience, METRICS_MESSAGES)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The model.run.CAPABILITIES that some arrival has, as JSON; null without arrivals."""
         return json.dumps(sorted(self._told & {*CAPABILITIES}) if self._told else None)
 

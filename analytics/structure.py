@@ -119,7 +119,7 @@ class BlockFold:
         for rows in self.rows(batches):
             yield self.table, rows
 
-    def told(self) -> None:
+    def summary(self) -> None:
         """Null: the fold has no result besides its rows."""
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

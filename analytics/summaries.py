@@ -30,7 +30,7 @@ class Seen:
     traffic: DataFrame | None
     publications: DataFrame | None
     receptions: DataFrame | None
-    untold: DataFrame | None = None
+    unreported: DataFrame | None = None
     """What reports leave out: peer, interval, receptions, subscriptions (true = not reported)."""
     duplicates_known: bool = True
     """All arrivals are reported, not only the first ones."""
@@ -80,9 +80,10 @@ def _with_reported(rows: DataFrame, seen: Seen) -> DataFrame:
     rows = rows.join(F.broadcast(seen.peers.select("peer", "is_reporter")), "peer")
     sources = {"subscriptions": seen.subscriptions, "receptions": seen.receptions}
     left_open = {name: F.lit(False) for name in sources}
-    if seen.untold is not None:
-        left_out = seen.untold.withColumnsRenamed({name: f"unreported_{name}" for name in sources})
-        rows = rows.join(left_out, ["interval", "peer"], "left")
+    if seen.unreported is not None:
+        renamed = {name: f"unreported_{name}" for name in sources}
+        unreported = seen.unreported.withColumnsRenamed(renamed)
+        rows = rows.join(unreported, ["interval", "peer"], "left")
         left_open = {name: F.coalesce(f"unreported_{name}", F.lit(False)) for name in sources}
     return rows.withColumns(
         {

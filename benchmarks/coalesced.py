@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.steps import Steps
+from ingest.periods import coalesce
 from ingest.spark.session import spark_session
-from ingest.versions import coalesce
 
 
 def main() -> None:

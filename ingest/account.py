@@ -1,8 +1,7 @@
-"""Where the time of an ingest was spent, from the start of the program to its end.
+"""Where an ingest spends its time, from the start of the program to its end.
 
-Wall time is cut where something begins: parts follow one another and add up to the whole. Inside
-a part Spark runs jobs; what is not in one of them goes into making and planning queries, into
-Python, and into commits.
+Wall time is divided into consecutive parts that add up to the total. Spark runs jobs inside a
+part; the rest of a part is query planning, Python and commits.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PHASES = ("analysis", "optimization", "planning")
-"""As Spark's own tracker calls what it does to a query before it runs."""
+"""Names of the phases in Spark's query planning tracker."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of time, in seconds since the program was called."""
+    """A stretch of time, in seconds since the program started."""
 
     name: str
     begin: float
@@ -34,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class SparkJob:
-    """A job of Spark's: what it was for, when it ran, and how many tasks it had."""
+    """A Spark job: its description, when it ran, and how many tasks completed."""
 
     name: str
     begin: float
@@ -49,7 +48,7 @@ class Account:
     parts: list[Part] = field(default_factory=list)
     jobs: list[SparkJob] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_PHASES, 0.0))
-    """Seconds that queries spent in each phase, in several threads at once."""
+    """Seconds that queries spent in each phase, summed over threads."""
     called: float = field(default_factory=lambda: float(psutil.Process().create_time()))
 
     def _now(self) -> float:
@@ -58,7 +57,7 @@ class Account:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """The block is a part of its own."""
+        """Record the block as a part."""
         begin = self._now()
         if not self.parts:
             self.parts.append(Part("start of Python", 0.0, begin))
@@ -68,7 +67,7 @@ class Account:
             self.parts.append(Part(name, begin, self._now()))
 
     def planned(self, frame: DataFrame) -> None:
-        """Count what Spark did before it ran the query of the frame."""
+        """Add the time Spark spent on planning the query of the frame."""
         phases = frame._jdf.queryExecution().tracker().phases()
         for name in _PHASES:
             if phases.contains(name):
@@ -76,36 +75,36 @@ class Account:
 
     @contextmanager
     def watched(self, spark: SparkSession) -> Iterator[None]:
-        """Count the jobs that the session runs in the block."""
+        """Record the jobs that the session runs in the block."""
         context = spark.sparkContext._jsc.sc()
         first = context.dagScheduler().numTotalJobs()
         try:
             yield
         finally:
-            # A signal may have stopped Spark: what ended the block is to be told, not this.
+            # A signal may have stopped Spark: report what ended the block, not this.
             with suppress(Py4JError, ConnectionError):
                 if store := context.statusStore():  # null where Spark has ended
                     found = store.jobsList(None)
                     jobs = (found.apply(place) for place in range(found.size()))
-                    self.jobs += [self._told(job) for job in jobs if job.jobId() >= first]
+                    self.jobs += [self._spark_job(job) for job in jobs if job.jobId() >= first]
 
-    def _told(self, job: Any) -> SparkJob:
+    def _spark_job(self, job: Any) -> SparkJob:
         def seconds(moment: Any) -> float:
             # A job that was stopped has no end.
             return moment.get().getTime() / 1000 - self.called if moment.isDefined() else 0.0
 
-        told = job.description()
-        name = told.get() if told.isDefined() else job.name()
+        description = job.description()
+        name = description.get() if description.isDefined() else job.name()
         begin, end = seconds(job.submissionTime()), seconds(job.completionTime())
         return SparkJob(name, begin, end, job.numCompletedTasks())
 
     @property
     def seconds(self) -> float:
-        """From the call of the program to the end of the last part."""
+        """From the start of the program to the end of the last part."""
         return max((part.end for part in self.parts), default=0.0)
 
     def in_jobs(self, begin: float = 0.0, end: float = float("inf")) -> float:
-        """Seconds of that stretch in which at least one job ran."""
+        """Seconds between `begin` and `end` in which at least one job ran."""
         total, reached = 0.0, begin
         for job in sorted(self.jobs, key=lambda job: job.begin):
             total += max(0.0, min(job.end, end) - max(job.begin, reached))
@@ -113,17 +112,19 @@ class Account:
         return total
 
     def longest(self, count: int) -> list[SparkJob]:
-        """So many jobs, the longest first."""
+        """The `count` longest jobs, the longest first."""
         return sorted(self.jobs, key=lambda job: job.begin - job.end)[:count]
 
     def line(self) -> str:
-        """The whole in one line: `21.3 s: start of Python 1.2, …, Spark's jobs 9.8, …`."""
+        """The account in one line: `21.3 s: start of Python 1.2, …, Spark's jobs 9.8, …`."""
         ours = [part for part in self.parts if part.name not in _AROUND]
         jobs = self.in_jobs()
-        told = {part.name: part.end - part.begin for part in self.parts if part.name in _AROUND}
-        told[f"{len(self.jobs)} jobs of Spark"] = jobs
-        told["plans, Python, commits"] = sum(part.end - part.begin for part in ours) - jobs
-        words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in told.items())
+        seconds_of = {
+            part.name: part.end - part.begin for part in self.parts if part.name in _AROUND
+        }
+        seconds_of[f"{len(self.jobs)} jobs of Spark"] = jobs
+        seconds_of["plans, Python, commits"] = sum(part.end - part.begin for part in ours) - jobs
+        words = ", ".join(f"{name} {seconds:.1f}" for name, seconds in seconds_of.items())
         return f"{self.seconds:.1f} s: {words}"
 
     def rows(self) -> Iterator[tuple[str, float, float, int]]:

@@ -1,6 +1,6 @@
 """The files that paths name: files, folders with all below them, globs, URIs.
 
-A file is taken once, however many names it has, and links to folders are not followed.
+A file with several names is read once, and links to folders are not followed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AS_FILE = (
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file as it stands: one that is written again has another."""
+    """The state of a file; it changes when the file is written again."""
 
     size: int
     mtime_ns: int | None
@@ -50,14 +50,14 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Found:
-    """What a path stands for."""
+    """What a path resolves to."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
     """By absolute path or URI."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """What is no file to read, and why."""
+    """Paths that cannot be read as a file, and why."""
     named: bool = False
-    """The path is that of the file."""
+    """The path names the file itself, not a folder or a pattern."""
 
 
 @dataclass(frozen=True)
@@ -70,29 +70,29 @@ class InputFile:
     size: int
     sha256: str
     stamp: Stamp | None = field(default=None, compare=False, repr=False)
-    """How it stood before it was looked at."""
+    """Its state before it was inspected."""
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What run.json says of it before it is read."""
+    def manifest_entry(self) -> dict[str, Any]:
+        """Its entry in run.json before it is read."""
         named = {name: value for name, value in asdict(self).items() if name != "stamp"}
         return {**named, "damage": None}
 
 
 def find(paths: Iterable[str]) -> dict[str, Found]:
-    """What each of the paths stands for. A file is found by the first that leads to it.
+    """Resolve the paths. A file that several paths lead to belongs to the first of them.
 
-    Raises: InputError where there is nothing, where no file system knows the path, and for a
-    path of what cannot be read as a file: a pipe, a device, a link that leads nowhere.
+    Raises: InputError where a path does not exist or has an unknown file system, and where it
+    cannot be read as a file: a pipe, a device, a broken link.
     """
     seen: dict[tuple[int, int], str] = {}
     return {path: _once(_expand(path), seen) for path in paths}
 
 
 def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
-    """Of files, by path or URI, as they stood before they were read.
+    """Check that files, by path or URI, are the same as before they were read.
 
-    Raises: InputError for one that stands otherwise now.
+    Raises: InputError for a file that has changed.
     """
     with ThreadPoolExecutor() as pool:  # a remote one is slow to answer
         found = dict(zip(stamps, pool.map(_stamp_now, stamps), strict=True))
@@ -148,7 +148,7 @@ def _expand_local(given: str, path: str) -> Found:
 
 
 def _matches(given: str, path: str, error: OSError) -> Found:
-    """What a path that is not there matches as a pattern. Raises: InputError for nothing."""
+    """The files that a path matches as a pattern. Raises: InputError where there are none."""
     if os.path.lexists(path) or not isinstance(error, FileNotFoundError):
         raise InputError(f"{shown(given)}: {_why(path, error)}")
     matches = set(_glob(path)) if has_magic(path) else set()
@@ -158,7 +158,7 @@ def _matches(given: str, path: str, error: OSError) -> Found:
 
 
 def _glob(pattern: str) -> Iterator[str]:
-    """What a pattern matches; a `**` follows no links, as glob's would."""
+    """The paths that a pattern matches; unlike glob's, `**` follows no links."""
     above, deep, below = (pattern + os.sep).partition(_DEEP)
     if not deep:
         yield from glob(pattern)
@@ -174,18 +174,18 @@ def _nothing(path: str) -> InputError:
 
 
 def _some(path: str, found: Found) -> Found:
-    """What was found. Raises: InputError where that is nothing."""
+    """The same object. Raises: InputError where it has no files."""
     if not found.files:
-        told = [f"{name}: {why}" for name, why in found.skipped.items()]
+        reasons = [f"{name}: {why}" for name, why in found.skipped.items()]
         raise InputError(
             f"{shown(path)} is a folder without files",
-            "; ".join(told[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
+            "; ".join(reasons[:_SHOWN]) or f"give one with traces, {EXAMPLE}",
         )
     return found
 
 
 def _gathered(paths: Iterable[str]) -> Found:
-    """Files, and those below folders."""
+    """The given files, and all files below the given folders."""
     found = Found()
     for path in paths:
         for inside in _below(path, found.skipped) if os.path.isdir(path) else [path]:
@@ -202,12 +202,12 @@ def _gathered(paths: Iterable[str]) -> Found:
 
 
 def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
-    """What is no folder, below one; links are not followed."""
+    """The files below a folder; links to folders are not followed."""
 
-    def tell(error: OSError) -> None:
+    def skip(error: OSError) -> None:
         skipped[shown(error.filename)] = _why(error.filename, error)
 
-    for place, folders, names in os.walk(folder, onerror=tell):
+    for place, folders, names in os.walk(folder, onerror=skip):
         for path in (os.path.join(place, name) for name in tuple(folders)):
             if os.path.islink(path):
                 skipped[shown(path)] = "a link to a folder: name the folder to read it"
@@ -218,7 +218,7 @@ def _below(folder: str, skipped: dict[str, str]) -> Iterator[str]:
 
 
 def _once(found: Found, seen: dict[tuple[int, int], str]) -> Found:
-    """Without files that have been found by another name. What is no link comes first."""
+    """Leave out files already found under another name; a file comes before links to it."""
     once = Found({}, found.skipped, found.named)
     for path in sorted(found.files, key=lambda path: (os.path.islink(path), path)):
         stamp = found.files[path]
@@ -231,14 +231,14 @@ def _once(found: Found, seen: dict[tuple[int, int], str]) -> Found:
 
 
 def _unfit(path: str, status: os.stat_result) -> str | None:
-    """Why what is there is no file to read."""
+    """Why the path cannot be read as a file; null if it can."""
     if not _is_utf8(path):
         return _NOT_UTF8
     return None if stat.S_ISREG(status.st_mode) else _NO_FILES.get(stat.S_IFMT(status.st_mode))
 
 
 def _why(path: str, error: OSError) -> str:
-    """Why there is no looking at a path, in words."""
+    """Why a path cannot be inspected, as text for users."""
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
         return f"a link to {shown(os.readlink(path))}, which does not exist"
     if error.errno == ELOOP:
@@ -260,7 +260,7 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 
 def _stamp_of(info: fs.FileInfo) -> Stamp:
-    # Stores of objects tell the time to the second in some answers, and finer in others.
+    # Object stores report the time in seconds in some responses, and finer in others.
     return Stamp(info.size, info.mtime_ns and info.mtime_ns // 10**9 * 10**9)
 
 
@@ -286,9 +286,9 @@ def _stamp_now(path: str) -> Stamp | None:
 
 
 def _uri(path: str, inside: str) -> str:
-    """How every machine finds a file that was found from `path`: without credentials."""
+    """The URI of a file found below `path`, without credentials."""
     given = urlsplit(path)
-    # What stores objects has the bucket in the path; what stores files is named before it.
+    # In object stores the path starts with the bucket; other file systems have a host.
     place = given.netloc if inside.startswith("/") else ""
     options = f"?{given.query}" if given.query else ""
     return f"{given.scheme}://{place}{quote(inside)}{options}"

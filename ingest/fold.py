@@ -1,4 +1,4 @@
-"""What the folds of all sources do: go by rows key by key, and make tables of them."""
+"""The base class of folds: processes rows key by key and builds tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 from ingest.reader import TEXT_LIMIT, Kind, Row
 
 Counted = Mapping[str, Any]
-"""What was counted of a run or a part of it, as JSON has it."""
+"""Counts over a run or a part of it, as JSON values."""
 
 _FULL = 1 << 16
 _MOST_NAMES = 1000
-"""Names of unknown fields and the like, and reasons, that are told apart."""
+"""Names of unknown fields, and reasons, that are counted separately."""
 _OTHERS = "(others)"
 _SHOWN = 3
 
@@ -29,7 +29,7 @@ NAME_COLUMNS: Mapping[str, Sequence[str]] = {
     "topic": ("topic",),
     "message": ("message",),
 }
-"""In which columns names of a kind stand."""
+"""The columns that hold names, by kind."""
 _WHEN = {"interval": "min", "valid_from": "min", "valid_to": "max", "tick": "min"}
 NAMES = pa.schema(
     [
@@ -42,19 +42,19 @@ NAMES = pa.schema(
         ),
     ]
 )
-"""The table of names: which stand in what column of what table, and the least of what its rows say
-of when, but of `valid_to` the greatest; null where the table has no such column. A name may have
-several rows.
+"""The table of names: the table and column of each name, with the least `interval`, `valid_from`
+and `tick` and the greatest `valid_to` of its rows; null where the table has no such column. A
+name may have several rows.
 """
 _NAMING = (
     *("peers", "presence", "links", "subscriptions", "roles"),
     *("publications", "receptions", "rejections"),
 )
-"""Tables whose names count: others have only names that `peers` has."""
+"""Tables whose names are collected; the names in other tables are also in `peers`."""
 
 
 class Tables:
-    """Rows of several tables, as tuples, on their way to a sink."""
+    """Buffers rows of several tables, as tuples."""
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self._schemas = schemas
@@ -62,11 +62,11 @@ class Tables:
         """Add to them."""
 
     def full(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows of tables that have many."""
+        """Take the rows of tables with full buffers."""
         return self._named(self._taken(_FULL))
 
     def rest(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """All rows."""
+        """Take all rows."""
         return self._named(self._taken(1))
 
     @staticmethod
@@ -89,74 +89,74 @@ class Tables:
 
 
 def names_in(table: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """What NAMES has of rows of a table."""
+    """The rows of NAMES for rows of a table."""
     when = {name: rows[name] for name in _WHEN if name in rows.schema.names}
     for kind, columns in NAME_COLUMNS.items():
         for column in (name for name in columns if name in rows.schema.names):
             named = pa.table({"name": rows[column], **when}).filter(rows[column].is_valid())
             found = named.group_by("name").aggregate([(name, _WHEN[name]) for name in when])
             stands = {"table": table, "kind": kind, "column": column}
-            told = {
+            values = {
                 **{name: pa.repeat(value, found.num_rows) for name, value in stands.items()},
                 "name": found["name"],
                 **{name: found[f"{name}_{_WHEN[name]}"] for name in when},
             }
             nothing = pa.nulls(found.num_rows)
-            arrays = [told.get(field.name, nothing) for field in NAMES]
+            arrays = [values.get(field.name, nothing) for field in NAMES]
             yield from pa.table(arrays, NAMES.names).cast(NAMES).to_batches()
 
 
 class KeyFold(ABC):
-    """The fold (ingest.sink.Fold) of rows (ingest.reader) that come by peer, or by what else their
-    source has in its place, and in order of time.
+    """A fold (ingest.sink.Fold) of rows (ingest.reader) that arrive by key, usually the peer, and
+    in order of time.
     """
 
     rows: Rows
-    """Add to them."""
+    """Rows by table, to append to."""
 
     def __init__(self, tables: Mapping[str, pa.Schema], files: Sequence[str]) -> None:
-        """Takes what it makes, `quarantine` among it, and the names of the files."""
+        """Takes the schemas of its tables, including `quarantine`, and the names of the files."""
         self._schemas, self._files = tables, files
 
     @abstractmethod
     def start(self) -> None:
-        """Nothing has come yet."""
+        """Called before the first row."""
 
     @abstractmethod
     def begin(self, key: str) -> None:
-        """Rows of another key come."""
+        """Called before the first row of a key."""
 
     @abstractmethod
     def take(self, row: Row) -> None:
-        """The next record of the key."""
+        """Called for each record of the key."""
 
     @abstractmethod
     def end(self) -> None:
-        """There are no more rows of the key."""
+        """Called after the last row of a key."""
 
     def add(self, tally: bytes) -> None:
-        """What a reader has counted, as JSON; those of some sources count nothing."""
+        """Called with the counts of a reader, as JSON; readers of some sources count nothing."""
         del tally
 
     @abstractmethod
     def counted(self) -> Counted:
-        """What is said of all rows together."""
+        """The counts over all rows."""
 
-    def told(self) -> str:
-        """`counted`; why what files are `damaged`; how many records were `seen`, and `refused` by
-        reason; as JSON.
+    def summary(self) -> str:
+        """JSON with `counted`, `damaged` (reason by file), `seen` (number of records) and `refused`
+        (number by reason).
         """
         judged = {"seen": self._seen, "refused": self._refused}
         return json.dumps({"counted": self.counted(), "damaged": self._damaged, **judged})
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """A record, which need not be UTF-8, goes to the quarantine."""
+        """Put a record, which need not be UTF-8, into the quarantine."""
         count(self._refused, reason)
-        told = text.decode("utf-8", "replace")[:TEXT_LIMIT]
-        self.rows["quarantine"].append((self._files[row.file], row.line, reason, told))
+        kept = text.decode("utf-8", "replace")[:TEXT_LIMIT]
+        self.rows["quarantine"].append((self._files[row.file], row.line, reason, kept))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The tables' rows."""
+        """Yield (table name, rows) pairs."""
         tables, key = Tables(self._schemas), None
         self.rows, self._damaged = tables.rows, dict[str, str | None]()
         self._seen, self._refused = 0, Counter[str]()
@@ -184,18 +184,18 @@ class KeyFold(ABC):
 
 
 def count(counter: Counter[str], name: str) -> None:
-    """Count under the name, or under all others where there are too many."""
-    told = name in counter or len(counter) < _MOST_NAMES
-    counter[name if told else _OTHERS] += 1
+    """Count a name; once there are too many names, count new ones together."""
+    has_room = name in counter or len(counter) < _MOST_NAMES
+    counter[name if has_room else _OTHERS] += 1
 
 
 def every_refused(refused: Counter[str]) -> str:
-    """That every record was refused, and why, in words."""
+    """A message that every record was refused, with the most frequent reasons."""
     return ": ".join(filter(None, ["every record was refused", reasons(refused)]))
 
 
 def reasons(refused: Counter[str]) -> str:
-    """What most records were refused for, in words."""
+    """The most frequent reasons for refusals, with counts, as text."""
     return "; ".join(f"{reason} ({n:,})" for reason, n in refused.most_common(_SHOWN))
 
 

@@ -1,10 +1,8 @@
-"""From the source's own names to dense integers, and back by the tables peers, topics and
-publications.
+"""Dense integers for the names of peers, topics and messages.
 
-Indices are given in a fixed order, so that the same input always gets the same ones and what
-comes later leaves those of earlier input alone: names by the interval in which anything first
-names them, of one interval those that are numbers by their value and others by their text;
-messages by when they were published.
+The order is fixed, so the same input always gives the same indices, and later input only adds new
+ones: names by the interval that first has them, then numbers by value and other names by text;
+messages by time of publication.
 """
 
 from __future__ import annotations
@@ -23,37 +21,37 @@ from model.clock import Clock
 
 @dataclass(frozen=True)
 class Indices:
-    """Which integer stands for which name. Each has the columns name, index."""
+    """The index of each name. All frames have the columns name, index."""
 
     peers: DataFrame
     topics: DataFrame
     messages: DataFrame | None
-    """Null where nothing is known of messages."""
+    """Null where messages are not reported."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Names that have their indices already: the columns of an index, and how many are taken."""
+    """Existing indices: a frame name, index, and the number of indices in use."""
 
     names: DataFrame
     taken: int
 
 
 def observed_tables(observed: Observed) -> dict[str, DataFrame]:
-    """The tables that are known, by name."""
+    """The observed tables that are known, by name."""
     tables = {f.name: getattr(observed, f.name) for f in fields(observed)}
     return {name: frame for name, frame in tables.items() if isinstance(frame, DataFrame)}
 
 
 def peer_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
-    """name, index, is_reporter of every peer that anything names."""
+    """name, index, is_reporter of every named peer."""
     index = _numbered(_since(observed, "peer", clock), _natural(), known)
     reporting = observed.peers.select("name", "is_reporter")
     return index.join(reporting, "name", "left").fillna(False, ["is_reporter"])
 
 
 def topic_index(observed: Observed, clock: Clock, known: Known | None = None) -> DataFrame:
-    """name, index of every topic that anything names."""
+    """name, index of every named topic."""
     return _numbered(_since(observed, "topic", clock), _natural(), known)
 
 
@@ -70,7 +68,7 @@ def _named(observed: Observed, kind: str) -> GroupedData:
 
 
 def _since(observed: Observed, kind: str, clock: Clock) -> DataFrame:
-    """name, since: the first interval in which anything has the name."""
+    """name, since: the first interval in which the name occurs."""
     begins = F.expr(f"CAST(COALESCE(interval, valid_from DIV {clock.ticks_per_interval}) AS INT)")
     return _named(observed, kind).agg(F.min(begins).alias("since"))
 
@@ -81,9 +79,9 @@ def _natural() -> tuple[Column, ...]:
 
 
 def _numbered(rows: DataFrame, order: Sequence[Column], known: Known | None) -> DataFrame:
-    """name, index: one for each name; those of names that are known stay."""
+    """name, index: one row per name; known names keep their indices."""
     fresh = rows if known is None else rows.join(known.names, "name", "left_anti")
-    # One partition sorts the names; they are few beside what refers to them.
+    # One partition sorts all names; there are far fewer names than rows that refer to them.
     index = F.row_number().over(Window.orderBy(*order)) - 1 + (known.taken if known else 0)
     numbered = fresh.withColumn("index", index).select("name", "index")
     return numbered if known is None else known.names.select("name", "index").unionAll(numbered)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 STEP = "look at the input"
-HEAD = 1 << 16
+_HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
 _COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
@@ -55,11 +55,11 @@ class _LookedAt:
     size: int
     sha256: str
     damage: str | None
-    """Why not all of its head can be read."""
+    """Why its beginning cannot be read in full."""
     unfit: str | None
-    """Why no source is asked."""
+    """Why the file is not offered to any source."""
     recognised: list[str]
-    """Who said what it is: source:encoding."""
+    """`source:encoding` of each source that recognised it."""
 
 
 def inventory(
@@ -69,12 +69,12 @@ def inventory(
     source_name: str = AUTO,
     progress: Progress = silent,
 ) -> Inventory:
-    """Look at every file that was found, in tasks of Spark or, without it, in threads of this
-    process, which tell of `progress`.
+    """Inspect every file that was found, in Spark tasks or, without a session, in threads of this
+    process, which report `progress`.
 
-    Raises: UnknownName for a source there is not; InputError for a named
-    file or a whole input that no source recognises, an input that several do, and one trace in
-    two encodings in one folder, and a file that changes meanwhile.
+    Raises: UnknownName for an unknown source; InputError for a named file or a whole input that no
+    source recognises, an input that several sources recognise, a trace in two encodings in one
+    folder, and a file that changes meanwhile.
     """
     check_source(source_name, sources)
     stamps = dict(chain(*(found.files.items() for found in given.values())))
@@ -95,14 +95,14 @@ def inventory(
 
 
 def check_source(name: str, sources: Sequence[Source]) -> None:
-    """Raises: UnknownName for a source there is not."""
+    """Raises: UnknownName for an unknown source."""
     known = [AUTO, *(source.name for source in sources)]
     if name not in known:
         raise UnknownName("source", name, known)
 
 
 def check_options(source: Source, options: SourceOptions) -> None:
-    """Raises: UseError for an option that was given and says nothing to the source."""
+    """Raises: UseError for an option that the source does not support."""
     given = (f.name for f in fields(options) if getattr(options, f.name) != f.default)
     for name in given:
         if name not in source.options:
@@ -111,7 +111,7 @@ def check_options(source: Source, options: SourceOptions) -> None:
 
 
 def check_layers(asked: Sequence[str] | None, known: Collection[str]) -> None:
-    """Raises: UnknownName for a layer of which there is no link."""
+    """Raises: UnknownName for a layer without links."""
     for layer in asked or ():
         if layer not in known:
             raise UnknownName("layer", layer, sorted(known), "--layers")
@@ -177,11 +177,11 @@ def _look_at(path: str, sources: Sequence[Source]) -> _LookedAt:
 
 
 def _head(content: Content) -> bytes:
-    """What a source may look at; no more is unpacked."""
+    """The first 64 KiB of the content; no more is decompressed."""
     head = b""
     for chunk in content:
-        head += chunk[: HEAD - len(head)]
-        if len(head) == HEAD:
+        head += chunk[: _HEAD - len(head)]
+        if len(head) == _HEAD:
             break
     return head
 
@@ -189,7 +189,7 @@ def _head(content: Content) -> bytes:
 def _unfit(path: str, hashed: _Hashed) -> str | None:
     if hashed.size == 0:
         return "empty"
-    # Spark goes by the name, so a wrong one would make gibberish of the content.
+    # Spark chooses the decompressor by name, so a wrong name would give garbage.
     name = path.partition("?")[0] if "://" in path else path
     for kind, (magic, suffixes) in _COMPRESSED.items():
         packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
@@ -210,7 +210,7 @@ class _Hashed:
         self.start = b""
 
     def read(self, size: int, /) -> bytes:
-        """As of any binary stream."""
+        """Read like any binary stream."""
         data = self._stream.read(size)
         self.digest.update(data)
         self.start = self.start or data[:4]
@@ -218,8 +218,8 @@ class _Hashed:
         return data
 
     def drain(self) -> None:
-        """Read what a reader that gave up has left."""
-        while self.read(HEAD):
+        """Read the rest of the stream."""
+        while self.read(_HEAD):
             pass
 
 
@@ -238,9 +238,9 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
             f"no source recognises {_listed([row.path for row in looked_at])}",
             f"known formats: {names}; docs/sources.md describes them",
         )
-    told = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
+    listing = "; ".join(f"{source}, as {path}" for source, path in sorted(examples.items()))
     raise InputError(
-        f"several sources recognise the input: {told}",
+        f"several sources recognise the input: {listing}",
         f"name one, for example: --source {min(examples)}",
     )
 
@@ -251,11 +251,11 @@ def _sort_out(
     files, skipped = [], []
     for row in looked_at:
         encodings = [e for name, e in (a.split(":") for a in row.recognised) if name == source]
-        # What a writer that was killed leaves behind begins with a dot.
+        # Unfinished files of a killed writer begin with a dot.
         hidden = os.path.basename(row.path).startswith(".") and row.path not in named
         if encodings and not hidden:
-            told = row.path, encodings[0], row.size, row.sha256
-            files.append(InputFile(*told, stamps[row.path]))
+            entry = row.path, encodings[0], row.size, row.sha256
+            files.append(InputFile(*entry, stamps[row.path]))
         else:
             unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
@@ -268,7 +268,7 @@ def _check_taken(
     files: Sequence[InputFile],
     skipped: Sequence[tuple[str, str]],
 ) -> None:
-    """A file that was named must be taken, and there must be one at all."""
+    """Raises: InputError where a named file is skipped, or where there is no file to ingest."""
     for path, why in skipped:
         if path in named:
             raise InputError(f"{path}: {why}", "docs/sources.md describes the formats")
@@ -280,7 +280,7 @@ def _check_taken(
 
 
 def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
-    """The same trace, twice, would count double."""
+    """Raises: InputError where a path holds several encodings: a trace would count twice."""
     groups: dict[str, list[str]] = {}
     for file in sorted(files, key=lambda file: file.path):
         # Tables of more and of fewer columns are of one kind.
@@ -288,15 +288,15 @@ def _check_encodings(path: str, files: Sequence[InputFile]) -> None:
     if len(groups) > 1:
         top = os.path.commonpath([os.path.dirname(file.path) for file in files])
         short = {kind: [os.path.relpath(p, top) for p in paths] for kind, paths in groups.items()}
-        told = "; ".join(f"{kind}: {_listed(paths)}" for kind, paths in sorted(short.items()))
+        listing = "; ".join(f"{kind}: {_listed(paths)}" for kind, paths in sorted(short.items()))
         raise InputError(
-            f"{path} holds {' and '.join(sorted(groups))}, perhaps the same trace twice: {told}",
+            f"{path} holds {' and '.join(sorted(groups))}, perhaps the same trace twice: {listing}",
             f"name the files of one, for example: vizpub ingest {_of_one_kind(groups)}",
         )
 
 
 def _of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
-    """A path with files of one kind alone: a folder if there is one, else a file."""
+    """A path that holds files of one kind only: a folder if possible, otherwise a file."""
     for kind, paths in sorted(groups.items()):
         folder = os.path.commonpath([os.path.dirname(path) for path in paths])
         others = [path for other, found in groups.items() if other != kind for path in found]
@@ -306,7 +306,7 @@ def _of_one_kind(groups: Mapping[str, Sequence[str]]) -> str:
 
 
 def _shorter(path: str) -> str:
-    """A path from where we are, if that is shorter."""
+    """The path relative to the working directory, if that is shorter."""
     return min(path, os.path.relpath(path), key=len)
 
 

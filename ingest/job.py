@@ -1,11 +1,11 @@
-"""What the stages of one ingest share: how their tables are read, written and committed.
+"""What the stages of an ingest share: reading, writing and committing tables.
 
-`Job.do` does a stage once, and gives what it made: of one that was done before the ingest was
-stopped, as it is stored.
+`Job.do` runs a stage and returns its tables; for a stage that an interrupted ingest completed, it
+returns the stored tables.
 
-A large run is committed stage by stage, and a stage reads what earlier ones wrote. A small one
-is handed from stage to stage in memory, what is to stay of it is written meanwhile, and all of
-it is committed in the end: to begin again costs less than to keep what was staged.
+A large run is committed after each stage, and a stage reads the files of earlier ones. The tables
+of a small run are passed on in memory and written in the background, and the run is committed once
+at the end: starting again costs less than storing staged tables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
 _WRITERS = 2
-"""Stages written at once: one is planned while another runs."""
+"""Stages written concurrently: one is planned while another runs."""
 _READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 
@@ -58,7 +58,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Measuring:
-    """What is to be measured, and by what."""
+    """What to measure, and with which engine."""
 
     layers: tuple[str, ...] | None = None
     """Layers that the overlay's metrics count; null = all."""
@@ -67,13 +67,13 @@ class Measuring:
     measures: Measures = field(default_factory=Measures)
 
     def __post_init__(self) -> None:
-        """Raises: UnknownName for an engine there is not."""
+        """Raises: UnknownName for an unknown engine."""
         if self.engine not in ENGINES:
             raise UnknownName("engine", self.engine, ENGINES)
 
     @property
     def options(self) -> dict[str, Any]:
-        """For run.json: what changes the tables; null where it is as ever."""
+        """Options for run.json that change the tables; null = the default."""
         usual, asked = Measures(), self.measures
         visits = asked.max_edge_visits
         return {
@@ -85,11 +85,11 @@ class Measuring:
 
 
 class Outgrown(Exception):
-    """A small input has turned out to tell of a large run. Stays inside the pipeline."""
+    """A small input turned out to describe a large run. Never leaves the pipeline."""
 
 
-Watch = Callable[[str], AbstractContextManager[object]]
-"""Watches the stage of that name while it runs."""
+_Watch = Callable[[str], AbstractContextManager[object]]
+"""A context manager around the stage of that name."""
 
 
 def _unwatched(stage: str) -> AbstractContextManager[object]:
@@ -99,7 +99,7 @@ def _unwatched(stage: str) -> AbstractContextManager[object]:
 
 @dataclass
 class Job:
-    """One ingest under way."""
+    """A running ingest."""
 
     spark: SparkSession
     writer: RunWriter
@@ -109,24 +109,24 @@ class Job:
     small: bool = False
     """See ingest.spark.scale; the session is tuned for it."""
     account: Account = field(default_factory=Account)
-    watch: Watch = _unwatched
+    watch: _Watch = _unwatched
     note: Callable[[str], None] = lambda _: None
-    """Told what else is to be known of the stage that is under way."""
+    """Called with notes on the current stage, for the log."""
     keep_going: bool = False
-    """Take the rest where most records are refused."""
+    """Continue even if most records are refused."""
     seen: int = field(init=False, default=0)
     """Records that this ingest has read."""
     refused: Counter[str] = field(init=False, default_factory=Counter)
     """How many of them were refused, by reason."""
     _writing: dict[str, Future[dict[str, TableEntry]]] = field(init=False, default_factory=dict)
-    """What is being written of a small run, by table."""
+    """Tables of a small run that are being written."""
     _pool: ThreadPoolExecutor = field(
         init=False, default_factory=lambda: ThreadPoolExecutor(_WRITERS)
     )
 
     @property
     def manifest(self) -> Manifest:
-        """The run as far as it is made."""
+        """The manifest of the run so far."""
         assert self.writer.manifest is not None
         return self.writer.manifest
 
@@ -138,7 +138,7 @@ class Job:
 
     @property
     def described(self) -> Description:
-        """What the source told of the run as a whole."""
+        """The source's description of the run."""
         run = self.manifest
         names = (of.name for of in fields(Description))
         return Description(**{name: getattr(run, name) for name in names})
@@ -155,19 +155,19 @@ class Job:
 
     @cached_property
     def plan(self) -> Plan:
-        """What this ingest makes."""
+        """What this ingest makes: a whole run, or changes to one."""
         base = self.base
         return Plan(self) if base is None or base.clock is None else Growth(self, base, base.clock)
 
     @property
     def parallelism(self) -> int:
-        """Into how many parts Spark cuts what it shuffles."""
+        """The number of shuffle partitions."""
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
     def do(self, stage: Stage[P, Made], *given: P.args, **more: P.kwargs) -> Made:
-        """Do the stage unless it is done, and give what it made.
+        """Run the stage unless it is done, and return its tables.
 
-        Raises: what the stage does; Outgrown.
+        Raises: errors of the stage; Outgrown.
         """
         if stage.name in self.manifest.stages:
             names, tables = names_of(stage.makes), self.manifest.tables
@@ -180,23 +180,23 @@ class Job:
             raise Outgrown
         return with_tables(stage.makes, handed)
 
-    def tell(self, **changes: Any) -> None:
-        """What run.json is to say once the stage that is under way is done."""
+    def update(self, **changes: Any) -> None:
+        """Change fields of the manifest; they are committed with the current stage."""
         self.writer.manifest = replace(self.manifest, **changes)
 
     def _commit(self, stage: str) -> None:
-        """What was made and told since the last stage comes into being together."""
+        """Commit all tables and changes since the last stage together."""
         made = {name: entry for name, entry in self.manifest.tables.items() if entry.stage is None}
         done = self.manifest.with_stage(stage, made)
         if self.small:
             self.writer.manifest = done
         else:
             self.writer.commit(done)
-            self.spark.catalog.clearCache()  # what the stage kept in memory
+            self.spark.catalog.clearCache()  # frames that the stage persisted
 
     def _hand_on(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Tables that a stage made, as later ones take them: from where they are written. Those of
-        a small run are in memory, and on disk in the end.
+        """The tables of a stage as later stages read them: from their files, or in a small run from
+        memory.
         """
         there = {name for name, entry in self.manifest.tables.items() if entry.stage is None}
         written = {name: frame for name, frame in tables.items() if name in there}
@@ -219,12 +219,12 @@ class Job:
     def fold_rows(
         self, rows: DataFrame, fold: Fold, tables: Mapping[str, pa.Schema]
     ) -> tuple[dict[str, DataFrame], Sequence[str]]:
-        """Tables of the stage that is under way, as the tasks that fold the rows write them; and
-        what the folds told.
+        """Let tasks fold the rows and write `tables` of the current stage. Returns these tables and
+        the summaries of the folds.
         """
-        entries, told = self._write([(rows, fold)], tables)
+        entries, summaries = self._write([(rows, fold)], tables)
         self._name(entries)
-        return {name: self._stored(name) for name in tables}, told
+        return {name: self._stored(name) for name in tables}, summaries
 
     def _write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, TableEntry]:
         schemas = {name: to_arrow_schema(frame.schema) for name, frame in tables.items()}
@@ -238,8 +238,8 @@ class Job:
         kept_as: Callable[[str], str] = str,
         purpose: str = "",
     ) -> tuple[dict[str, TableEntry], Sequence[str]]:
-        """Fold rows into tables, in one job: the tables by where they are kept, and what the folds
-        told.
+        """Fold rows into tables, in one job. Returns the tables' entries by stored name, and the
+        summaries of the folds.
         """
         self.spark.sparkContext.setJobDescription(purpose or f"write {', '.join(tables)}")
         places = {
@@ -253,13 +253,13 @@ class Job:
             schema = from_arrow_schema(place.schema).json() if is_staged(kept) else None
             older = self.plan.older(kept)
             entries[kept] = self.writer.listed(place.directory, files, older, schema)
-        return entries, written.told
+        return entries, written.summaries
 
     def _name(self, tables: Mapping[str, TableEntry]) -> None:
-        self.tell(tables={**self.manifest.tables, **tables})
+        self.update(tables={**self.manifest.tables, **tables})
 
     def fold(self) -> None:
-        """Read and fold the input: the source's tables, and what it counted, for the run's."""
+        """Read and fold the input: writes the source's tables, and sets the manifest's `totals`."""
         source = self.source
         before = self.base.totals if self.base else None
         rows = rows_by_peer(
@@ -269,38 +269,38 @@ class Job:
         counted = self._folded(fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
             counted = self._folded(source.fold(self.files, self.options, counted), rows)
-        self.tell(totals=counted)
+        self.update(totals=counted)
 
     def _folded(self, fold: Fold, rows: DataFrame) -> Counted:
         entries, each = self._write(
             [(rows, fold)], self.source.tables, _folded_as, "read and fold the input"
         )
         self._name(entries)
-        told = [json.loads(one) for one in each]
-        damaged = dict(chain.from_iterable(one["damaged"].items() for one in told))
+        summaries = [json.loads(one) for one in each]
+        damaged = dict(chain.from_iterable(one["damaged"].items() for one in summaries))
         read = {file.path for file in self.files}
         inputs = [
             {**file, "damage": damaged.get(file["path"])} if file["path"] in read else file
             for file in self.manifest.inputs
         ]
-        self.tell(inputs=tuple(inputs))
-        self.seen = sum(one["seen"] for one in told)
-        self.refused = sum((Counter(one["refused"]) for one in told), Counter[str]())
-        return self.source.tallied([one["counted"] for one in told])
+        self.update(inputs=tuple(inputs))
+        self.seen = sum(one["seen"] for one in summaries)
+        self.refused = sum((Counter(one["refused"]) for one in summaries), Counter[str]())
+        return self.source.tallied([one["counted"] for one in summaries])
 
     def folded(self) -> dict[str, DataFrame]:
-        """The tables that the source folded of the input."""
+        """The tables that the source folded, by their names in the source."""
         names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
         return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
 
     def carried(self, name: str) -> DataFrame | None:
-        """A table that was folded of the run that is appended to."""
+        """A folded table of the run that is appended to; null if it has none."""
         if self.base is None or (entry := self.base.carry.get(name)) is None:
             return None
         return self.union([self.read(name, part, entry.schema) for part in entry.parts])
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, with what stays of before."""
+        """The number of rows of a table, including parts that stay."""
         if name in self._writing:
             return self._writing[name].result()[name].rows
         return self.manifest.tables[name].rows
@@ -314,7 +314,7 @@ class Job:
         return known * self.clock.intervals > SMALL_RUN
 
     def settle(self) -> Manifest:
-        """Wait for what is being written; the run as it is then, without what was only staged."""
+        """Wait for tables that are being written. Returns the manifest without staged tables."""
         entries = {name: writing.result()[name] for name, writing in self._writing.items()}
         tables = {**self.manifest.tables, **entries}
         carry = {}
@@ -324,19 +324,19 @@ class Job:
         return replace(self.manifest, tables=kept, carry=carry)
 
     def _carry(self, name: str) -> TableEntry:
-        """What a later append is to find of a folded table: of messages all that was ever told."""
+        """The entry of a folded table for later appends; tables of messages keep earlier parts."""
         entry = self.manifest.tables[_folded_as(name)]
         before = self.base.carry.get(name) if self.base and name != CARRIED else None
         parts = before.parts if before else ()
         return replace(entry, rows=entry.rows + sum(part.rows for part in parts), older=parts)
 
     def close(self) -> None:
-        """End what is under way, and let go of what is kept in memory."""
+        """Cancel pending writes and free cached frames."""
         self._pool.shutdown(cancel_futures=True)
         self.spark.catalog.clearCache()
 
     def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
-        """A part of a table, as far as it counts; of one that is not in model.tables by schema."""
+        """The rows of a part up to its cut; `schema` (JSON) where model.tables lacks the table."""
         paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
         rows = self.spark.read.schema(_schema(name, schema)).options(**_READ).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
@@ -353,12 +353,12 @@ class Job:
 
 
 def _folded_as(name: str) -> str:
-    """Where the run keeps a table that a source folded."""
+    """The name under which the run stores a folded table."""
     return name if name == "quarantine" else _FOLDED + name
 
 
 def _uri(path: Path) -> str:
-    """A file as Spark's readers take it: they see patterns in some names."""
+    """A file URI for Spark's readers, with glob characters escaped."""
     # Hadoop's configuration may say that a path without a scheme is elsewhere.
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))
 
@@ -370,19 +370,19 @@ def _shaped(name: str, frame: DataFrame) -> DataFrame:
     return conform(frame, meant).sortWithinPartitions(*meant.key)
 
 
-def _schema(name: str, told: str | None) -> StructType:
-    if told is None:
+def _schema(name: str, schema: str | None) -> StructType:
+    if schema is None:
         return from_arrow_schema(table(name).arrow)
-    return StructType.fromJson(json.loads(told))
+    return StructType.fromJson(json.loads(schema))
 
 
 @dataclass(frozen=True)
 class Stage(Generic[P, Made]):
-    """A function from tables to tables, done wholly or not at all."""
+    """A function from tables to tables, committed completely or not at all."""
 
     name: str
     work: Callable[Concatenate[Job, P], Made]
     makes: type[Made]
     format: int = 1
-    """Changes with what it writes, or what later stages and appends make of that: what another
-    format has written is made anew, and not appended to."""
+    """Raise it when the stage writes something else, or when later stages and appends use it
+    differently: tables of another format are made again, and never appended to."""

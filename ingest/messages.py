@@ -14,13 +14,13 @@ from analytics import message_fold
 from ingest.indexing import Indices, with_messages, with_peers, with_topics
 
 _CLAIMS = ("topic", "publisher", "interval", "tick")
-"""What both a publication and its arrivals tell."""
+"""Columns that both a publication and its arrivals report."""
 
 
 def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame:
-    """The table publications: a row per message that anybody published, received or refused.
+    """The table publications: a row per message that was published, received or refused.
 
-    One whose publisher did not report it takes what its arrivals say.
+    A message that its publisher did not report takes its values from its arrivals.
     """
     reported = observed["publications"].groupBy("message").agg(_earliest_claim())
     reported = reported.select("message", "claim.*", F.lit(True).alias("publication_known"))
@@ -34,14 +34,14 @@ def publications(observed: Mapping[str, DataFrame], indices: Indices) -> DataFra
 
 
 def _earliest_claim() -> Column:
-    """Of several publications of one message the first; the same one at every reading."""
+    """The first of several publications of a message; deterministic."""
     order = F.struct("tick", F.col("time_us").isNull(), "time_us", "publisher", "topic")
     claim = F.struct("topic", "publisher", "interval", "tick", "time_us")
     return F.min_by(claim, order).alias("claim")
 
 
 def _heard_of(observed: Mapping[str, DataFrame]) -> DataFrame:
-    """message and heard_… of every message that arrived somewhere."""
+    """message, heard_topic, heard_publisher, heard_interval, heard_tick, of arrived messages."""
     nobody = F.lit(None).cast("string").alias("publisher")
     claims = observed["rejections"].select("message", "topic", nobody, "interval", "tick")
     if "receptions" in observed:
@@ -61,18 +61,18 @@ def rejections(observed: Mapping[str, DataFrame], indices: Indices) -> DataFrame
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is known of messages, by dense indices; null where nobody told of any."""
+class MessageTables:
+    """What is known about messages, by dense index; null = not reported."""
 
     publications: DataFrame
     rejections: DataFrame
     """As the tables of these names."""
     receptions: DataFrame | None
-    """As Observed has them, with indices for names."""
+    """As in Observed, with indices instead of names."""
     subscriptions: DataFrame | None
     """As the table."""
-    untold: DataFrame | None
-    """Reports that leave receptions open: peer, interval, receptions (true = not told)."""
+    unreported: DataFrame | None
+    """Reports that leave receptions open: peer, interval, receptions (true = not reported)."""
 
 
 def arrivals(observed: DataFrame, indices: Indices) -> DataFrame:
@@ -81,36 +81,36 @@ def arrivals(observed: DataFrame, indices: Indices) -> DataFrame:
     return with_messages(with_peers(rows, indices, "peer", "previous_hop"), indices)
 
 
-def rows_by_message(told: Told, parts: int) -> DataFrame:
-    """Rows of analytics.message_fold.ROWS in so many partitions, as its fold takes them.
+def rows_by_message(tables: MessageTables, parts: int) -> DataFrame:
+    """Rows of analytics.message_fold.ROWS, in `parts` partitions, for its fold.
 
-    A message is in one partition. Subscriptions are in all of them: as many rows as there are of
-    them times `parts`, not times messages.
+    All rows of a message are in one partition. Subscriptions are in every partition: their number
+    is multiplied by `parts`, not by the number of messages.
     """
     of_messages = [
         _rows(
-            told.publications,
+            tables.publications,
             message_fold.PUBLICATION,
             peer="publisher",
             other="topic",
             time="time_us",
             told="publication_known",
         ),
-        _rows(told.rejections.select("message"), message_fold.REJECTION),
+        _rows(tables.rejections.select("message"), message_fold.REJECTION),
     ]
-    if told.receptions is not None:
+    if tables.receptions is not None:
         kind = message_fold.ARRIVAL
         of_messages.append(
-            _rows(told.receptions, kind, other="previous_hop", time="time_us", told="first")
+            _rows(tables.receptions, kind, other="previous_hop", time="time_us", told="first")
         )
     common = []
-    if told.subscriptions is not None:
+    if tables.subscriptions is not None:
         kind = message_fold.SUBSCRIPTION
         common.append(
-            _rows(told.subscriptions, kind, other="topic", tick="valid_from", time="valid_to")
+            _rows(tables.subscriptions, kind, other="topic", tick="valid_from", time="valid_to")
         )
-    if told.untold is not None:
-        silent = told.untold.where("receptions").select("peer", "interval")
+    if tables.unreported is not None:
+        silent = tables.unreported.where("receptions").select("peer", "interval")
         common.append(_rows(silent, message_fold.SILENCE))
     if parts == 1:
         rows = reduce(DataFrame.unionAll, [*common, *of_messages]).coalesce(1)
@@ -124,7 +124,7 @@ def rows_by_message(told: Told, parts: int) -> DataFrame:
 
 
 def _rows(frame: DataFrame, kind: int, **named: str) -> DataFrame:
-    """Rows of one kind; `named` says which column of the frame is which."""
+    """Rows of one kind; `named` maps columns of ROWS to columns of the frame."""
     columns = {"kind": F.lit(kind)}
     columns |= {name: F.col(name) for name in message_fold.ROWS.names if name in frame.columns}
     columns |= {name: F.col(column) for name, column in named.items()}

@@ -1,24 +1,23 @@
 """From input to a complete run, by the stages of ingest.stages:
 
-    read                input → what the source folded of it, quarantine, and the run's clock
-    names               names → peers, topics and the numbers of messages
-    versions            presence, links, dangling_links, subscriptions, roles
+    read                input → the source's folded tables, quarantine, and the run's clock
+    names               names → peers, topics and the indices of messages
+    periods             presence, links, dangling_links, subscriptions, roles
     events              traffic, publications, rejections
     messages            receptions, metrics/messages
-    structure           versions → a row per peer or topic and interval
+    structure           periods → a row per peer or topic and interval
     peers and topics    metrics/peers, metrics/topics
     overlay             metrics/overlay
     finish              the run is complete
 
-A stage reads what earlier ones committed and writes tables into fresh directories; they come
-into being together when run.json names them, synced. So a process that is killed, and a power cut,
-leave nothing that anybody could take for a result, and the next one goes on with the stage that was
-under way (ingest.starting).
-A small run is handed from stage to stage in memory and committed in the end (ingest.job); one that
-was stopped begins again.
+A stage reads the tables of earlier stages and writes its own into new directories. They are
+committed together when run.json lists them, after a sync. So neither a killed process nor a power
+cut leaves partial results, and the next ingest resumes with the interrupted stage
+(ingest.starting). The tables of a small run are passed on in memory and committed at the end
+(ingest.job); after an interruption it starts again.
 
-A run that is replaced or appended to stays what it is until all stages are done (runstore.writer).
-Those of an append read little of what is there, and write only what is not (ingest.plan).
+A run that is replaced or appended to stays unchanged until all stages are done (runstore.writer).
+An append reads little of the existing run, and writes only what is new (ingest.plan).
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from ingest.job import Job, Measuring, Outgrown
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
-from ingest.spark.progress import repetitions_told, watching
+from ingest.spark.progress import report_failed_tasks, watching
 from ingest.spark.scale import QUICK_START, is_small, restore, tune
-from ingest.spark.session import failures_told
+from ingest.spark.session import vizpub_errors
 from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
@@ -61,12 +60,12 @@ from runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
 _TIGHTER = 10
-"""How many times smaller a Parquet file is than packed lines that say the same, at least."""
+"""A Parquet file is at least this many times smaller than compressed lines of the same content."""
 
 
 @dataclass(frozen=True)
 class IngestRequest:
-    """What is to become a run."""
+    """The input, the name and the options of a run to make."""
 
     paths: tuple[str, ...]
     run: str
@@ -75,29 +74,29 @@ class IngestRequest:
     options: SourceOptions = field(default_factory=SourceOptions)
     measuring: Measuring = field(default_factory=Measuring)
     replace: bool = False
-    """Replace the run if it exists, whatever it was made from."""
+    """Replace an existing run, whatever it was made from."""
     append: bool = False
-    """Add to the run, if it exists, what the files have that it was not made from."""
+    """Add files to an existing run that it was not made from yet."""
     keep_going: bool = False
-    """Take the rest where most records are refused."""
+    """Continue even if most records are refused."""
     master: str | None = None
     """Spark master; null = the environment's, or this machine."""
 
     def __post_init__(self) -> None:
-        """Raises: UseError for what cannot be had together, and what is no name of a run."""
+        """Raises: UseError for options that exclude each other, and an invalid run name."""
         check_run_name(self.run)
         if self.append and self.replace:
             raise UseError("--append adds to a run, --replace recreates it: give only one of them")
 
     @cached_property
     def found(self) -> dict[str, Found]:
-        """What there is to read. Raises: UnknownName for a source there is not; as find."""
+        """The files to read, by path. Raises: UnknownName for an unknown source; as find."""
         check_source(self.source, SOURCES)
         return find(self.paths)
 
     @property
     def size(self) -> int:
-        """Bytes of input, as of packed lines."""
+        """Bytes of input, as if all of it were compressed lines."""
         files = dict(chain(*(found.files.items() for found in self.found.values())))
         return sum(
             _TIGHTER * stamp.size if path.endswith(".parquet") else stamp.size
@@ -107,7 +106,7 @@ class IngestRequest:
 
 @dataclass(frozen=True)
 class IngestOutcome:
-    """The run, and whether it was there already."""
+    """The run, and whether it was complete already."""
 
     run: StoredRun
     already_complete: bool
@@ -116,19 +115,20 @@ class IngestOutcome:
 
 
 def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome:
-    """Make the run, or go on with making it, or see that it is made.
+    """Make a run, resume an interrupted one, or find that it is complete.
 
-    Raises: InputError and UseError for what cannot be taken, InputsDiffer if the run exists
-    and was made from something else, RunLocked, StoreBroken, JavaMissing, DiskFull, SparkFailed.
+    Raises: InputError and UseError for input or options that cannot be used, InputsDiffer if the
+    run exists and was made from something else, RunLocked, StoreBroken, JavaMissing, DiskFull,
+    SparkFailed.
     """
-    with failures_told(request.workspace):
+    with vizpub_errors(request.workspace):
         return _ingest(request, progress)
 
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
     size, account = request.size, Account()
     with writing(request.workspace, request.run) as writer:
-        # What is small is looked at before Spark starts: it may be refused, or be there already.
+        # Inspect a small input before Spark starts: it may be refused, or already be ingested.
         start = _look(request, writer, None, account) if is_small(size) else None
         if start and start.made:
             return IngestOutcome(start.made, already_complete=True, account=account)
@@ -147,7 +147,7 @@ def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
 def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
-    """`ingest` in a session that is there already, into the run of a writer."""
+    """As `ingest`, in a given session and into the run of a given writer."""
     small, account = is_small(request.size), Account()
     start = _look(request, writer, None if small else spark, account, progress)
     return _make(spark, writer, request, start, account, progress)
@@ -160,7 +160,7 @@ def _look(
     account: Account,
     progress: Progress = silent,
 ) -> Start:
-    """See what there is to read, and how far the run has come."""
+    """Inspect the input, and decide where the ingest starts."""
     many = None if spark is None or is_local(spark.sparkContext.master) else spark
     with account.part(STEP), watching(many, STEP, progress) if many else nullcontext():
         found = inventory(many, request.found, SOURCES, request.source, progress)
@@ -183,7 +183,7 @@ def _make(
     if start.made:
         return IngestOutcome(start.made, already_complete=True, account=account)
     if request.measuring.engine == "graphframes":
-        load_graphframes(spark)  # whether it can be had is better known now than in the end
+        load_graphframes(spark)  # fail now, not after an hour
     start.begin()
     begun = writer.manifest
     assert begun is not None
@@ -195,33 +195,39 @@ def _make(
     journal = Journal(writer.directory)
     steps = _Steps(spark, writer, account, journal, progress)
     asked = spark, writer, files, request.options, request.measuring
-    told = account, steps, journal.note, request.keep_going
-    with journal.ingest(_told(begun)), failures_told(request.workspace), account.watched(spark):
-        if not _made(Job(*asked, small, *told)):
+    reporting = account, steps, journal.note, request.keep_going
+    with (
+        journal.ingest(_log_entry(begun)),
+        vizpub_errors(request.workspace),
+        account.watched(spark),
+    ):
+        if not _made(Job(*asked, small, *reporting)):
             journal.note(
                 "the input has more than its size suggests: starting again as a large input"
             )
             writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, *told))
+            _made(Job(*asked, False, *reporting))
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
 
 
-def _told(begun: Manifest) -> str:
-    """What an ingest is, for the log."""
+def _log_entry(begun: Manifest) -> str:
+    """The log's entry for the start of an ingest."""
     size = sum(int(file["size"]) for file in begun.inputs)
-    told = [
+    facts = [
         f"vizpub {begun.versions.get('vizpub', '')}, process {os.getpid()}",
         f"source {begun.source}, {len(begun.inputs)} files, {size:,} bytes",
     ]
-    told += ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []
-    told += [f"resumes after {', '.join(begun.stages)}"] if begun.stages else []
-    return "; ".join(told)
+    facts += (
+        ["adds to the run"] if begun.extends else ["replaces the run"] if begun.replaces else []
+    )
+    facts += [f"resumes after {', '.join(begun.stages)}"] if begun.stages else []
+    return "; ".join(facts)
 
 
 def _made(job: Job) -> bool:
-    """Make the run; not if it proves to be too large for a small one."""
+    """Make the run; false if it is too large for the settings of a small run."""
     before = tune(job.spark, job.small)
     try:
         make(job)
@@ -240,7 +246,7 @@ def _made(job: Job) -> bool:
 
 @dataclass
 class _Steps:
-    """Tells how far the ingest is, and where its time goes."""
+    """Reports the progress of stages, and records their time."""
 
     spark: SparkSession
     writer: RunWriter
@@ -254,7 +260,7 @@ class _Steps:
         with (
             self.account.part(stage),
             self.journal.stage(stage, lambda: self._rows(before)),
-            repetitions_told(self.spark, self._repeated),
+            report_failed_tasks(self.spark, self._repeated),
             watching(self.spark, step, self.progress),
         ):
             yield
@@ -263,7 +269,7 @@ class _Steps:
         return self.writer.manifest.tables if self.writer.manifest else {}
 
     def _rows(self, before: dict[str, TableEntry]) -> dict[str, int]:
-        """Of the tables that are new."""
+        """Rows of each new table."""
         there = self._tables().items()
         return {name: entry.rows for name, entry in there if before.get(name) != entry}
 
@@ -276,7 +282,7 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
     return Manifest(
         name=request.run,
         source=found.source,
-        inputs=tuple(file.told for file in found.files),
+        inputs=tuple(file.manifest_entry for file in found.files),
         options={**asdict(request.options), **request.measuring.options},
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},

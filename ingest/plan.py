@@ -1,6 +1,6 @@
-"""What an ingest makes: a whole run, or the changes that new input makes to one.
+"""What an ingest makes: a complete run, or the changes that an append makes to one.
 
-The stages ask the plan wherever the two differ, and nothing else does.
+The stages ask the plan wherever the two differ; nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -8,34 +8,67 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.structure import restored
 from ingest import indexing
-from ingest.sources.base import Observed
+from ingest.periods import close_at
+from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.stage import Made, tables_of, with_tables
-from ingest.versions import close_at
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.tables import table
 from runstore.manifest import Boundary, Cut, Manifest, Part
-
-if TYPE_CHECKING:
-    from ingest.job import Job
+from runstore.writer import RunWriter
 
 _MADE_ANEW = ("peers", "topics")
-"""Small tables that an append writes whole."""
-_OF_MESSAGES = ("publications", "receptions", "rejections", "untold")
-"""What was observed of messages: what later input says of them is judged together with it."""
+"""Small tables that an append writes again in full."""
+_OF_MESSAGES = ("publications", "receptions", "rejections", "unreported")
+"""Observed tables of messages: an append evaluates them together with what came before."""
+
+
+class Ingest(Protocol):
+    """The part of ingest.job.Job that a plan reads."""
+
+    writer: RunWriter
+    options: SourceOptions
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the run so far."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+
+    @property
+    def source(self) -> Source:
+        """The source of the run."""
+
+    @property
+    def described(self) -> Description:
+        """The source's description of the run."""
+
+    def folded(self) -> dict[str, DataFrame]:
+        """The tables that the source folded, by name."""
+
+    def carried(self, name: str) -> DataFrame | None:
+        """A folded table of the run that is appended to; null if it has none."""
+
+    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
+        """The rows of a part of a table, up to its cut."""
+
+    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        """The rows of all parts of a table."""
 
 
 class Plan:
-    """All of a run is made, from all of its input."""
+    """A run is made from all of its input."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Ingest) -> None:
         self._job = job
 
     @property
@@ -50,51 +83,51 @@ class Plan:
 
     @property
     def settled(self) -> bool:
-        """What was observed needs no joining of spans, nor clipping to the presence of whoever
-        told it.
+        """Whether observed periods are maximal already, and within the presence of their
+        reporter.
         """
         return self._job.source.settled
 
     def check(self, unknown: Sequence[str]) -> None:
-        """Raises: UseError where the input cannot be taken for what it does not tell."""
+        """Raises: UseError where the input reports other things than the run."""
 
     def find_boundary(self, observed: Observed) -> Boundary | None:
-        """Where what is new begins; null where everything is."""
+        """Where new rows begin; null where all rows are new."""
         del observed
         return None
 
     def known(self, name: str, *columns: str) -> indexing.Known | None:
-        """The indices that a table has given already, by those columns: name (and key), index."""
+        """The indices that a table of the run has already, as `columns`: name (and key), index."""
         del name, columns
         return None
 
     def unsettled(self, observed: Observed) -> Observed:
-        """Without spans that were over before, and with the peers that reported before."""
+        """Leave out periods that ended before, and add the peers that reported before."""
         return observed
 
     def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
-        """With all that was ever observed of the messages that are judged now: those that the
-        index `messages` names.
+        """Add all earlier observations of the messages that are evaluated now: those in the
+        index `messages`.
         """
         del messages
         return observed
 
-    def going_on(self, spans: DataFrame, *tables: str) -> DataFrame:
-        """With the versions of the tables that may yet change, as far as they were observed."""
+    def going_on(self, periods: DataFrame, *tables: str) -> DataFrame:
+        """Add the periods of the tables that may still change, up to the last observation."""
         del tables
-        return spans
+        return periods
 
     def unheard(self, traffic: DataFrame) -> DataFrame:
-        """The traffic of intervals that were not known before."""
+        """The traffic of intervals that the run does not have yet."""
         return traffic
 
     def whole(self, made: Made) -> Made:
-        """With what stays of the tables that a stage makes."""
+        """Add the rows that stay of the tables that a stage makes."""
         return made
 
-    def alive(self, versions: DataFrame | None) -> DataFrame | None:
-        """The versions that were alive at some tick from the boundary on."""
-        return versions
+    def alive(self, periods: DataFrame | None) -> DataFrame | None:
+        """The periods that hold at some tick from the boundary on."""
+        return periods
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:
         """The rows of the intervals from the boundary on."""
@@ -105,22 +138,22 @@ class Plan:
         return measured
 
     def older(self, name: str) -> tuple[Part, ...]:
-        """What stays of a table beside what this ingest makes of it."""
+        """The parts of a table that stay beside what this ingest writes."""
         del name
         return ()
 
 
 class Growth(Plan):
-    """A run grows by what new input tells; what is settled of it stays as it was written."""
+    """New input is added to a run; what is settled stays as it was written."""
 
-    def __init__(self, job: Job, base: Manifest, clock: Clock) -> None:
+    def __init__(self, job: Ingest, base: Manifest, clock: Clock) -> None:
         super().__init__(job)
         self._base, self._clock = base, clock
         """The run that is appended to."""
 
     @property
     def since(self) -> int:
-        """A missing report that is bridged tells of intervals in which nobody knew of it yet."""
+        """Bridging a missing report changes intervals before the new input."""
         return self._clock.last + 1 - self._job.options.gap_tolerance
 
     @property
@@ -130,11 +163,11 @@ class Growth(Plan):
 
     @property
     def settled(self) -> bool:
-        """What goes on is joined to what was there before."""
+        """Periods that continue are joined to earlier ones."""
         return False
 
     def check(self, unknown: Sequence[str]) -> None:
-        """Raises: UseError where the input tells what the run has no table or column for."""
+        """Raises: UseError where the input reports what the run has no table or column for."""
         before, now = set(self._base.unknown), set(unknown)
         for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
@@ -144,8 +177,8 @@ class Growth(Plan):
                 )
 
     def find_boundary(self, observed: Observed) -> Boundary | None:
-        """The earliest message that new input names, or that was published in an interval which
-        is not settled, and the first interval of it and all after it.
+        """From the earliest message that is named by new input or was published in an unsettled
+        interval; and the earliest interval of it and later messages.
         """
         published, since = self._before("publications"), self.since
         if published is None:
@@ -162,7 +195,7 @@ class Growth(Plan):
         return Boundary(since, _least(reduce(DataFrame.unionAll, of_them), since), first)
 
     def known(self, name: str, *columns: str) -> indexing.Known | None:
-        """Messages from the boundary on are all that is asked for."""
+        """Only messages from the boundary on are needed."""
         if (frame := self._before(name)) is None:
             return None
         taken = self._base.tables[name].rows
@@ -171,7 +204,7 @@ class Growth(Plan):
         return indexing.Known(frame.selectExpr(*columns), taken)
 
     def unsettled(self, observed: Observed) -> Observed:
-        """Spans that end at `since` or later, and what names them."""
+        """Periods that end at `since` or later, and what names them."""
         tables = indexing.observed_tables(observed)
         found = {
             name: frame.where(F.coalesce("valid_to", F.lit(OPEN)) >= self.since)
@@ -179,14 +212,14 @@ class Growth(Plan):
             if "valid_to" in frame.columns
         }
         if (reported := self._before("peers")) is not None:
-            told = reported.where("is_reporter").select(
+            reporters = reported.where("is_reporter").select(
                 "name", "is_reporter", F.lit(None).alias("interval")
             )
-            found["peers"] = observed.peers.unionByName(told).dropDuplicates(["name"])
+            found["peers"] = observed.peers.unionByName(reporters).dropDuplicates(["name"])
         return replace(observed, **found)
 
     def of_messages(self, observed: Observed, messages: DataFrame | None) -> Observed:
-        """From the boundary on, now and before."""
+        """Rows from the boundary on, of this input and of earlier input."""
         job = self._job
         before = job.source.observe(self._carried(), job.described, job.options)
         found = {}
@@ -202,7 +235,7 @@ class Growth(Plan):
         return replace(observed, **found)
 
     def _carried(self) -> dict[str, DataFrame]:
-        """What the source folded before, and an append is to find; other tables are empty."""
+        """The folded tables that earlier ingests kept for appends; the other tables are empty."""
         folded = self._job.folded()
         kept = {name: self._job.carried(name) for name in self._base.carry}
         return {
@@ -210,39 +243,39 @@ class Growth(Plan):
             for name in folded
         }
 
-    def going_on(self, spans: DataFrame, *tables: str) -> DataFrame:
-        """A version that was open ends where the run was observed last."""
+    def going_on(self, periods: DataFrame, *tables: str) -> DataFrame:
+        """A period that was open ends at the end of the last observed interval."""
         end = end_of(self._clock)
         parts = [
-            close_at(versions.where(F.col("valid_to") >= self.since), end)
+            close_at(before.where(F.col("valid_to") >= self.since), end)
             for name in tables
-            if (versions := self._before(name)) is not None
+            if (before := self._before(name)) is not None
         ]
-        return reduce(DataFrame.unionByName, parts, spans)
+        return reduce(DataFrame.unionByName, parts, periods)
 
     def unheard(self, traffic: DataFrame) -> DataFrame:
         """After the last interval of the run."""
         return traffic.where(F.col("interval") > self._clock.last)
 
     def whole(self, made: Made) -> Made:
-        """With the older parts of each table."""
+        """Add the older parts of each table."""
         found = {}
         for name, frame in tables_of(made).items():
             older = [self._job.read(name, part) for part in self.older(name)]
             found[name] = self._job.union([*older, frame])
         return with_tables(type(made), found)
 
-    def alive(self, versions: DataFrame | None) -> DataFrame | None:
-        """As ticks have it."""
+    def alive(self, periods: DataFrame | None) -> DataFrame | None:
+        """By the column valid_to."""
         start = self.boundary.interval * self._job.clock.ticks_per_interval
-        return versions and versions.where(F.col("valid_to") > start)
+        return periods and periods.where(F.col("valid_to") > start)
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:
         """By the column interval."""
         return rows and rows.where(F.col("interval") >= self.boundary.interval)
 
     def structure(self, measured: DataFrame | None) -> DataFrame | None:
-        """What is settled comes out of the metrics tables."""
+        """Settled intervals are read from the metrics tables."""
         if measured is None or self.boundary.interval >= self.since:
             return measured
         peers, topics, overlay = (
@@ -259,10 +292,10 @@ class Growth(Plan):
         return self._job.writer.cut(self._base.tables[name].parts, self._cut(name))
 
     def _cut(self, name: str) -> Cut | None:
-        """How far what is there of a table stays; null = all of it."""
+        """Which rows of the existing parts of a table stay; null = all."""
         columns = table(name).names
         if "valid_to" in columns:
-            return Cut("valid_to", self.boundary.version)
+            return Cut("valid_to", self.boundary.period)
         if "message" in columns:
             return Cut("message", self.boundary.message)
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None

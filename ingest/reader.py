@@ -1,7 +1,7 @@
-"""Files → records, in tasks: lines of bounded length, one decoder a source, refusals beside them.
+"""Files → records, in Spark tasks: lines of bounded length, one decoder per source, and refusals.
 
-A source says by one generator what it makes of a split of a file; what one record holds ends
-nothing but that record. Rows of all kinds go the same way to the fold (see ingest.fold).
+A source has one generator that turns a split of a file into rows; a bad record never stops the
+other ones. Rows of all kinds go to the same fold (see ingest.fold).
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from pyarrow import fs
 
 from ingest.reports import compressed
 from ingest.reports.compressed import MAX_LINE, Content, LongLine, Readable
-from model.sizes import size_told
+from model.sizes import format_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from ingest.files import InputFile
 
@@ -47,24 +46,24 @@ _COUNTED = "file int, start bigint, lines bigint"
 
 
 class Kind(IntEnum):
-    """What a row is."""
+    """The kind of a row."""
 
     TALLY = 0
-    """What the reader of a split has counted, as JSON."""
+    """Counts of the reader of a split, as JSON."""
     DAMAGED = 1
-    """Why a file could be read in part only."""
+    """Why only a part of a file could be read."""
     REFUSED = 2
     BEFORE = 3
-    """What the run that is appended to left behind of a peer."""
+    """The state of a peer at the end of the run that is appended to."""
     RECORD = 4
 
 
 class Row(NamedTuple):
-    """A record, or what else a reader tells. A peer's rows are folded by time, rank, file, line."""
+    """A record, or a fact about the input. A fold takes them by time, rank, file, line."""
 
     kind: Kind
     peer: str | None = None
-    """Whose rows are folded together; of deliveries a message."""
+    """The key by which rows are folded; a message for deliveries."""
     time: int = 0
     rank: int = 0
     file: int = 0
@@ -77,7 +76,7 @@ class Row(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What one task reads: a whole file, or the lines that begin in a range of a plain one."""
+    """Input of one task: a whole file, or the lines that begin in a byte range of a plain one."""
 
     file: int
     path: str
@@ -89,15 +88,15 @@ class Split(NamedTuple):
 
 
 Read = Callable[[Split], Iterator[Row]]
-"""What a source makes of a split."""
+"""Turns a split into rows."""
 
 
 class Damage(str):
-    """Why the rest of a file cannot be read, which is no fault of a record."""
+    """Why the rest of a file cannot be read; not the fault of a record."""
 
 
 def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
-    """The row of a record that goes to the quarantine; of damage, the row that tells of it."""
+    """The row of a refused record, for the quarantine; for Damage, the row that reports it."""
     if isinstance(reason, Damage):
         return Row(Kind.DAMAGED, file=split.file, reason=reason)
     kept = text[: 4 * TEXT_LIMIT]
@@ -105,31 +104,15 @@ def refused(split: Split, line: int, reason: str, text: bytes = b"") -> Row:
 
 
 def in_tasks(spark: SparkSession, splits: Sequence[Split], read: Read, small: bool) -> DataFrame:
-    """The rows of all splits, as RECORDS, in no order; lazily."""
-    return of_lines(spark, splits, partial(_rows, source=read), RECORDS, small)
+    """The rows of all splits, with the columns RECORDS, unordered and lazy."""
+    return _spread(spark, numbered(spark, splits), small).mapInArrow(
+        partial(_batches, read=read), RECORDS
+    )
 
 
-def of_lines(
-    spark: SparkSession,
-    splits: Sequence[Split],
-    read: Callable[[Split], Iterator[pa.RecordBatch]],
-    schema: StructType | str,
-    small: bool = False,
-) -> DataFrame:
-    """What `read` makes of the lines of each split, in tasks; lazily."""
-    work = partial(_batches, read=read)
-    return _spread(spark, numbered(spark, splits), small).mapInArrow(work, schema)
-
-
-def _rows(split: Split, source: Read) -> Iterator[pa.RecordBatch]:
-    return as_batches(source(split))
-
-
-def _batches(
-    batches: Iterable[pa.RecordBatch], read: Callable[[Split], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
+def _batches(batches: Iterable[pa.RecordBatch], read: Read) -> Iterator[pa.RecordBatch]:
     for split in _given(batches):
-        yield from read(split)
+        yield from as_batches(read(split))
 
 
 def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFrame:
@@ -141,7 +124,7 @@ def _spread(spark: SparkSession, splits: Sequence[Split], small: bool) -> DataFr
 def line_splits(
     files: Sequence[InputFile], leave_out: Collection[str] = (), size: int | None = None
 ) -> list[Split]:
-    """Files of lines, but those of some encodings: a packed one whole, a plain one by ranges."""
+    """Splits of text files, without the encodings of `leave_out`; plain files by byte ranges."""
     found: list[Split] = []
     size = size or SPLIT
     for number, file in enumerate(files):
@@ -157,7 +140,7 @@ def line_splits(
 
 
 def numbered(spark: SparkSession, splits: Sequence[Split]) -> list[Split]:
-    """The splits with the numbers of their first lines: line breaks are counted once."""
+    """The splits with their first line numbers; counts the line breaks of plain files once."""
     ranges = [split for split in splits if split.line == 0]
     if not ranges:
         return list(splits)
@@ -195,7 +178,7 @@ def _given(batches: Iterable[pa.RecordBatch]) -> Iterator[Split]:
 
 
 def as_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Rows in batches of bounded size, as RECORDS."""
+    """Rows in batches of bounded size, with the columns RECORDS."""
     held: list[Row] = []
     size = 0
     for row in rows:
@@ -226,14 +209,14 @@ class Line(NamedTuple):
     number: int
     """From 1."""
     text: bytes
-    """The beginning, of one that is longer than is read."""
+    """Only the beginning, if the line is too long."""
     fault: str | None
-    """Why it cannot be taken; of the last one, Damage where that is what ends the file."""
+    """Why the line is refused; Damage for the last one if the file is damaged there."""
 
 
 def lines(split: Split, limit: int | None = None) -> Iterator[Line]:
-    """The lines that begin in the split, empty ones too, without a byte order mark; of those of
-    more than `limit` bytes the beginning. Raises: OSError.
+    """The lines that begin in the split, including empty ones, without a byte order mark. Lines of
+    more than `limit` bytes are cut. Raises: OSError.
     """
     limit = limit or MAX_LINE
     filesystem, inside = fs.FileSystem.from_uri(split.path)
@@ -284,8 +267,8 @@ def _judged(
 
 
 def too_long(limit: int) -> str:
-    """Why a record of more bytes is refused."""
-    return f"longer than {size_told(limit)} (--max-line)"
+    """The reason for which a record of more than `limit` bytes is refused."""
+    return f"longer than {format_size(limit)} (--max-line)"
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -1,8 +1,8 @@
-"""Tables as the tasks that have their rows write them: Parquet, a file a task and table.
+"""Tasks write the tables they make: one Parquet file per task and table.
 
-A file has a name of its own for each attempt, and only what a task returns is ever named: those
-of attempts that failed or were repeated mean nothing. No committer is needed, and nobody has to
-read what was written to know what it is.
+Each attempt of a task writes files with names of their own, and only the files that a successful
+task returns are listed in run.json. Files of failed or repeated attempts are ignored, so no
+committer is needed, and nothing has to be read back after it is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runstore.manifest import StoredFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WRITTEN = "table string, file string, told string"
+_WRITTEN = "table string, file string, summary string"
 _GROUP_ROWS = 1 << 17
 _PARQUET = {
     "write_page_checksum": True,
@@ -35,17 +35,17 @@ _PARQUET = {
 
 
 class Fold(Protocol):
-    """What makes tables of rows that come in order."""
+    """Turns rows that arrive in order into rows of tables."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Rows of tables, each with its table's name."""
+        """Yield (table name, rows) pairs."""
 
-    def told(self) -> str | None:
-        """What is said of all rows together, in the end."""
+    def summary(self) -> str | None:
+        """The summary over all rows, after the last one; null = none."""
 
 
 class AsTheyAre(NamedTuple):
-    """The fold that leaves the rows of one table as they are."""
+    """The fold that passes the rows of one table through."""
 
     table: str
 
@@ -53,27 +53,27 @@ class AsTheyAre(NamedTuple):
         """The rows."""
         return ((self.table, batch) for batch in batches if len(batch))
 
-    def told(self) -> None:
+    def summary(self) -> None:
         """Nothing."""
 
 
 class Place(NamedTuple):
-    """Where a table is to lie."""
+    """The directory and the schema of a table to write."""
 
     directory: Path
     schema: pa.Schema
 
 
-class Written(NamedTuple):
-    """What tasks wrote, and what they told."""
+class _Written(NamedTuple):
+    """The files that tasks wrote, and the summaries of their folds."""
 
     files: Mapping[str, tuple[StoredFile, ...]]
-    """By table; one without rows has an empty one."""
-    told: Sequence[str]
+    """By table; a table without rows has one empty file."""
+    summaries: Sequence[str]
 
 
-class Sink:
-    """The files that one attempt of a task writes, one a table, below the tables' directories."""
+class _Sink:
+    """The files that one attempt of a task writes: one per table, in the table's directory."""
 
     def __init__(self, directories: Mapping[str, str]) -> None:
         self._directories = directories
@@ -89,7 +89,7 @@ class Sink:
             self._flush(name)
 
     def close(self) -> Iterator[tuple[str, StoredFile]]:
-        """End all files, which outlast a power cut from here on. Tables, and what they got."""
+        """Close and sync all files; they survive a power cut from here on. (table, file) pairs."""
         for name in self._held:
             self._flush(name)
             self._writers[name].close()
@@ -110,8 +110,8 @@ class Sink:
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 
-def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> Written:
-    """Fold rows, partition by partition, into files of the tables. One job."""
+def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -> _Written:
+    """Fold the rows of each partition into files of the tables, in one Spark job."""
     from pyspark.sql import DataFrame
 
     places = {name: str(place.directory.absolute()) for name, place in tables.items()}
@@ -120,29 +120,29 @@ def write(work: Sequence[tuple[DataFrame, Fold]], tables: Mapping[str, Place]) -
         for rows, fold in work
     ]
     files: dict[str, list[StoredFile]] = {name: [] for name in tables}
-    told = []
+    summaries = []
     for row in reduce(DataFrame.unionAll, parts).collect():
         if row.table is None:
-            told.append(row.told)
+            summaries.append(row.summary)
         else:
             files[row.table].append(StoredFile(**json.loads(row.file)))
-    nothing = Sink(places)
+    nothing = _Sink(places)
     for name, place in tables.items():
         if not files[name]:
             nothing.write(name, pa.RecordBatch.from_pylist([], place.schema))
     for name, file in nothing.close():
         files[name].append(file)
-    return Written({name: tuple(found) for name, found in files.items()}, told)
+    return _Written({name: tuple(found) for name, found in files.items()}, summaries)
 
 
 def _fold(
     batches: Iterable[pa.RecordBatch], fold: Fold, directories: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    sink = Sink(directories)
+    sink = _Sink(directories)
     for name, rows in fold(batches):
         sink.write(name, rows)
     found = [{"table": name, "file": json.dumps(asdict(file))} for name, file in sink.close()]
-    if (told := fold.told()) is not None:
-        found.append({"told": told})
-    columns = [(name, pa.string()) for name in ("table", "file", "told")]
+    if (summary := fold.summary()) is not None:
+        found.append({"summary": summary})
+    columns = [(name, pa.string()) for name in ("table", "file", "summary")]
     yield pa.RecordBatch.from_pylist(found, pa.schema(columns))

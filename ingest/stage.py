@@ -1,4 +1,4 @@
-"""What a stage of an ingest makes: a dataclass with a frame for each table of the run."""
+"""The result of a stage: a dataclass with a frame for each table it makes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Made = TypeVar("Made")
 
 
 def kept_as(name: str) -> Any:
-    """A field of what a stage makes: the table that the run keeps under that name; null where it
-    is unknown. What is `staged` is not of the finished run.
+    """A field of a stage's result, stored as the table `name`; null where it is unknown. Tables
+    below `staged/` are not part of the complete run.
     """
     return field(default=None, metadata={"table": name})
 
 
 def is_staged(name: str) -> bool:
-    """Whether a table is not of the finished run."""
+    """Whether a table is not part of the complete run."""
     return name.startswith("staged/")
 
 
@@ -31,11 +31,11 @@ def names_of(kind: type) -> set[str]:
 
 
 def tables_of(made: Any) -> dict[str, DataFrame]:
-    """The tables that a stage made and are known, by name."""
+    """The known tables of a result, by name."""
     found = {of.metadata["table"]: getattr(made, of.name) for of in fields(made)}
     return {name: frame for name, frame in found.items() if frame is not None}
 
 
 def with_tables(kind: type[Made], tables: Mapping[str, DataFrame]) -> Made:
-    """What a stage makes, of tables by name."""
+    """The result of a stage, from its tables by name."""
     return kind(**{of.name: tables.get(of.metadata["table"]) for of in fields(kind)})  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """The stages of an ingest, in the order in which `make` does them.
 
-Each takes what earlier ones made and gives its own tables; what is not known is null.
+Each takes the tables of earlier stages and returns its own; a table that is not known is null.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ingest.files import check_unchanged
 from ingest.fold import reasons
 from ingest.inventory import check_layers
 from ingest.job import Job, Stage
+from ingest.periods import clip, close_at, coalesce, outside
 from ingest.plan import end_of
 from ingest.sources.base import Observed
 from ingest.stage import kept_as, with_tables
-from ingest.versions import clip, close_at, coalesce, outside
 from model.errors import InputError
 from model.run import DUPLICATES
 
@@ -37,77 +37,79 @@ Table = DataFrame | None
 
 
 def make(job: Job) -> None:
-    """Make the run: all that is not done of it yet.
+    """Do all stages of the run that are not done yet.
 
-    Raises: InputError, UseError, UnknownName for what cannot be taken; Outgrown.
+    Raises: InputError, UseError and UnknownName for input or options that cannot be used; Outgrown.
     """
     job.do(READ)
     observed = observe(job)
     names = job.do(NAMES, observed)
-    versions = job.do(VERSIONS, observed, names)
+    periods = job.do(PERIODS, observed, names)
     events = job.do(EVENTS, observed, names)
-    of_messages = job.do(MESSAGES, observed, names, versions, events)
-    graph = job.do(STRUCTURE, versions)
-    seen = job.do(PEERS_AND_TOPICS, names.peers, versions, events, of_messages, graph)
-    overlay = job.do(OVERLAY, versions, events, of_messages, graph, seen.peers)
+    of_messages = job.do(MESSAGES, observed, names, periods, events)
+    graph = job.do(STRUCTURE, periods)
+    seen = job.do(PEERS_AND_TOPICS, names.peers, periods, events, of_messages, graph)
+    overlay = job.do(OVERLAY, periods, events, of_messages, graph, seen.peers)
     finish(job, overlay)
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """What a stage makes that changes run.json alone."""
+    """The result of a stage that only changes run.json."""
 
 
 def _read(job: Job) -> Nothing:
-    """Input → the source's tables, quarantine; and what is said of the run as a whole."""
+    """Input → the source's tables, the quarantine, and the description of the run."""
     job.fold()
     before = job.base.totals if job.base else None
-    told = job.source.describe(job.manifest.totals, before, job.options)
+    description = job.source.describe(job.manifest.totals, before, job.options)
     _judge_refused(job)
-    job.plan.check(told.unknown)
+    job.plan.check(description.unknown)
     if not job.small:  # nothing is read yet of a small input
         _check_inputs(job)
-    job.tell(**vars(told) | {"notes": dict(told.notes), "totals": dict(told.totals)})
+    job.update(
+        **vars(description) | {"notes": dict(description.notes), "totals": dict(description.totals)}
+    )
     if job.measuring.layers and job.base is None and job.source.layers(job.files) is None:
         check_layers(job.measuring.layers, _layers(job))
     return Nothing()
 
 
 def _judge_refused(job: Job) -> None:
-    """Raises: InputError where most records were refused: then the input is hardly what it was
-    taken for, or what writes it has a fault.
+    """Raises: InputError where most records were refused: the source is probably the wrong one, or
+    the program that wrote the input has a fault.
     """
     if not (refused := job.refused.total()):
         return
-    told = f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}"
+    message = f"{refused:,} of {job.seen:,} records were refused: {reasons(job.refused)}"
     if 2 * refused > job.seen and not job.keep_going:
         source = job.manifest.source
         raise InputError(
-            told, f"check whether the source is '{source}'; --keep-going ingests the rest"
+            message, f"check whether the source is '{source}'; --keep-going ingests the rest"
         )
-    job.note(told)
+    job.note(message)
 
 
 def _layers(job: Job) -> set[str]:
-    """Those of the links that were read."""
+    """The layers of the links that were read."""
     links = job.source.observe(job.folded(), job.described, job.options).links
     return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
 
 
 def _check_inputs(job: Job) -> None:
-    """Raises: InputError for a file that is no longer what run.json says of it."""
+    """Raises: InputError for a file that changed after it was inspected."""
     check_unchanged({file.path: file.stamp for file in job.files if file.stamp})
 
 
 def observe(job: Job) -> Observed:
-    """What the source observed, by what is known of the run as a whole; lazily."""
+    """The observed tables of the source; lazy."""
     observed = job.source.observe(job.folded(), job.described, job.options)
     return job.plan.unsettled(observed)
 
 
 @dataclass(frozen=True)
 class Names:
-    """Which integer stands for which name."""
+    """The index of each name."""
 
     peers: DataFrame = kept_as("peers")
     topics: DataFrame = kept_as("topics")
@@ -125,9 +127,9 @@ class Names:
 
 
 def _names(job: Job, observed: Observed) -> Names:
-    """Names → peers, topics and the numbers of messages."""
+    """Names → the tables peers and topics, and the indices of messages."""
     plan, clock = job.plan, job.clock
-    job.tell(boundary=plan.find_boundary(observed))
+    job.update(boundary=plan.find_boundary(observed))
     known_peers = plan.known("peers", "name", "peer AS index")
     peers = indexing.peer_index(observed, clock, known_peers)
     topics = indexing.topic_index(observed, clock, plan.known("topics", "name", "topic AS index"))
@@ -143,8 +145,8 @@ def _names(job: Job, observed: Observed) -> Names:
 
 
 @dataclass(frozen=True)
-class Versions:
-    """Versions: maximal, disjoint spans in which a thing held."""
+class Periods:
+    """Validity periods, maximal and disjoint for each key."""
 
     presence: Table = kept_as("presence")
     links: Table = kept_as("links")
@@ -153,68 +155,68 @@ class Versions:
     roles: Table = kept_as("roles")
 
 
-def _versions(job: Job, observed: Observed, names: Names) -> Versions:
-    """Observed spans → versions, clipped to the presence of the peers."""
+def _periods(job: Job, observed: Observed, names: Names) -> Periods:
+    """Observed periods → maximal periods, clipped to the presence of the peers."""
     settled = job.plan.settled
     presence = _maximal(job, names, observed.presence, ("peer",), "presence")
     links = _maximal(job, names, observed.links, _OF_LINK, "links", "dangling_links")
     taken = _maximal(job, names, observed.subscriptions, _OF_SUBSCRIPTION, "subscriptions")
     roles = _maximal(job, names, observed.roles, _OF_ROLE, "roles")
     if presence is None:
-        return Versions(None, links, links and links.limit(0), taken, roles)
+        return Periods(None, links, links and links.limit(0), taken, roles)
     presence = presence.persist()
     kept = dangling = None
     if links is not None:
-        links = links.persist()  # what is kept and what is not are made from the same
+        links = links.persist()  # read twice: for links and for dangling_links
         kept, ends = links, ("dst",) if settled else ("src", "dst")
         for end in ends:
             kept = clip(kept, presence, end)
         dangling = outside(links, presence, *ends)
     if not settled:
         taken, roles = (rows and clip(rows, presence, "peer") for rows in (taken, roles))
-    return Versions(presence, kept, dangling, taken, roles)
+    return Periods(presence, kept, dangling, taken, roles)
 
 
 def _maximal(
     job: Job, names: Names, rows: Table, keys: tuple[str, ...], *tables: str
 ) -> DataFrame | None:
-    """Observed spans by index, maximal and with what the tables hold that may yet change; where
-    the source marks its end, what is open closes after the last interval.
+    """Observed periods by index, made maximal together with stored ones that may still change; if
+    the source marks its end, open periods end after the last interval.
     """
     if rows is None:
         return None
-    spans = indexing.with_indices(rows, names.indices)
+    periods = indexing.with_indices(rows, names.indices)
     if not job.plan.settled:
-        spans = coalesce(job.plan.going_on(spans, *tables), keys)
-    return close_at(spans, end_of(job.clock)) if job.manifest.ended else spans
+        periods = coalesce(job.plan.going_on(periods, *tables), keys)
+    return close_at(periods, end_of(job.clock)) if job.manifest.ended else periods
 
 
 @dataclass(frozen=True)
 class Events:
-    """What happened: each interval's traffic, and what was told of messages but arrivals."""
+    """What happened: traffic, and what is reported about messages except arrivals."""
 
     traffic: Table = kept_as("traffic")
     publications: Table = kept_as("publications")
     rejections: Table = kept_as("rejections")
-    untold: Table = kept_as("staged/untold")
+    unreported: Table = kept_as("staged/unreported")
     """See ingest.sources.base.Observed."""
 
 
 def _events(job: Job, observed: Observed, names: Names) -> Events:
-    """All of it by index."""
+    """Names → indices."""
     traffic = observed.traffic and job.plan.unheard(observed.traffic)
     ever = job.plan.of_messages(observed, names.of_messages)
-    traffic, untold = (
-        rows and indexing.with_indices(rows, names.indices) for rows in (traffic, ever.untold)
+    traffic, unreported = (
+        rows and indexing.with_indices(rows, names.indices) for rows in (traffic, ever.unreported)
     )
     if ever.publications is None:
-        return Events(traffic, untold=untold)
+        return Events(traffic, unreported=unreported)
     tables = indexing.observed_tables(ever)
     return Events(
         traffic,
         messages.publications(tables, names.indices),
         messages.rejections(tables, names.indices),
-        untold,
+        unreported,
     )
 
 
@@ -226,9 +228,9 @@ class Structure:
     """See analytics.structure.STRUCTURE_SCHEMA."""
 
 
-def _structure(job: Job, versions: Versions) -> Structure:
-    """Versions → a row per peer and interval."""
-    presence, links, subscriptions = versions.presence, versions.links, versions.subscriptions
+def _structure(job: Job, periods: Periods) -> Structure:
+    """Periods → a row per peer and interval."""
+    presence, links, subscriptions = periods.presence, periods.links, periods.subscriptions
     if presence is None:
         return Structure()
     nothing = presence.selectExpr(
@@ -243,7 +245,7 @@ def _structure(job: Job, versions: Versions) -> Structure:
     )
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
     choice = engine_for(job.measuring.engine, overlay, clock)
-    job.tell(engines={"structure": choice.description})
+    job.update(engines={"structure": choice.description})
     measures = job.measuring.measures
     if choice.engine != "kernels" or job.small:
         return Structure(measure(overlay, clock, measures, choice.engine))
@@ -254,7 +256,7 @@ def _structure(job: Job, versions: Versions) -> Structure:
 
 @dataclass(frozen=True)
 class OfMessages:
-    """What became of the messages."""
+    """The dissemination of messages."""
 
     receptions: Table = kept_as("receptions")
     missed: Table = kept_as("missed")
@@ -262,29 +264,31 @@ class OfMessages:
 
 
 def _messages(
-    job: Job, observed: Observed, names: Names, versions: Versions, events: Events
+    job: Job, observed: Observed, names: Names, periods: Periods, events: Events
 ) -> OfMessages:
-    """Arrivals by index, with what is first, of interest, and the hops; and metrics/messages."""
+    """Receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and metrics/messages."""
     if events.publications is None or events.rejections is None:
         return OfMessages()
     received = job.plan.of_messages(observed, names.of_messages).receptions
-    told = messages.Told(
+    tables = messages.MessageTables(
         events.publications,
         events.rejections,
         received and messages.arrivals(received, names.indices),
-        job.plan.alive(job.plan.whole(versions).subscriptions),
-        events.untold,
+        job.plan.alive(job.plan.whole(periods).subscriptions),
+        events.unreported,
     )
-    rows = messages.rows_by_message(told, 1 if job.small else job.parallelism)
+    rows = messages.rows_by_message(tables, 1 if job.small else job.parallelism)
     fold = MessageFold(
         received is not None,
-        told.subscriptions is not None,
+        tables.subscriptions is not None,
         _duplicates_known(job),
         sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
     )
     made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
-    before = job.base.arrivals_tell if job.base else None
-    job.tell(arrivals_tell=message_fold.together([before, *(json.loads(one) for one in each)]))
+    before = job.base.arrival_capabilities if job.base else None
+    job.update(
+        arrival_capabilities=message_fold.together([before, *(json.loads(one) for one in each)])
+    )
     return with_tables(OfMessages, made)
 
 
@@ -294,7 +298,7 @@ def _duplicates_known(job: Job) -> bool:
 
 @dataclass(frozen=True)
 class OfPeersAndTopics:
-    """What was measured of peers and of topics."""
+    """The metrics of peers and of topics."""
 
     peers: Table = kept_as("metrics/peers")
     topics: Table = kept_as("metrics/topics")
@@ -303,15 +307,15 @@ class OfPeersAndTopics:
 def _peers_and_topics(
     job: Job,
     peers: DataFrame,
-    versions: Versions,
+    periods: Periods,
     events: Events,
     of_messages: OfMessages,
     graph: Structure,
 ) -> OfPeersAndTopics:
     """Structure, traffic and receptions → metrics/peers and metrics/topics."""
     plan = job.plan
-    versions, events, of_messages = (
-        plan.whole(versions),
+    periods, events, of_messages = (
+        plan.whole(periods),
         plan.whole(events),
         plan.whole(of_messages),
     )
@@ -319,13 +323,13 @@ def _peers_and_topics(
         job.clock,
         peers,
         structure=plan.structure(graph.structure),
-        subscriptions=versions.subscriptions,
+        subscriptions=periods.subscriptions,
         traffic=plan.recent(events.traffic),
         publications=events.publications,
         receptions=plan.recent(of_messages.receptions),
-        untold=events.untold,
+        unreported=events.unreported,
         duplicates_known=_duplicates_known(job),
-        links_known=versions.links is not None,
+        links_known=periods.links is not None,
     )
     tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
     return OfPeersAndTopics(*map(plan.recent, tables))
@@ -333,27 +337,27 @@ def _peers_and_topics(
 
 @dataclass(frozen=True)
 class OfOverlay:
-    """What was measured of the overlay."""
+    """The metrics of the overlay."""
 
     metrics: DataFrame = kept_as("metrics/overlay")
 
 
 def _overlay(
     job: Job,
-    versions: Versions,
+    periods: Periods,
     events: Events,
     of_messages: OfMessages,
     graph: Structure,
     peers: Table,
 ) -> OfOverlay:
-    """The rest → metrics/overlay."""
+    """All of these → metrics/overlay."""
     plan = job.plan
-    versions, events, of_messages = (
-        plan.whole(versions),
+    periods, events, of_messages = (
+        plan.whole(periods),
         plan.whole(events),
         plan.whole(of_messages),
     )
-    dangling = plan.alive(versions.dangling_links)
+    dangling = plan.alive(periods.dangling_links)
     assert peers is not None
     metrics = Metrics(
         replace(job.clock, first=max(plan.boundary.interval, job.clock.first)),
@@ -363,13 +367,13 @@ def _overlay(
         events.publications,
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
         receptions_known=of_messages.receptions is not None,
-        links_known=versions.links is not None,
+        links_known=periods.links is not None,
     )
     return OfOverlay(summaries.overlay_table(metrics))
 
 
 def finish(job: Job, overlay: OfOverlay) -> None:
-    """The run is complete, and what was only staged is let go."""
+    """Commit the complete run, without its staged tables."""
     with job.watch(FINISH):
         engines = job.manifest.engines
         if engine := engines.get("structure"):
@@ -385,11 +389,11 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 FINISH = "finish"
 READ = Stage("read", _read, Nothing, format=2)
 NAMES = Stage("names", _names, Names)
-VERSIONS = Stage("versions", _versions, Versions)
+PERIODS = Stage("periods", _periods, Periods)
 EVENTS = Stage("events", _events, Events)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure)
 PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)
 OVERLAY = Stage("overlay", _overlay, OfOverlay)
-STAGES = (READ, NAMES, VERSIONS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
+STAGES = (READ, NAMES, PERIODS, EVENTS, MESSAGES, STRUCTURE, PEERS_AND_TOPICS, OVERLAY)
 STEPS = (*(stage.name for stage in STAGES), FINISH)

@@ -1,8 +1,7 @@
 """Where an ingest starts: from the beginning, with the interrupted stage, or not at all.
 
-What is there of the run is judged by its manifest: what it was made from, the number of each
-stage's format, and whether the files of its stages are there. The version of the package does
-not count.
+The manifest of an existing run decides: its inputs and options, the format number of each stage,
+and whether the files of its stages exist. The version of the package does not matter.
 """
 
 from __future__ import annotations
@@ -28,31 +27,31 @@ class Start:
     """Where an ingest begins."""
 
     files: Sequence[InputFile]
-    """What is to be read."""
+    """The files to read."""
     made: StoredRun | None
-    """The run, if it is complete and there is nothing new."""
+    """The run, if it is complete and the input has nothing new."""
     begin: Callable[[], None]
-    """Let the run begin, or go on."""
+    """Starts or resumes the run."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to become a run."""
+    """The run that the user asked for."""
 
     manifest: Manifest
-    """Of a run that is made from all files, before its first stage."""
+    """The manifest before the first stage, with all files as input."""
     files: Sequence[InputFile]
     replace: bool = False
-    """Replace it, whatever its state."""
+    """Replace an existing run, whatever its state."""
     append: bool = False
-    """Add to a complete one the files that it was not made from."""
+    """Add files to a complete run that it was not made from yet."""
 
 
 def start(writer: RunWriter, wanted: Wanted) -> Start:
-    """Take up the run where it stands, or begin it.
+    """Decide where the ingest starts.
 
-    Raises: InputsDiffer, UseError, and StoreBroken where what is there of the run is damaged and
-    is not to be made anew.
+    Raises: InputsDiffer, UseError, and StoreBroken where an existing run is damaged and not to be
+    replaced.
     """
     fresh, old = wanted.manifest, writer.stored
     if wanted.replace:
@@ -62,7 +61,7 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
     if old is None or not old.complete:
         if old and wanted.append and _contents(old) - _contents(fresh):
             raise InputsDiffer(fresh.name, _differences(old, fresh))
-        # Half a run of something else is not gone on with.
+        # An incomplete run of other inputs is not resumed.
         return _anew(writer, wanted, old)
     if wanted.append:
         return _append(writer, wanted, old)
@@ -72,7 +71,7 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
 
 
 def _anew(writer: RunWriter, wanted: Wanted, half: Manifest | None) -> Start:
-    """Begin the run, or go on with half a run if that is what it would be."""
+    """Start the run, or resume an incomplete one of the same inputs."""
     begun = wanted.manifest
     if half and not half.complete and not half.extends and not _differences(half, begun):
         begun = _going_on(writer.directory, half, begun)
@@ -80,7 +79,7 @@ def _anew(writer: RunWriter, wanted: Wanted, half: Manifest | None) -> Start:
 
 
 def _made(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> Start:
-    """Nothing is to be done. Raises: StoreBroken where the run's files are not there."""
+    """Nothing to do. Raises: StoreBroken where files of the run are missing."""
     for name, entry in {**old.tables, **old.carry}.items():
         for part in entry.parts:
             files_of(writer.directory, part, name)
@@ -88,7 +87,7 @@ def _made(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> Start
 
 
 def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
-    """Add to the run the files that it was not made from."""
+    """Add the new files to the run."""
     fresh = wanted.manifest
     if differences := _other_choices(old, fresh):
         raise InputsDiffer(old.name, differences)
@@ -99,7 +98,7 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     _check_appendable(old, fresh)
     grown = replace(
         fresh,
-        inputs=(*old.inputs, *(file.told for file in new)),
+        inputs=(*old.inputs, *(file.manifest_entry for file in new)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
         extends=old.identity,
     )
@@ -117,8 +116,8 @@ def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
 
 
 def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
-    """What counts of half a run: the stages before the first that has another format by now, or
-    whose files are not there, and what they wrote. What the others told is told anew by them.
+    """The part of an incomplete run to keep: the stages before the first one whose format changed
+    or whose files are missing, and their tables. Later stages run again.
     """
     lost = {
         entry.stage
@@ -157,7 +156,7 @@ def _check_appendable(run: Manifest, now: Manifest) -> None:
 
 
 def _differences(old: Manifest, new: Manifest) -> list[str]:
-    """What a run was made from and what it would be made from now, in words."""
+    """The differences between the inputs and options of two manifests, as text."""
     found, before, now = _other_choices(old, new), _contents(old), _contents(new)
     if before != now:
         added, gone = (now - before).total(), (before - now).total()
@@ -166,7 +165,7 @@ def _differences(old: Manifest, new: Manifest) -> list[str]:
 
 
 def _other_choices(old: Manifest, new: Manifest) -> list[str]:
-    """Options and source that differ, in words."""
+    """The options and the source that differ, as text."""
     found = [
         f"{key}: {old.options.get(key)} then, {value} now"
         for key, value in new.options.items()

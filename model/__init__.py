@@ -1,1 +1,4 @@
-"""The words every part shares: errors, the clock, the tables; and where a Java is (`jvm`)."""
+"""What all packages share: errors, the clock, tables and metrics; `jvm` finds Java and its jars.
+
+`tables.table` gives the definition of a table.
+"""

@@ -1,7 +1,7 @@
 """Ticks, intervals and the open end.
 
-A run's time is counted in *ticks* (int64, from 0) since its epoch; what lives, lives in
-half-open spans `[valid_from, valid_to)` of ticks, and what has not ended has `valid_to = OPEN`. A
+A run's time is counted in *ticks* (int64, from 0) since its epoch; validity periods
+are half-open, `[valid_from, valid_to)` in ticks, and an open period has `valid_to = OPEN`. A
 reporting interval is `ticks_per_interval` ticks, and is *sampled* at its last tick: the state at
 its end. A source of reports has one tick per interval, so that all three are plain interval
 numbers; a source of events has ticks of a microsecond.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from model.errors import OutOfRange, UseError
 
 OPEN = 2**63 - 1
-"""The end of what has not ended: never null, so that it can be compared and indexed."""
+"""The end of an open period; not null, so that it can be compared and indexed."""
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
@@ -41,7 +41,7 @@ def _microseconds(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Clock:
-    """How a run counts time. `tick_us` and `interval_us` are null if unknown."""
+    """The time scale of a run. `tick_us` and `interval_us` are null if unknown."""
 
     ticks_per_interval: int = 1
     tick_us: int | None = None
@@ -57,7 +57,7 @@ class Clock:
 
     @property
     def intervals(self) -> int:
-        """How many intervals the run has."""
+        """Number of intervals of the run."""
         return self.last - self.first + 1
 
     def interval_of(self, tick: int) -> int:
@@ -109,7 +109,7 @@ class Clock:
         return self.check_tick(since_epoch_us // self.tick_us)
 
     def describe(self, tick: int) -> str:
-        """A tick for people: 'interval 7', with the time where it is known."""
+        """A tick as text for users: 'interval 7', with the time where it is known."""
         if tick == OPEN:
             return "open"
         interval = f"interval {self.interval_of(tick)}"
@@ -118,7 +118,7 @@ class Clock:
         return f"{interval} ({tick * self.tick_us / 1e6:g} s)"
 
     def describe_range(self) -> str:
-        """The span of the run for people."""
+        """The intervals of the run, as text for users."""
         return f"intervals {self.first} to {self.last}" + (
             f" ({self.interval_us / 1e6:g} s each)" if self.interval_us else ""
         )

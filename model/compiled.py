@@ -21,33 +21,34 @@ IS_PLAIN = bool(vars(config)["DISABLE_JIT"])
 
 _PACKED = re.compile(r".*/(vizpub-[0-9a-f]+)\.zip/(.+)")
 
-Operation = TypeVar("Operation", bound=Callable[..., Any])
+_Operation = TypeVar("_Operation", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
-def compiled(*signature: Any) -> Callable[[Operation], Operation]:
-    """Compile a function for arguments of those types (or for a signature as text) when its
-    module is imported, or have it from cache.
+def compiled(*signature: Any) -> Callable[[_Operation], _Operation]:
+    """Compile a function for these argument types (or a signature as text) when its module is
+    imported, or load it from the cache.
 
-    What it calls has to stand above it, and it must do no more than plain Python does: no
-    integer may overflow. No `parallel`: tasks and processes are the parallelism, and what does
-    not hold the GIL leaves threads their turn. Where numba finds nowhere to write
+    Functions that it calls must be defined above it, and it must give the same results as
+    plain Python: no integer may overflow. No `parallel`: tasks and processes are the parallelism.
+    The GIL is released, so other threads run meanwhile. Where numba finds nowhere to write
     (NUMBA_CACHE_DIR, beside the code, the user's cache), each process compiles again.
     """
-    told = signature[0] if isinstance(signature[0], str) else signature
+    types_given = signature[0] if isinstance(signature[0], str) else signature
 
-    def compile_one(function: Operation) -> Operation:
+    def compile_one(function: _Operation) -> _Operation:
         try:
-            return cast(Operation, njit(told, cache=True, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, cache=True, **_OPTIONS)(function))
         except (OSError, RuntimeError):
-            return cast(Operation, njit(told, **_OPTIONS)(function))
+            return cast(_Operation, njit(types_given, **_OPTIONS)(function))
 
     return compile_one
 
 
 class PackedLocator(_CacheLocator):
     """Where numba keeps what it compiled from our packages in one file, as executors get them
-    (ingest.spark.shipping): in the user's cache, by the file's name, which tells its content.
+    (ingest.spark.shipping): in the user's cache, by the name of the file, which has
+    a digest of its content.
 
     Every session has that file in other directories. numba's own locators go by the path, and so
     would compile everything again for each. NUMBA_CACHE_LOCATOR_CLASSES names this one. A worker
@@ -82,7 +83,7 @@ class PackedLocator(_CacheLocator):
         return self._content
 
     def get_disambiguator(self) -> str:
-        """Tells functions of one name in a module apart."""
+        """Distinguishes functions of the same name in a module."""
         return str(self._line)
 
 

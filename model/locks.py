@@ -1,7 +1,7 @@
-"""One holder at a time, by the kernel's own locks: they end with the process, however that ends.
+"""Exclusive locks by the kernel, which end with the process in every case.
 
-What a lock file says is a hint who holds it, for people; nothing follows from it, so a file that
-is empty, torn or of another machine is in nobody's way.
+The content of a lock file is only a hint for users about the holder, so an empty or torn file, or
+one of another machine, does no harm.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ OF_SPARK = "work"
 OF_IMPORTS = "staging"
 """The kind of folders of files to import into Neo4j."""
 _HINT = 200
-"""Bytes of a lock file that are looked at."""
+"""Most bytes of a lock file that are read."""
 
 
 @dataclass
 class Held(Exception):
-    """Another has the lock."""
+    """Another process has the lock."""
 
     owner: str
-    """In words, as far as the file says."""
+    """The holder as text, from the lock file."""
 
 
 def lock_of(path: Path) -> Path:
@@ -78,7 +78,7 @@ def sweep_folders(parent: Path, kind: str) -> None:
 
 
 def with_locks(parent: Path, pattern: str) -> list[Path]:
-    """What is in `parent` by a pattern of names, and what has left nothing but its lock there."""
+    """Paths in `parent` that match a pattern, including those of which only a lock is left."""
     locks = (path.name[1:].removesuffix(".lock") for path in parent.glob(f".{pattern}.lock"))
     there = (path.name for path in parent.glob(pattern) if not path.name.startswith("."))
     return [parent / name for name in sorted({*locks, *there})]

@@ -1,8 +1,8 @@
-"""Files and folders that only their owner may use, checked as ssh checks its keys.
+"""Files and folders for their owner only, checked as ssh checks its keys.
 
-Who can write into a folder that a service lives in owns its passwords, its settings and whatever
-it runs. So such a folder is looked at each time it is used, and what is written into it is a new
-file: nothing that lay there before is written into, and no link is followed.
+Whoever can write into the folder of a service controls its passwords, its settings and the programs
+it runs. So the folder is checked on each use, and files are always written as new files: existing
+files are never written into, and links are not followed.
 """
 
 from __future__ import annotations

@@ -9,25 +9,24 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Birth(NamedTuple):
-    """What no two processes of a number have in common."""
+    """Distinguishes processes that had the same number."""
 
     boot: str
-    """The start of the machine that it lives in; empty where the system gives it no name."""
+    """The boot id of the machine; empty where the system has none."""
     ticks: int
-    """When it began: hundredths of a second since then, which no change of the clock moves; of
-    Unix time where there is no name."""
+    """Its start in hundredths of a second since boot; in Unix time where there is no boot id."""
 
 
 def birth(pid: int) -> Birth | None:
-    """Of the process that has the number now; null where none has, or it may not be seen."""
+    """The birth of the process with that number; null if there is none, or it is not visible."""
     try:
         boot = _BOOT.read_text("ascii").strip()
-        told = Path(f"/proc/{pid}/stat").read_bytes()
+        facts = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None if _BOOT.exists() else _by_the_clock(pid)
     # The name of the program stands in brackets and may hold anything; of what follows it the
     # 20th is the 22nd of all, starttime in proc(5).
-    return Birth(boot, int(told.rpartition(b")")[2].split()[19]))
+    return Birth(boot, int(facts.rpartition(b")")[2].split()[19]))
 
 
 def _by_the_clock(pid: int) -> Birth | None:

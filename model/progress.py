@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Takes the name of the step, how much of it is done and how much there is (0 = not
-    known), and perhaps how it stands in a few words.
+    """Takes the name of a step, the amount done, the total amount (0 = unknown), and an optional
+    short note.
     """
 
     def __call__(self, step: str, done: int, total: int, note: str = "") -> None:
-        """Tell."""
+        """Report the progress of a step."""
 
 
 def silent(step: str, done: int, total: int, note: str = "") -> None:
-    """Tell nobody."""
+    """Report nothing."""

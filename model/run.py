@@ -1,4 +1,4 @@
-"""What a run is, apart from its rows: the facts in run.json and on its Neo4j node."""
+"""The facts of a run, in run.json and on its Neo4j node."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITI
     "times of publications",
     "eligible peers of a message",
 )
-"""What a run may know about its messages beside its tables: a closed set. Without the first it
-has only first arrivals; without one of the others, no arrival reports it. `RunFacts` says which
-of them a run has.
+"""What may be known about the messages of a run beside its tables: a closed set. Without the first,
+only first arrivals are reported; without another one, no arrival has it. `RunFacts.known` has
+those of a run.
 """
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -36,7 +36,7 @@ def check_run_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of a run. `unknown` names what its source cannot tell, in words for people."""
+    """The facts of a run. `unknown` lists what its source does not report, as text for users."""
 
     name: str
     source: str

@@ -21,7 +21,7 @@ def parse_size(text: str) -> int:
     return size
 
 
-def size_told(size: int) -> str:
+def format_size(size: int) -> str:
     """Bytes → '64 MB', as short as is exact."""
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("kB", 2**10)):
         if size % factor == 0:

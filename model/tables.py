@@ -14,7 +14,7 @@ from model.columns import INTERVAL, PEER, TOPIC, TRAFFIC_OF_PEER, Table, known, 
 from model.errors import UnknownName
 from model.metrics import METRICS
 
-_SPAN = (
+_PERIOD = (
     known("valid_from", "int64", "valid from, inclusive", "ticks"),
     known("valid_to", "int64", "valid to, exclusive; 9223372036854775807 = open", "ticks"),
 )
@@ -23,7 +23,7 @@ _LINK = (
     known("dst", "int32", "peer it leads to"),
     known("layer", "string", "part of the protocol it belongs to; 'overlay' if not given"),
     maybe("topic", "int32", "topic it serves, null = none"),
-    *_SPAN,
+    *_PERIOD,
 )
 PEERS = Table(
     "peers",
@@ -38,33 +38,38 @@ PEERS = Table(
 TOPICS = Table(
     "topics", "topic", (TOPIC, known("name", "string", "its name in the source")), ("topic",)
 )
-PRESENCE = Table("presence", "maximal stay of a peer", (PEER, *_SPAN), ("peer", "valid_from"))
+PRESENCE = Table(
+    "presence",
+    "maximal validity period of a peer's presence",
+    (PEER, *_PERIOD),
+    ("peer", "valid_from"),
+)
 LINKS = Table(
     "links",
-    "maximal life of a directed link, clipped to the presence of both ends",
+    "maximal validity period of a directed link, clipped to the presence of both ends",
     _LINK,
     ("src", "dst", "layer", "topic", "valid_from"),
 )
 DANGLING_LINKS = Table(
     "dangling_links",
-    "part of a link's life in which one of its ends was not present",
+    "part of a link's validity period in which one of its ends was not present",
     _LINK,
     ("src", "dst", "layer", "topic", "valid_from"),
 )
 SUBSCRIPTIONS = Table(
     "subscriptions",
-    "maximal life of a subscription, clipped to the presence of the peer",
-    (PEER, TOPIC, *_SPAN),
+    "maximal validity period of a subscription, clipped to the presence of the peer",
+    (PEER, TOPIC, *_PERIOD),
     ("peer", "topic", "valid_from"),
 )
 ROLES = Table(
     "roles",
-    "maximal life of a role of a peer",
+    "maximal validity period of a role of a peer",
     (
         PEER,
         known("role", "string", "the role's name, as 'rendezvous'"),
         maybe("topic", "int32", "topic of the role, null = none"),
-        *_SPAN,
+        *_PERIOD,
     ),
     ("peer", "role", "topic", "valid_from"),
 )

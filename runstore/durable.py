@@ -1,9 +1,9 @@
 """Changes to files that survive a power cut.
 
-What a process writes is there for others at once, and stays only when it is synced: the content
-of a file with the file, its name with its directory. Until then a cut may leave it empty or torn,
-under its new name, its old one or none, whatever was done before and after. All that the run store
-changes on a disk goes through the functions here, so what it relies on can be seen and tried.
+Written data survives a power cut only after a sync: the content of a file by a sync of the file,
+its name by a sync of its directory. Before that a cut may leave a file empty or torn, under its new
+name, its old one or none. All changes of the run store on disk use these functions, so tests can
+simulate cuts.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 
 _AT_ONCE = 8
-"""Files synced at a time: a disk takes many together for little more than one."""
+"""Files synced concurrently; a disk syncs many in little more time than one."""
 
 
 def sync(files: Iterable[Path], top: Path) -> None:
-    """Let files below `top` last, whoever wrote them, and their names, up to those in `top`."""
+    """Sync files below `top`, and all directories from theirs up to `top`."""
     files = list(files)
     directories = {parent for file in files for parent in _up_to(file.parent, top)}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -28,7 +28,7 @@ def sync(files: Iterable[Path], top: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Let a file have this text: whoever reads it, and a cut, find the old one or this, whole."""
+    """Replace a text file atomically and durably: a power cut leaves the old or the new one."""
     fresh = path.with_name(f"{path.name}.new")
     fresh.write_text(text, encoding="utf-8")
     sync_file(fresh)
@@ -37,14 +37,14 @@ def write(path: Path, text: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there, for good."""
+    """Remove a file durably, if it exists."""
     if path.exists() or path.is_symlink():
         unlink(path)
         sync_directory(path.parent)
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, as far as they are not there."""
+    """Make a directory and its missing parents durably."""
     missing = [one for one in (path, *path.parents) if not one.is_dir()]
     path.mkdir(parents=True, exist_ok=True)
     for one in reversed(missing):
@@ -52,25 +52,25 @@ def make_directory(path: Path) -> None:
 
 
 def _up_to(directory: Path, top: Path) -> list[Path]:
-    """The directory and those above it, `top` the last."""
+    """The directory and its parents up to `top`."""
     return [one for one in (directory, *directory.parents) if one.is_relative_to(top)]
 
 
-# What an operating system does at once. Nothing below is there after a cut until it is synced.
+# Single calls of the operating system, which are not durable until they are synced.
 
 
 def sync_file(path: Path) -> None:
-    """Let the content of a file last."""
+    """Sync the content of a file."""
     _sync(path)
 
 
 def sync_directory(path: Path) -> None:
-    """Let the names in a directory last, as they are now."""
+    """Sync the names in a directory."""
     _sync(path)
 
 
 def rename(path: Path, to: Path) -> None:
-    """Let a file take another's place, in the same directory."""
+    """Rename a file within its directory, replacing the target."""
     path.replace(to)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a run for users: for pandas, any reader of Arrow, and notebooks."""
+"""Rows of a run for pandas, Arrow readers and notebooks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from model.clock import OPEN
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN_ROWS = 10
-SHOWN_COLUMNS = 20
-SHOWN_CHARACTERS = 60
-"""Of each text; names in foreign sources may be of any length."""
+_SHOWN_ROWS = 10
+_SHOWN_COLUMNS = 20
+_SHOWN_CHARACTERS = 60
+"""Most characters of each text: names in foreign sources may be very long."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Frame:
-    """Rows under a title. What reads Arrow (polars, DuckDB, pyarrow) takes it as it is.
+    """A titled Arrow table. Libraries that read Arrow (polars, DuckDB, pyarrow) accept it directly.
 
     `frame["degree"]` is a column.
     """
@@ -41,7 +41,7 @@ class Frame:
         return self.rows
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame; null stays null, and whole numbers stay whole beside it."""
+        """The rows as a data frame; nullable columns keep their integer types."""
         return self.rows.to_pandas(types_mapper=_nullable().get)
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -66,7 +66,7 @@ class Frame:
 
     def _repr_html_(self) -> str:
         """The first rows and columns, and how many there are."""
-        shown = self.rows.slice(0, SHOWN_ROWS).select(self.columns[:SHOWN_COLUMNS])
+        shown = self.rows.slice(0, _SHOWN_ROWS).select(self.columns[:_SHOWN_COLUMNS])
         values = zip(*(column.to_pylist() for column in shown.columns), strict=True)
         rest = "".join(_rest(len(self), len(self.columns)))
         caption = f"{self.title}: {len(self):,} rows of {len(self.columns)} columns{rest}"
@@ -74,7 +74,7 @@ class Frame:
 
 
 def _nullable() -> dict[pa.DataType, Any]:
-    """Pandas' types that know null, where its usual ones would make a whole number a float."""
+    """Nullable pandas types, so that integers with nulls do not become floats."""
     import pandas as pd
 
     return {
@@ -87,22 +87,19 @@ def _nullable() -> dict[pa.DataType, Any]:
 
 
 def _rest(rows: int, columns: int) -> Iterator[str]:
-    if rows > SHOWN_ROWS:
-        yield f", the first {SHOWN_ROWS} rows"
-    if columns > SHOWN_COLUMNS:
-        yield f", the first {SHOWN_COLUMNS} columns"
+    if rows > _SHOWN_ROWS:
+        yield f", the first {_SHOWN_ROWS} rows"
+    if columns > _SHOWN_COLUMNS:
+        yield f", the first {_SHOWN_COLUMNS} columns"
 
 
 def html_table(
     caption: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    longest: int = SHOWN_CHARACTERS,
+    longest: int = _SHOWN_CHARACTERS,
 ) -> str:
-    """A table of HTML in which nothing of what is shown can be more than text.
-
-    Of texts in it the first `longest` characters are shown.
-    """
+    """An HTML table with all texts escaped, and cut after `longest` characters."""
 
     def line(tag: str, values: Sequence[Any]) -> str:
         cells = (f"<{tag}>{escape(_short(_text(v), longest))}</{tag}>" for v in values)
@@ -115,7 +112,7 @@ def html_table(
 
 
 def _text(value: object) -> str:
-    """A value for people; a dash is unknown, and `open` a life that has no end yet."""
+    """A value for people; a dash is unknown, and `open` the end of an open period."""
     if value is None:
         return "–"
     if value == OPEN:

@@ -1,11 +1,10 @@
-"""Whether the files of a run are as run.json describes them.
+"""Checks that the files of a run are as run.json describes them.
 
-Three looks, each dearer than the one before:
+Three checks, each more expensive than the one before:
 
-    at open      the size; of a small file the CRC of all of it, of a large one that of its end,
-                 which says where everything lies and how it is to be read
-    in reading   the checksum of every page that is read (Parquet's own)
-    runs check   the CRC of all bytes, and the rows
+    on open      the size; the CRC of a small file, or of the footer and indexes of a large one
+    on read      the checksum of every page that is read (Parquet's own)
+    runs check   the CRC of all bytes, and the number of rows
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _CHUNK = 2**20
 
 @dataclass(frozen=True)
 class Damage:
-    """A file that is not what run.json says of it."""
+    """A file that differs from its entry in run.json."""
 
     file: str
-    """Below the run's directory."""
+    """Path relative to the run's directory."""
     table: str
     why: str
 
 
 def dataset(files: Sequence[Path], schema: pa.Schema | None = None) -> ds.Dataset:
-    """Stored files as one dataset, whose pages are looked at as they are read."""
-    import pyarrow.dataset as ds  # with pandas, which takes as long as all else an ingest imports
+    """Stored files as one dataset that verifies page checksums."""
+    import pyarrow.dataset as ds  # imports pandas, and that takes long
 
     checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     pages = ds.ParquetFileFormat(default_fragment_scan_options=checked)
@@ -52,9 +51,9 @@ def dataset(files: Sequence[Path], schema: pa.Schema | None = None) -> ds.Datase
 
 
 def described(path: Path) -> StoredFile:
-    """What run.json is to say of a Parquet file that was just written.
+    """The entry in run.json for a Parquet file that was just written.
 
-    Raises: pyarrow.ArrowException for what is none.
+    Raises: pyarrow.ArrowException for another file.
     """
     meta, size = pq.read_metadata(path), path.stat().st_size
     if size <= SMALL_FILE:
@@ -64,9 +63,9 @@ def described(path: Path) -> StoredFile:
 
 
 def files_of(run: Path, part: Part, name: str) -> list[Path]:
-    """The files of a part of table `name`, looked at as at open, in a stable order.
+    """The files of a part of table `name`, checked as on open, in a stable order.
 
-    Raises: StoreBroken where one is gone or is another, or lies outside the run's directory.
+    Raises: StoreBroken where a file is missing, has changed, or lies outside the run's directory.
     """
     directory = run / part.directory
     if Path(os.path.realpath(directory)) != Path(os.path.realpath(run)) / part.directory:
@@ -81,7 +80,7 @@ def files_of(run: Path, part: Part, name: str) -> list[Path]:
 
 
 def stands(run: Path, part: Part) -> bool:
-    """Whether the files of a part are there, as far as is seen at open."""
+    """Whether the files of a part pass the check on open."""
     try:
         files_of(run, part, part.directory)
     except StoreBroken:
@@ -90,9 +89,9 @@ def stands(run: Path, part: Part) -> bool:
 
 
 def damages(run: Path, manifest: Manifest) -> Iterator[Damage | None]:
-    """What is wrong with each file that the manifest names, null where it is whole; all are read.
+    """The damage of each file in the manifest, null where there is none; reads all files.
 
-    Of a run whose manifest is older than checksums, only sizes and rows can be told.
+    Without checksums in an old manifest, only sizes and row counts are checked.
     """
     for name, entry in (*manifest.tables.items(), *manifest.carry.items()):
         for part in entry.parts:
@@ -105,7 +104,7 @@ def damages(run: Path, manifest: Manifest) -> Iterator[Damage | None]:
 
 
 def _unlisted(run: Path, part: Part, name: str) -> Iterator[Damage | None]:
-    """As `damages`, of a part whose files are not listed: they can be read, or not."""
+    """As `damages`, for a part without a list of files: only checks that they can be read."""
     try:
         files = files_of(run, part, name)
     except StoreBroken as error:
@@ -121,7 +120,7 @@ def _unlisted(run: Path, part: Part, name: str) -> Iterator[Damage | None]:
 
 
 def _wrong(run: Path, part: Part, file: StoredFile, name: str) -> str:
-    """What is wrong with a file, empty if nothing is."""
+    """The damage of a file as text; empty if there is none."""
     path = run / part.directory / file.name
     try:
         files_of(run, Part(part.directory, file.rows, files=(file,)), name)
@@ -166,7 +165,7 @@ def _crc(path: Path, start: int = 0) -> int:
 
 
 def _end_of_pages(meta: pq.FileMetaData) -> int:
-    """Where the last page ends: behind it are the indexes and the footer."""
+    """The end of the last page; after it come the indexes and the footer."""
     groups = (meta.row_group(i) for i in range(meta.num_row_groups))
     columns = (group.column(j) for group in groups for j in range(group.num_columns))
     ends = [

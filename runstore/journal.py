@@ -1,7 +1,7 @@
 """The log of a run: what its ingests did and when, a line of JSON for each event.
 
-It is appended to line by line, so a kill leaves all that was told before; it is no table, and
-nothing of the run depends on it. A power cut may tear its last lines.
+It is appended line by line, so a kill keeps all earlier lines; a power cut may tear the last ones.
+It is not a table, and nothing of the run depends on it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any
 
 LOG = "log"
-"""What it is called for people."""
+"""Its name for users."""
 FILE = "log.jsonl"
 COLUMNS = ("at", "event", "stage", "seconds", "rows", "note")
-"""When (UTC), what, in which stage, how long that took, the rows of the tables that it wrote, and
-what else is to be known.
-"""
+"""Time (UTC), event, stage, duration, rows of the written tables by name, and a note."""
 _LOG = logging.getLogger(__name__)
-Event = dict[str, Any]
+_Event = dict[str, Any]
 
 
 @dataclass
@@ -34,61 +32,61 @@ class Journal:
     directory: Path
     _stage: str | None = None
 
-    def tell(self, event: str, **more: Any) -> None:
-        """Add an event; more are some of COLUMNS. That it cannot be written is told to the user."""
+    def add(self, event: str, **more: Any) -> None:
+        """Append an event with values for some of COLUMNS. Logs a warning if it cannot write."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        told = {**dict.fromkeys(COLUMNS), "at": at, "event": event, "stage": self._stage, **more}
+        entry = {**dict.fromkeys(COLUMNS), "at": at, "event": event, "stage": self._stage, **more}
         if not self.directory.is_dir():
-            return  # the run gave way
+            return  # the run was removed
         try:
-            _append(self.directory / FILE, json.dumps(told, ensure_ascii=False).encode() + b"\n")
+            _append(self.directory / FILE, json.dumps(entry, ensure_ascii=False).encode() + b"\n")
         except OSError as error:
             _LOG.warning("the run's log cannot be written: %s", error.strerror)
 
     def note(self, text: str) -> None:
-        """Add something to be known of what is under way."""
-        self.tell("note", note=text)
+        """Append a note on the current stage."""
+        self.add("note", note=text)
 
     @contextmanager
     def ingest(self, note: str) -> Iterator[None]:
-        """The block is an ingest into the run."""
-        with self._told("ingest", lambda: None, note):
+        """Log the block as an ingest."""
+        with self._timed("ingest", lambda: None, note):
             yield
 
     @contextmanager
     def stage(self, name: str, rows: Callable[[], Mapping[str, int]]) -> Iterator[None]:
-        """The block is a stage; `rows` are asked for in the end."""
+        """Log the block as a stage; `rows` is called at its end."""
         self._stage = name
         try:
-            with self._told("stage", rows):
+            with self._timed("stage", rows):
                 yield
         finally:
             self._stage = None
 
     @contextmanager
-    def _told(
+    def _timed(
         self, what: str, rows: Callable[[], Mapping[str, int] | None], note: str | None = None
     ) -> Iterator[None]:
         begun = time.monotonic()
-        self.tell(f"{what} begun", note=note)
+        self.add(f"{what} begun", note=note)
         try:
             yield
         except BaseException as error:
             why = str(error).partition("\n")[0] or type(error).__name__
-            self.tell(f"{what} stopped", seconds=_since(begun), note=why)
+            self.add(f"{what} stopped", seconds=_since(begun), note=why)
             raise
-        self.tell(f"{what} ended", seconds=_since(begun), rows=rows())
+        self.add(f"{what} ended", seconds=_since(begun), rows=rows())
 
 
-def read_journal(directory: Path) -> Iterator[Event]:
-    """The events of a run, the oldest first; null of COLUMNS is nothing. Of a line that cannot be
-    read, as a power cut leaves it, the event is 'unreadable'. None, if the run has no log.
+def read_journal(directory: Path) -> Iterator[_Event]:
+    """The events of a run with COLUMNS, the oldest first; no events if the run has no log. A line
+    that a power cut has torn gives the event 'unreadable'.
     """
     path = directory / FILE
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         try:
-            told = json.loads(line)
-            yield {name: told[name] for name in COLUMNS}
+            entry = json.loads(line)
+            yield {name: entry[name] for name in COLUMNS}
         except (ValueError, TypeError, KeyError, RecursionError):
             text = line.decode("utf-8", "backslashreplace")
             yield {**dict.fromkeys(COLUMNS), "event": "unreadable", "note": text}
@@ -99,7 +97,7 @@ def _since(begun: float) -> float:
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Behind what is there, on a line of its own even if that is torn."""
+    """Append a line; starts a new line if the last one is torn."""
     with path.open("ab+", buffering=0) as file:
         if end := file.tell():
             file.seek(end - 1)

@@ -1,6 +1,6 @@
-"""Removes what killed commands left in a workspace, unless a living process owns it.
+"""Removes files of killed commands from a workspace, unless a running process owns them.
 
-Half runs and what they did not name are no leavings: the same command goes on with them.
+Incomplete runs stay: the same command resumes them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 from model.locks import OF_IMPORTS, OF_SPARK, Held, holding, lock_of, sweep_folders, with_locks
 
 SCRATCH = ".spark"
-"""Where Spark's temporary files are, and the session that stays."""
+"""The folder of Spark's temporary files and of the running session."""
 _RUN_JSON = "run.json"
 _BEGINNING = {f"{_RUN_JSON}.new"}
-"""All there may be in the directory of a run that did not begin."""
+"""The possible files in the directory of a run that did not begin."""
 
 
 def sweep(workspace: Path) -> None:

@@ -1,12 +1,12 @@
 """run.json: the content of a run directory, and the state of its ingest.
 
-The manifest is the commit point. It names the directories of every table; a directory that
-it does not name does not exist for any reader and is removed by the next writer.
+The manifest is the commit point. It names the directories of every table; readers ignore
+other directories, and the next writer removes them.
 
-A table has one directory for each ingest that added to it. What an older one wrote is never
-written again: it counts up to a cut, and what was to be changed behind that is in a newer one.
+A table has one directory per ingest that added to it. Older directories are never rewritten: their
+rows are valid up to a cut, and newer directories replace the rows after it.
 
-A manifest is not believed: what it names must lie below its own directory.
+Paths in a manifest are checked: they must lie below its own directory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
 from runstore import durable
 
 FORMAT = "vizpub.store/4"
-"""Its number changes with what a reader must know of run.json or of the files."""
+"""The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Which rows of a directory count: those whose `column` is less than `below`."""
+    """The valid rows of a directory: those whose `column` is less than `below`."""
 
     column: str
     below: int
@@ -40,35 +40,35 @@ class Cut:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A Parquet file: its name, how many rows it has, and its bytes."""
+    """A Parquet file: name, number of rows, size in bytes, checksums."""
 
     name: str
     rows: int
     size: int
     crc: int | None = None
-    """CRC-32 of all of it; null where the manifest is older."""
+    """CRC-32 of the file; null in old manifests."""
     pages_end: int | None = None
-    """Of a large file: where its pages end, and what says how to read them begins."""
+    """In a large file, the offset where the pages end and the indexes and the footer begin."""
     end_crc: int | None = None
-    """CRC-32 from there on."""
+    """CRC-32 from `pages_end` on."""
 
 
 Files = tuple[StoredFile, ...] | None
-"""The files of a directory; null where the manifest is older than their list."""
+"""The files of a directory; null in old manifests."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A directory of a table, below the run's, and how many of its rows count."""
+    """A directory of a table, relative to the run's, and the number of its valid rows."""
 
     directory: str
     rows: int
     cut: Cut | None = None
-    """Null = all rows count."""
+    """Null = all rows are valid."""
     files: Files = None
 
     def up_to(self, cut: Cut | None) -> Cut | None:
-        """What is left to count if it is cut here too."""
+        """The stricter of both cuts."""
         if cut is None or self.cut is None:
             return cut or self.cut
         return min(cut, self.cut, key=lambda one: one.below)
@@ -76,42 +76,42 @@ class Part:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """Where a table lies, below the run's directory, and how many rows it has."""
+    """The directories of a table, relative to the run's, and its number of rows."""
 
     directory: str
-    """What the last ingest wrote; all of its rows count."""
+    """Written by the last ingest; all of its rows are valid."""
     rows: int
-    """Of all parts."""
+    """Rows of all parts."""
     older: tuple[Part, ...] = ()
-    """What earlier ingests wrote, the oldest first."""
+    """Parts of earlier ingests, the oldest first."""
     files: Files = None
     schema: str | None = None
-    """Of a staged table: its columns, as Spark writes them in JSON."""
+    """The schema of a staged table, as Spark's JSON."""
     stage: str | None = None
-    """Which stage wrote it last."""
+    """The stage that wrote it last."""
 
     @property
     def newest(self) -> Part:
-        """What the last ingest wrote."""
+        """The part of the last ingest."""
         rows = self.rows - sum(part.rows for part in self.older)
         return Part(self.directory, rows, files=self.files)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All of the table, the oldest first."""
+        """All parts, the oldest first."""
         return (*self.older, self.newest)
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """Where what an append makes anew begins: all before stays as it is."""
+    """Where the rows that an append replaces begin; all rows before stay."""
 
-    version: int
-    """Versions that end at this tick or later."""
+    period: int
+    """Validity periods that end at this tick or later."""
     interval: int
-    """Measures of this interval or a later one."""
+    """Metrics of this interval or a later one."""
     message: int
-    """What is known of this message or a later one."""
+    """Rows of this message or a later one."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Manifest:
     inputs: tuple[dict[str, Any], ...]
     """path, size, sha256, encoding, damage of every file."""
     options: dict[str, Any]
-    """What the user chose that changes the tables."""
+    """The user's options that change the tables."""
     state: str = "ingesting"
     """'ingesting' until every stage is done, then 'complete'."""
     clock: Clock | None = None
@@ -133,8 +133,8 @@ class Manifest:
     epoch: str | None = None
     ended: bool = False
     unknown: tuple[str, ...] = ()
-    arrivals_tell: tuple[str, ...] | None = None
-    """Those of model.run.CAPABILITIES that some arrival has; null = nothing has arrived."""
+    arrival_capabilities: tuple[str, ...] | None = None
+    """Those of model.run.CAPABILITIES that some arrival has; null = no arrivals."""
     notes: dict[str, int] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     engines: dict[str, str] = field(default_factory=dict)
@@ -143,17 +143,17 @@ class Manifest:
     """Stages done, in order."""
     tables: dict[str, TableEntry] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    """Versions of the code that made it, for people."""
+    """Versions of the packages that made it, for users."""
     formats: dict[str, int] = field(default_factory=dict)
-    """The number of each stage's format: what may be gone on with or appended to."""
+    """The format number of each stage, which decides what can be resumed or appended to."""
     carry: dict[str, TableEntry] = field(default_factory=dict)
-    """What an append needs to know beside the tables."""
+    """Folded tables that are kept for appends."""
     totals: dict[str, Any] = field(default_factory=dict)
-    """What an append adds to; see Description.totals."""
+    """Counts to which an append adds; see Description.totals."""
     extends: str = ""
-    """The identity of the run that this one adds to; empty = of none."""
+    """The identity of the run that this one appends to; empty = none."""
     replaces: str = ""
-    """The digest of the run.json whose place this is to take; empty = of none."""
+    """The digest of the run.json that this one will replace; empty = none."""
     boundary: Boundary | None = None
     """Known once the messages of an append are numbered."""
 
@@ -164,7 +164,7 @@ class Manifest:
 
     @property
     def facts(self) -> RunFacts:
-        """The facts for readers. Raises: StoreBroken while the clock is not yet known."""
+        """The facts for readers. Raises: StoreBroken while the clock is unknown."""
         if self.clock is None:
             raise StoreBroken(
                 self.name,
@@ -190,23 +190,27 @@ class Manifest:
     def _capabilities(self) -> set[str]:
         if "receptions" not in self.tables:
             return set()
-        told = CAPABILITIES if self.arrivals_tell is None else (DUPLICATES, *self.arrivals_tell)
-        return {*told} - {*self.unknown}
+        capabilities = (
+            CAPABILITIES
+            if self.arrival_capabilities is None
+            else (DUPLICATES, *self.arrival_capabilities)
+        )
+        return {*capabilities} - {*self.unknown}
 
     @property
     def directories(self) -> set[str]:
-        """Every directory that the manifest names."""
+        """All directories in the manifest."""
         entries = (*self.tables.values(), *self.carry.values())
         return {part.directory for entry in entries for part in entry.parts}
 
     @property
     def identity(self) -> str:
-        """A digest of where the tables lie: no two ingests write into the same directories."""
+        """A digest of the tables' directories, which are different for each ingest."""
         text = json.dumps(self._kept(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def _kept(self) -> dict[str, str]:
-        """The directories of the tables that are there for readers."""
+        """The directories of tables that are not staged, by name."""
         return {n: t.directory for n, t in self.tables.items() if not n.startswith("staged/")}
 
     def with_stage(self, stage: str, tables: dict[str, TableEntry], **changes: Any) -> Manifest:
@@ -243,20 +247,20 @@ def read_manifest(directory: Path, file: str = FILE) -> Manifest:
 
 
 def write_manifest(directory: Path, manifest: Manifest, file: str = FILE) -> None:
-    """Replace run.json at once and for good: a reader sees the old one or the new one, whole."""
-    told = asdict(manifest)
-    told = json.loads(json.dumps(told))  # as it will be read
-    told = {"format": FORMAT, **told, "crc": _crc(told)}
-    durable.write(directory / file, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    """Replace run.json atomically and durably: readers see the old or the new one."""
+    content = asdict(manifest)
+    content = json.loads(json.dumps(content))  # as it will be read
+    content = {"format": FORMAT, **content, "crc": _crc(content)}
+    durable.write(directory / file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def _crc(told: dict[str, Any]) -> int:
-    """Of what a manifest says: a file that lists checksums needs one, too."""
-    return crc32(json.dumps(told, sort_keys=True).encode())
+def _crc(content: dict[str, Any]) -> int:
+    """The checksum of the manifest itself."""
+    return crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _checked(manifest: Manifest) -> Manifest:
-    """Raises: ValueError, UseError where it names what is not below its directory."""
+    """Raises: ValueError, UseError where it names paths outside its directory."""
     check_run_name(manifest.name)
     entries = (*manifest.tables.values(), *manifest.carry.values())
     for part in (part for entry in entries for part in entry.parts):
@@ -267,6 +271,6 @@ def _checked(manifest: Manifest) -> Manifest:
 
 
 def _is_below(path: str) -> bool:
-    """Whether a path leads down, and is written in the one way there is."""
+    """Whether a path is relative, normalised and without `..`."""
     parts = path.split("/")
     return str(PurePosixPath(path)) == path and "\0" not in path and not {"", ".", ".."} & {*parts}

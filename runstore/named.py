@@ -28,13 +28,13 @@ NAMED = {
 
 @dataclass(frozen=True, repr=False)
 class NamedRun:
-    """The tables of a run, and from dense indexes to names and back."""
+    """A stored run that maps dense indexes to names and back."""
 
     stored: StoredRun
 
     @property
     def facts(self) -> RunFacts:
-        """What is known of the run as a whole."""
+        """The facts of the run."""
         return self.stored.facts
 
     @property

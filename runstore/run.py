@@ -6,8 +6,8 @@
     run.topic("news", "12.5s")
     run.tree("m17")
 
-What it gives are frames (runstore.frames) with the columns of model.tables, and the names of
-peers, topics and messages beside their dense indexes. It needs neither Neo4j nor Spark.
+It returns frames (runstore.frames) with the columns of model.tables and the names of peers,
+topics and messages after their dense indexes. It needs neither Neo4j nor Spark.
 A time is an interval number, 'first', 'last' or a time from the start as '12.5s'.
 """
 
@@ -38,7 +38,7 @@ _SHOWN_OF_A_FACT = 1_000
 
 @dataclass(frozen=True)
 class Where:
-    """Which rows of a metrics table: of intervals `first` to `last`, of one peer or topic."""
+    """A filter on rows of a metrics table: intervals `first` to `last`, one peer or topic."""
 
     first: int | None = None
     last: int | None = None
@@ -72,7 +72,7 @@ class Run(NamedRun):
         messages also carry their interval of publication, topic and publisher.
 
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
-        where the table has none, and where nobody told of what it is made from.
+        where the table has none, and where its source data is not reported.
         """
         meant = metric_table(name)
         self.facts.check_known(meant.name)
@@ -141,7 +141,7 @@ class Run(NamedRun):
         return f"<run {self.facts.name}{spoken}: {peers:,} peers, {range_}>"
 
     def _repr_html_(self) -> str:
-        """What the run is and what was left out of it, as `vizpub runs show` says."""
+        """The facts that `vizpub runs show` prints."""
         facts = list(facts_for_people(self.stored))
         return html_table(repr(self)[1:-1], ("fact", "value"), facts, _SHOWN_OF_A_FACT)
 

@@ -1,4 +1,4 @@
-"""Views of a run that figures are drawn from: the overlay at a tick, messages on their way."""
+"""Data for figures: the overlay at a tick, and the dissemination of messages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def snapshot(run: NamedRun, tick: int, topic: str | None = None) -> tuple[pa.Tab
         peer  peer_name  role  publishes  rendezvous    src  src_name  dst  dst_name  inside
         0     alice      peer  true       false         0    alice     1    bob       true
 
-    Raises: OutOfRange, UnknownName, UseError where the run's source does not tell of presence or
-    links, or with a topic of subscriptions.
+    Raises: OutOfRange, UnknownName, UseError where the run's source does not report presence or
+    links, or, with a topic, subscriptions.
     """
     run.facts.check_known("presence", "links", *(["subscriptions"] if topic is not None else []))
     run.clock.check_tick(tick)
@@ -55,7 +55,7 @@ def snapshot(run: NamedRun, tick: int, topic: str | None = None) -> tuple[pa.Tab
 
 @dataclass(frozen=True)
 class _Roles:
-    """The peers that have to do with a topic."""
+    """The peers of a topic by role."""
 
     publishers: frozenset[int] = frozenset()
     subscribers: frozenset[int] = frozenset()
@@ -68,7 +68,7 @@ class _Roles:
 
 
 def alive(tick: int) -> pc.Expression:
-    """Which rows of a table of spans are alive at a tick."""
+    """The condition for rows whose validity period contains a tick."""
     return (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
 
 
@@ -82,7 +82,7 @@ def _with_rendezvous(run: NamedRun, peers: pa.Table, tick: int, topic: int | Non
 
 
 def links_at(run: NamedRun, tick: int, layers: Sequence[str] | None) -> pa.Table:
-    """The rows of `links` that are alive at a tick and of the layers, null = all."""
+    """The rows of `links` at a tick, of the given layers (null = all)."""
     of_them = alive(tick)
     if layers is not None:
         of_them &= pc.field("layer").isin(pa.array(layers, pa.string()))
@@ -103,7 +103,7 @@ def _roles(run: NamedRun, tick: int, topic: str) -> _Roles:
 
 
 def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
-    """How messages (all, or those named) reached who should get them, arrival by arrival.
+    """The delivery of messages (all, or those named) to eligible peers over time.
 
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
     of the eligible peers are reached: those that subscribe at the tick of the publication,
@@ -115,7 +115,7 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
         0        m0            0         0          18        0
         0        m0            1200      1          18        0.056
 
-    Raises: UnknownName, UseError where the run's source does not tell of these.
+    Raises: UnknownName, UseError where the run's source does not report these.
     """
     run.facts.check_known("subscriptions", "receptions", TIMES, PUBLICATION_TIMES, AUDIENCE)
     published = run.stored.read("publications", where=pc.field("time_us").is_valid())
@@ -171,7 +171,7 @@ def _named(published: pa.Table, messages: Sequence[str]) -> pa.Table:
 
 
 def spread(run: NamedRun, message: str) -> tuple[pa.Table, pa.Table]:
-    """Whom a message came to, and each copy of it that arrived.
+    """The peers that a message reached or missed, and each copy of it that arrived.
 
     Peers are the publisher, who received it, who is only known to have passed it on, and who
     missed it. They have `peer`, `peer_name`, `role`: publisher, missed (eligible, but never
@@ -226,7 +226,7 @@ def _message(run: NamedRun, name: str) -> pa.Table:
 def _reached(
     copies: pa.Table, publisher: int | None, missed: frozenset[int], *, counts: bool
 ) -> Iterator[dict[str, Any]]:
-    """The rows of the peers, by peer; `counts` = all copies are told, not the first ones alone."""
+    """The rows of the peers, by peer; `counts` = all copies are reported, not only the first."""
     receivers = copies["peer"].to_pylist()
     copied = Counter(receivers)
     firsts = {row["peer"]: row for row in copies.to_pylist() if row["first"]}

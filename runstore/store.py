@@ -3,8 +3,8 @@
     <workspace>/runs/<run>/run.json
     <workspace>/runs/<run>/links/<generation>/*.parquet
 
-Reading needs pyarrow only, and believes no file that is not what run.json says of it
-(runstore.intact). Writing is in runstore.writer.
+Reading needs pyarrow only, and checks every file against run.json (runstore.intact). Writing
+is in runstore.writer.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class StoredRun:
         return self.manifest.tables[name].rows if self.has(name) else 0
 
     def files(self, name: str) -> list[Path]:
-        """The Parquet files of a table, in a stable order; an older one may have rows that no
-        longer count. Raises: StoreBroken.
+        """The Parquet files of a table, in a stable order; files of older parts may have rows
+        that are no longer valid. Raises: StoreBroken.
         """
         parts = self._parts(name)
         return [path for part in parts for path in files_of(self.directory, part, name)]
@@ -143,7 +143,7 @@ def _check_rows(run: Path, part: Part, found: int) -> None:
 
 
 def below(cut: Cut) -> pc.Expression:
-    """The rows that count."""
+    """The condition for valid rows."""
     return pc.field(cut.column) < cut.below
 
 
@@ -155,7 +155,7 @@ def _both(where: pc.Expression | None, cut: Cut | None) -> pc.Expression | None:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What Arrow says of a broken file, in our words. Raises: StoreBroken."""
+    """Errors of Arrow on a broken file as StoreBroken."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -171,7 +171,7 @@ class BrokenRun:
 
 
 def runs(workspace: Path) -> list[StoredRun | BrokenRun]:
-    """Every run of a workspace, complete, half or broken, by name."""
+    """All runs of a workspace by name: complete, incomplete and broken ones."""
     found: list[StoredRun | BrokenRun] = []
     for name in run_names(workspace):
         directory = workspace / "runs" / name

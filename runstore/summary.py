@@ -1,12 +1,12 @@
-"""What a run is and what was left out of it, as text for users."""
+"""The facts of a run, and what was left out of it, as text for users."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from runstore.pooled import pooled, reporting
 from runstore.store import StoredRun
+from runstore.totals import pooled, reporting
 
 
 def damaged(run: StoredRun) -> list[str]:
@@ -16,7 +16,7 @@ def damaged(run: StoredRun) -> list[str]:
 
 
 def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
-    """What a run is and what was left out of it: (fact, value)."""
+    """The facts of a run, and what was left out of it: (fact, value)."""
     manifest = run.manifest
     yield "run", manifest.name
     yield "state", manifest.state if manifest.complete else f"{manifest.state}, not complete"
@@ -44,10 +44,10 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
 
 
 def _messages(run: StoredRun) -> Iterator[tuple[str, Any]]:
-    """What became of the messages, those left out that somebody refused."""
-    told, peers = reporting(run), run.rows("peers")
-    yield "peers that report", f"{told:,} of {peers:,}"
-    if told < peers:
+    """The figures of messages, without refused ones."""
+    reporters, peers = reporting(run), run.rows("peers")
+    yield "peers that report", f"{reporters:,} of {peers:,}"
+    if reporters < peers:
         yield "figures below", "subscriptions, hits and traffic cover only the peers that report"
     found = pooled(run)
     if found is None:

@@ -1,7 +1,8 @@
-"""Measures of a whole run, over a window of intervals, from the store only."""
+"""Figures of a whole run from its tables: over all messages, and over a range of intervals."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.tables import table as meaning
-from runstore.run import Run
+from runstore.named import NamedRun
+from runstore.store import StoredRun
 
 Figures = dict[str, float | None]
 
@@ -19,7 +21,7 @@ Figures = dict[str, float | None]
 class Span:
     """Intervals `first` to `last` of a run."""
 
-    run: Run
+    run: NamedRun
     first: int
     last: int
 
@@ -36,7 +38,7 @@ class Span:
 
     @property
     def alive(self) -> pc.Expression:
-        """Versions alive at some tick of these intervals."""
+        """The condition for validity periods that overlap these intervals."""
         k = self.run.clock.ticks_per_interval
         return (pc.field("valid_from") < (self.last + 1) * k) & (
             pc.field("valid_to") > self.first * k
@@ -67,7 +69,7 @@ def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
 
 
 def _distinct(span: Span) -> Iterable[float | None]:
-    """Peers, links, links per peer and density of all that was ever there."""
+    """Number of distinct peers and links, links per peer, and density."""
     stored, layers = span.run.stored, span.run.facts.layers
     peers = links = None
     if stored.has("presence"):
@@ -87,7 +89,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
     if not span.run.stored.has("metrics/messages"):
         return (None,) * 5
     messages = span.messages
-    counted = messages.filter(pc.equal(messages["rejections"], 0))
+    counted = _accepted(messages)
     return (
         messages.num_rows,
         _quotient(counted, "delivered", "eligible"),
@@ -98,7 +100,7 @@ def _outcome(span: Span) -> Iterable[float | None]:
 
 
 def _quotient(rows: pa.Table, above: str, below: str) -> float | None:
-    """Σ above / Σ below over the rows in which both are known; null where that is 0 or none."""
+    """Σ above / Σ below over the rows that have both; null where Σ below is 0 or unknown."""
     known = rows.filter(pc.is_valid(pc.field(above)) & pc.is_valid(pc.field(below)))
     total = pc.sum(known[below]).as_py()
     return pc.sum(known[above]).as_py() / total if total else None
@@ -128,3 +130,67 @@ _FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
     ): _outcome,
     ("hops_mean", "hops_max"): _hops,
 }
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Counts over the messages of a run. Null is unknown.
+
+    `eligible`, `delivered`, `hit_ratio_mean` and `late` leave out messages that a peer
+    refused; `refused` counts these.
+    """
+
+    messages: int
+    unreported: int
+    """Messages without a reported publication; known from their arrivals."""
+    refused: int
+    eligible: int | None
+    delivered: int | None
+    hit_ratio_mean: float | None
+    late: int | None
+    hops: dict[int | None, int]
+    """Number of first receptions by hops travelled; null = unknown."""
+
+    @property
+    def hit_ratio(self) -> float | None:
+        """delivered / eligible; null where no peer was eligible."""
+        if not self.eligible or self.delivered is None:
+            return None
+        return self.delivered / self.eligible
+
+
+def pooled(run: StoredRun) -> Pooled | None:
+    """The figures of a complete run; null where messages are unknown."""
+    if not run.has("metrics/messages"):
+        return None
+    measured = run.read("metrics/messages")
+    counted = _accepted(measured)
+    sums = {name: pc.sum(counted[name]).as_py() for name in ("eligible", "delivered")}
+    known = run.read("publications", ["publication_known"])["publication_known"]
+    return Pooled(
+        messages=measured.num_rows,
+        unreported=measured.num_rows - (pc.sum(known).as_py() or 0),
+        refused=measured.num_rows - counted.num_rows,
+        hit_ratio_mean=pc.mean(counted["hit_ratio"]).as_py(),
+        late=pc.sum(counted["late_deliveries"]).as_py(),
+        hops=_hop_counts(run),
+        **sums,
+    )
+
+
+def reporting(run: StoredRun) -> int:
+    """The number of reporters; other peers are only named by them."""
+    return pc.sum(run.read("peers", ["is_reporter"])["is_reporter"]).as_py() or 0
+
+
+def _hop_counts(run: StoredRun) -> dict[int | None, int]:
+    counts: Counter[int | None] = Counter()
+    for batch in run.scan("receptions", ["hop"], pc.field("first")):
+        for hop in pc.value_counts(batch["hop"]).to_pylist():
+            counts[hop["values"]] += hop["counts"]
+    return dict(sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or 0)))
+
+
+def _accepted(messages: pa.Table) -> pa.Table:
+    """The rows of metrics/messages that pooled hit ratios count: without a refusal."""
+    return messages.filter(pc.equal(messages["rejections"], 0))

@@ -1,8 +1,8 @@
-"""Writing runs: what is new lies in fresh directories until a manifest names them.
+"""Writes runs: new files lie in new directories until a manifest names them.
 
-A run that is there stays what it is until what takes its place is complete: that grows beside it,
-named by a manifest of its own. Files are synced before the manifest that names them, so a power
-cut leaves the old run or the new one, whole; see runstore.durable.
+An existing run stays unchanged until its replacement is complete; that one is built beside it,
+with a manifest of its own. Files are synced before the manifest that names them, so after a power
+cut either the old or the new run is complete; see runstore.durable.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from runstore.manifest import (
 from runstore.store import below, run_names
 
 PENDING = "pending.json"
-"""The manifest of what is to take the place of a run once it is complete."""
+"""The manifest of a run that will replace an existing one when it is complete."""
 
 
 @dataclass
 class RunWriter:
-    """The one writer of a run; see `writing`."""
+    """The only writer of a run; see `writing`."""
 
     directory: Path
     stored: Manifest | None
-    """What run.json says, and readers see."""
+    """The content of run.json, which readers see."""
     broken: StoreBroken | None = None
     """Why run.json cannot be read."""
     manifest: Manifest | None = None
-    """The run that is being made, as far as it is; before one is, what run.json says."""
+    """The run that is being made; before `begin`, the content of run.json."""
     beside: bool = False
-    """It is made beside the one that readers see."""
+    """The run is built beside the one that readers see."""
     handed_out: set[Path] = field(default_factory=set)
-    """Directories that are being written, and that no manifest names yet."""
+    """New directories that no manifest names yet."""
 
     def __post_init__(self) -> None:
         self.manifest = self.manifest or self.stored
 
     @property
     def base(self) -> Manifest | None:
-        """The run that is appended to; null where one is made from all of its input."""
+        """The run that is appended to; null if this is no append."""
         adds = self.beside and self.manifest is not None and self.manifest.extends
         return self.stored if adds else None
 
     def begin(self, manifest: Manifest) -> None:
-        """Make the run, or go on with making it: anew, or as what adds to the one there is.
+        """Start or resume making the run.
 
-        One that is there and not known to be unfinished stays, and is not looked into.
+        An existing run that is complete or unreadable stays, and this one is built beside it.
         """
         self.beside = self.broken is not None or (self.stored is not None and self.stored.complete)
         self.manifest = replace(manifest, replaces=self._digest() if self.beside else "")
@@ -76,14 +76,14 @@ class RunWriter:
         self.sweep()
 
     def pending(self) -> Manifest | None:
-        """What is to take the place of the run as it stands, if making it was stopped."""
+        """The manifest of an interrupted replacement of the current run; null if there is none."""
         with suppress(FileNotFoundError, StoreBroken):
             found = read_manifest(self.directory, PENDING)
             return found if found.replaces == self._digest() else None
         return None
 
     def restore(self) -> None:
-        """What was begun cannot be made and is let go; a run that was there stays."""
+        """Discard what was begun; an existing complete run stays."""
         if self.beside:
             durable.remove(self.directory / PENDING)
             self.handed_out.clear()
@@ -95,15 +95,15 @@ class RunWriter:
             _remove(self.directory)
 
     def fresh_directory(self, name: str) -> Path:
-        """A directory for a new generation of a table; unseen until it is committed."""
+        """A new directory for a table; readers do not see it before the commit."""
         directory = self.directory / name / uuid4().hex[:12]
         self.handed_out.add(directory)
         return directory
 
     def commit(self, manifest: Manifest) -> None:
-        """Make the manifest, and so every directory it names, the state of the run, for good.
+        """Sync the new files, then make the manifest the durable state of the run.
 
-        Once it is complete it is what readers see, and what it takes the place of is let go.
+        When it is complete, readers see it, and the run that it replaces is removed.
         """
         durable.sync(self._unsynced(manifest), self.directory)
         self._write(manifest)
@@ -117,8 +117,8 @@ class RunWriter:
     def entry(
         self, directory: Path, older: tuple[Part, ...] = (), schema: str | None = None
     ) -> TableEntry:
-        """What run.json says of a written directory, beside older parts; `schema` is a staged
-        table's. What whoever wrote it left beside the Parquet files is removed.
+        """The entry of a table in run.json: a new directory and older parts. `schema` is for staged
+        tables. Removes other files than Parquet from the directory.
         """
         files = sorted(directory.glob("*.parquet"))
         return self.listed(directory, tuple(map(described, files)), older, schema)
@@ -130,7 +130,7 @@ class RunWriter:
         older: tuple[Part, ...] = (),
         schema: str | None = None,
     ) -> TableEntry:
-        """`entry`, of files that whoever wrote them has described; others are removed."""
+        """As `entry`, for files that their writer has described; removes all others."""
         if directory.is_dir():
             for other in {*directory.iterdir()} - {directory / file.name for file in files}:
                 durable.unlink(other)
@@ -138,7 +138,7 @@ class RunWriter:
         return TableEntry(str(directory.relative_to(self.directory)), rows, older, files, schema)
 
     def cut(self, parts: Sequence[Part], cut: Cut | None) -> tuple[Part, ...]:
-        """The parts up to the cut; counted anew only where that is less than before."""
+        """The parts up to the cut; rows are only counted where the cut changes."""
         return tuple(self._cut(part, cut) for part in parts)
 
     def _cut(self, part: Part, cut: Cut | None) -> Part:
@@ -150,9 +150,9 @@ class RunWriter:
         return replace(part, rows=there.count_rows(filter=below(left)) if there else 0, cut=left)
 
     def sweep(self) -> None:
-        """Remove what no manifest names: the leavings of a killed writer.
+        """Remove files that no manifest names, which killed writers left.
 
-        Nothing, as long as it is not known what run.json names.
+        Removes nothing while run.json cannot be read.
         """
         if self.broken is not None:
             return
@@ -176,7 +176,7 @@ class RunWriter:
                 durable.remove_tree(directory)
 
     def _write(self, manifest: Manifest) -> None:
-        """The manifest to where it belongs until the run is complete, and then."""
+        """Write the manifest as pending.json or as run.json."""
         if self.beside and not manifest.complete:
             write_manifest(self.directory, manifest, PENDING)
             return
@@ -184,14 +184,14 @@ class RunWriter:
         self.stored = manifest
 
     def _unsynced(self, manifest: Manifest) -> Iterator[Path]:
-        """The files that the manifest names and none has named before."""
+        """The files in the manifest that no earlier manifest has."""
         for entry in (*manifest.tables.values(), *manifest.carry.values()):
             directory = self.directory / entry.directory
             if directory in self.handed_out:
                 yield from (directory / file.name for file in entry.files or ())
 
     def _digest(self) -> str:
-        """Of run.json, whatever it is; empty if there is none."""
+        """The digest of run.json; empty if there is none."""
         with suppress(OSError):
             text = (self.directory / FILE).read_bytes()
             return hashlib.blake2b(text, digest_size=12).hexdigest()
@@ -209,10 +209,10 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
 
     Nothing of the run is there before its writer begins it. Raises UseError too where the
     workspace cannot be written, and where the run's directory, or something in it, is a link.
-    A run.json that cannot be read is for the writer to tell of, or to make anew.
+    If run.json cannot be read, the writer has the error in `broken`.
     """
     directory = workspace / "runs" / check_run_name(name)
-    with _errors_told(directory):
+    with _as_errors_of_ours(directory):
         durable.make_directory(directory.parent)
     with _locked(directory):
         stored = broken = None
@@ -230,7 +230,7 @@ def writing(workspace: Path, name: str) -> Iterator[RunWriter]:
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     with ExitStack() as stack:
-        with _errors_told(directory):
+        with _as_errors_of_ours(directory):
             try:
                 stack.enter_context(holding(lock_of(directory)))
             except Held as error:
@@ -240,8 +240,8 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _check_own(directory: Path) -> None:
-    """Raises: UseError where something of the run leads out of its directory: what is written and
-    removed there would be somebody else's.
+    """Raises: UseError where the run or something in it is a link: writing and removing there would
+    change other files.
     """
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise UseError(
@@ -258,8 +258,8 @@ def _check_own(directory: Path) -> None:
 
 
 @contextmanager
-def _errors_told(directory: Path) -> Iterator[None]:
-    """That a run cannot be begun, in words. Raises: DiskFull, UseError."""
+def _as_errors_of_ours(directory: Path) -> Iterator[None]:
+    """Errors of the file system as DiskFull and UseError."""
     try:
         yield
     except OSError as error:
@@ -278,7 +278,7 @@ def remove_run(workspace: Path, name: str) -> None:
 
 
 def _remove(directory: Path) -> None:
-    # First the manifest: from here on the run is gone for every reader, and after a cut.
+    # The manifest first: from here on the run is gone for readers, even after a power cut.
     durable.remove(directory / FILE)
     durable.remove_tree(directory)
     durable.sync_directory(directory.parent)

@@ -1,15 +1,15 @@
-"""What every source does: recognise its files, read and fold them, say what was observed.
+"""The interface of sources: recognise files, read and fold them, and return observed tables.
 
 A source turns foreign records into the *observed* tables below, in one job:
 
-    recognises(head)           is this file mine, and in which encoding?
-    reader(files)(split)       what a split of a file holds, as rows (ingest.reader)
+    recognises(head)           is this a file of the source, and in which encoding?
+    reader(files)(split)       a split of a file → rows (ingest.reader)
     fold(files)(rows)          the rows of each peer in order of time → tables (ingest.sink)
-    describe(counted)          by what was counted on the way: the clock, what cannot be known
-    observe(tables, run)       lazily, those tables → observed tables
+    describe(counted)          counts → the run's clock, and what is unknown
+    observe(tables, run)       folded tables → observed tables; lazy
 
-Observed tables hold the source's own strings for peers, topics and messages, and spans
-that may touch or overlap; the pipeline makes them dense, maximal and clipped.
+Observed tables hold the source's own strings for peers, topics and messages, and periods
+that may touch or overlap; the pipeline assigns indices, and makes periods maximal and clipped.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
 
 Tallies = Sequence[Counted]
-"""What single tasks have counted."""
+"""The counts of single tasks."""
 _LOOK_AT = 50
-"""Records at the beginning of a file that are looked at to recognise it."""
+"""Records at the beginning of a file that are inspected to recognise it."""
 
 
 def most_are(records: Iterable[bytes], is_ours: Callable[[bytes], bool]) -> bool:
-    """Whether most of the first records of a file are a source's. One is not enough: a text may
-    quote it. Not all need to be: a log that was rotated may begin in the middle of one.
+    """Whether most of the first records of a file belong to a source. One is not enough, as a text
+    may quote a record. Not all are needed, as a rotated log may begin in the middle of a record.
     """
     answers = [is_ours(record) for record in islice(records, _LOOK_AT)]
     return 2 * sum(answers) > len(answers)
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """Those of a file that begins so, but for blank ones. The last may be cut off by the end of
-    the head, and is left out unless it is the only one.
+    """The lines of the head of a file that are not blank. The last line may be cut, and is left
+    out unless it is the only one.
     """
     *whole, last = head.split(b"\n")
     return [line for line in whole if line.strip()] or [last]
@@ -56,23 +56,23 @@ def first_lines(head: bytes) -> list[bytes]:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What the user may tell a source."""
+    """The options of sources that a user may set."""
 
     interval_us: int | None = None
     """Length of a reporting interval; null = the source's own, or its default."""
     gap_tolerance: int = 0
-    """Missing reports of a peer that are bridged."""
+    """Consecutive missing reports of a peer that are bridged."""
     only: str | None = None
-    """The run to take where the input holds several."""
+    """The run to read where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that do not report themselves."""
     max_line: int | None = None
-    """Bytes of a line that is taken; null = ingest.reports.compressed.MAX_LINE."""
+    """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a source knows of the run as a whole."""
+    """What a source knows about the run as a whole."""
 
     clock: Clock
     protocol: str | None = None
@@ -80,24 +80,24 @@ class Description:
     seed: int | None = None
     epoch: str | None = None
     ended: bool = False
-    """The source marks its end: what is alive in the last interval closes after it."""
+    """The source marks its end: open periods end after the last interval."""
     unknown: tuple[str, ...] = ()
-    """What the source cannot tell, in words for people; model.run.DUPLICATES, where it lists
-    first arrivals alone.
+    """What the source does not report, as text for users; includes model.run.DUPLICATES where it
+    lists first arrivals only.
     """
     notes: Mapping[str, int] = field(default_factory=dict)
     """Counts for the summary: repeated records, unknown fields, …"""
     totals: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What was counted, as JSON has it: what an append adds to."""
+    """The counts, as JSON values; an append adds to them."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What was observed, by the source's own names. A table that is null is *unknown*.
+    """The observed tables, with the source's own names. A table that is null is *unknown*.
 
     peers          name, is_reporter, interval         (peers that report, and since when; others
                                                         are added)
-    names          as ingest.fold.NAMES: every name that stands in those tables that are known
+    names          as ingest.fold.NAMES: every name in the tables that are known
     presence       peer, valid_from, valid_to
     links          src, dst, layer, topic?, valid_from, valid_to
     subscriptions  peer, topic, valid_from, valid_to
@@ -108,7 +108,7 @@ class Observed:
                    arrival (orders those of a message, peer and tick), first?, hop?,
                    subscribed? (the peer to the topic then, where it says so itself)
     rejections     message, topic?, peer, previous_hop?, time_us?, interval, tick, reason?
-    untold         peer, interval, receptions, subscriptions     (true = left open by its report)
+    unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)
 
     Where publications are known so are rejections (an empty table where there were none).
     All names are strings; valid_from, valid_to, tick, time_us and arrival
@@ -125,76 +125,76 @@ class Observed:
     publications: DataFrame | None = None
     receptions: DataFrame | None = None
     rejections: DataFrame | None = None
-    untold: DataFrame | None = None
+    unreported: DataFrame | None = None
 
 
 class Source(ABC):
-    """An adapter. One module or package of ingest.sources each; stateless."""
+    """An adapter for one format: a module or package of ingest.sources. Stateless."""
 
     name: str
-    """The word for `--source`."""
+    """Its name for `--source`."""
     options: frozenset[str]
-    """Names of the SourceOptions that it understands."""
+    """The names of the SourceOptions that it supports."""
     appendable: bool = False
-    """What comes later changes nothing of what was, but what was open."""
+    """Later input changes nothing in earlier intervals, except open periods."""
     carried: tuple[str, ...] = ()
-    """Tables that an append is to find, beside those of the run."""
+    """Folded tables that a run keeps for appends."""
     tables: Mapping[str, pa.Schema]
-    """What the fold makes, by name; `quarantine` and, where more can be appended, CARRIED are
-    among them.
+    """The schemas of the tables that the fold makes, by name. They include `quarantine` and, if the
+    source is appendable, CARRIED.
     """
 
     settled: bool = False
-    """The spans of the observed tables are maximal, and within the presence of whoever tells."""
+    """Observed periods are maximal, and within the presence of their reporter."""
 
     @abstractmethod
     def recognises(self, path: str, head: bytes) -> str | None:
-        """The encoding, if a file of that name whose content begins with `head` is ours: of one
-        that is a sequence of records, if most of the first ones are.
+        """The encoding, if the file belongs to the source: for a sequence of records, if most of
+        the first ones do; otherwise null.
 
         `head` is the first 64 KiB after decompression. Called once per file, before
         anything is read.
         """
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
-        """The layers that links of the files may have; null where only their records say."""
+        """The possible layers of links in the files; null where only the records show them."""
         del files
         return None
 
     @abstractmethod
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """What is read by one task each."""
+        """The splits of the files; a task reads one or more."""
 
     @abstractmethod
     def reader(
         self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
     ) -> Read:
-        """What reads a split. `tallies` reads all of the input for what its reader counts, where
-        that must be known before.
+        """A function that reads a split. `tallies` runs a reader over all input and returns its
+        counts, for sources that need them first.
         """
 
     @abstractmethod
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> Fold:
-        """What makes `tables` of rows, and then tells what it counted. By what was `counted` of the
-        run before; where nothing was, it may assume what `is_refuted` looks at.
+        """The fold from rows to `tables`. `counted` are counts of the run from before; without them
+        the fold may make assumptions, which `is_refuted` checks.
         """
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether the fold assumed what is not so: the input is folded again."""
+        """Whether an assumption of the fold was wrong; then the input is folded again."""
         del fold, counted, options
         return False
 
     @abstractmethod
-    def tallied(self, told: Tallies) -> Counted:
-        """What was counted by all tasks."""
+    def tallied(self, tallies: Tallies) -> Counted:
+        """The counts of all tasks together."""
 
     @abstractmethod
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
-        """The run as a whole; `before` was counted of the run that is appended to.
+        """The description of the run; `before` are the counts of the run that is appended to.
 
         Raises: InputError, UseError.
         """
@@ -203,4 +203,4 @@ class Source(ABC):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """The observed tables, lazily: no job is run here."""
+        """The observed tables; lazy, runs no job."""

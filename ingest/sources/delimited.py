@@ -1,7 +1,7 @@
-"""Tables in files: comma-separated text with a header, and Parquet; rows judged by column.
+"""Tabular files: comma-separated text with a header, and Parquet. Rows are checked by column.
 
-All values come as text, so that one set of rules judges both. A file's columns are part of
-what it is recognised as: `csv(src,dst,valid_from,valid_to)`.
+All values are read as text, so the same rules check both. The columns of a file are part of its
+encoding: `csv(src,dst,valid_from,valid_to)`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _QUOTE = "a quote that is not around a whole field, or is not closed"
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
 Fields = Mapping[str, str | None]
-"""A row: text by column; null where there is none, or it is empty."""
+"""A row: text by column; null where it is absent or empty."""
 Rule = Callable[[Fields, str], str | None]
-"""What is wrong with a column of a row, in words; null where nothing is."""
+"""The problem of a column of a row, as text; null if it is valid."""
 Together = Callable[[Iterable[int]], int]
-"""How what single tasks have counted is put together."""
+"""Combines the counts of tasks."""
 
 
 class Placed(NamedTuple):
-    """A sound row on its way to the fold."""
+    """A valid row for the fold."""
 
     key: str
     """Rows of one key are folded together, by time and rank."""
     time: int
     rank: int
     record: Sequence[Any]
-    """What the fold gets of it, as JSON has it."""
+    """The content of the row for the fold, as JSON values."""
 
 
 def columns_of(encoding: str) -> tuple[str, ...]:
@@ -59,19 +59,19 @@ def columns_of(encoding: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class TableReader:
-    """What files of either kind hold."""
+class _TableReader:
+    """Reads CSV and Parquet files."""
 
     encodings: Sequence[str]
-    """Of the files, in their order."""
+    """The encodings of the files, in order."""
     rules: Mapping[str, Rule]
-    """Those of columns that a file does not have are not asked."""
+    """By column; rules of columns that a file lacks do not apply."""
     place: Callable[[Fields], Placed]
-    """Takes a sound row, with nothing for the columns that its file does not have."""
+    """Takes a valid row, with null for columns that its file lacks."""
     max_line: int | None
 
     def __call__(self, split: Split) -> Iterator[Row]:
-        """The rows of a split. Headers and blank lines are none."""
+        """The rows of a split, without headers and blank lines."""
         encoding = self.encodings[split.file]
         read = self._rows if encoding.startswith(_PARQUET) else self._lines
         return read(split, columns_of(encoding))
@@ -105,19 +105,19 @@ class TableReader:
             yield from read_group(split, parquet, judged, columns)
 
     def _judged(self, values: Mapping[str, bytes | None]) -> Placed | str:
-        """A row on its way, or why it is refused."""
+        """A valid row, or the reason for refusing it."""
         fields = dict.fromkeys(self.rules)
         try:
             fields |= {name: value.decode() for name, value in values.items() if value}
         except UnicodeDecodeError:
             return INVALID_UTF8
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
-        wrong = [told for name, rule in rules if (told := rule(fields, name))]
+        wrong = [problem for name, rule in rules if (problem := rule(fields, name))]
         return "; ".join(wrong) or self.place(fields)
 
 
 def _fields(text: bytes) -> list[bytes] | None:
-    """The fields of a row as RFC 4180 has them; null where its quotes are not."""
+    """The fields of a row by RFC 4180; null where its quotes are invalid."""
     if b'"' not in text:
         return text.split(b",")
     if not _FIELDS.fullmatch(text):
@@ -136,14 +136,14 @@ def _are_texts(schema: pa.Schema) -> bool:
 
 
 def _as_text(values: pa.Array) -> pa.Array:
-    """As bytes, which need not be UTF-8. Raises: ArrowException for lists and the like."""
+    """Values as bytes, which need not be UTF-8. Raises: ArrowException for nested types."""
     kind = values.type
     is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
 
 
 def _as_json(values: Mapping[str, bytes | None]) -> bytes:
-    """A row without what is absent."""
+    """A row as JSON, without absent values."""
     known = {name: value for name, value in values.items() if value is not None}
     return msgspec.json.encode({n: value.decode("utf-8", "replace") for n, value in known.items()})
 
@@ -152,8 +152,8 @@ def _row(split: Split, number: int, found: Placed | str, text: bytes) -> Row:
     if isinstance(found, str):
         return refused(split, number, found, text)
     key, time, rank, record = found
-    told = msgspec.json.encode(record)
-    return Row(Kind.RECORD, key, time, rank, split.file, number, None, told)
+    encoded = msgspec.json.encode(record)
+    return Row(Kind.RECORD, key, time, rank, split.file, number, None, encoded)
 
 
 def key(row: Fields, name: str) -> str | None:
@@ -180,7 +180,7 @@ def whole(row: Fields, name: str, most: int = INT64) -> str | None:
 
 
 def number_of(text: str) -> int | None:
-    """The number in decimal digits; null where there are others, or it has more than 64 bits."""
+    """The value of decimal digits; null for other text, and for more than 64 bits."""
     digits = text.lstrip("0")
     if not (text.isascii() and text.isdigit()) or len(digits) > _DIGITS:
         return None
@@ -189,23 +189,23 @@ def number_of(text: str) -> int | None:
 
 
 class TableSource(Source):
-    """A source of such files."""
+    """A source of tabular files."""
 
     options = frozenset({"interval_us", "max_line"})
     headers: Collection[tuple[str, ...]]
-    """The columns that a file may have."""
+    """The possible headers of a file."""
     rules: Mapping[str, Rule]
-    """Those of all columns that there may be."""
+    """The rules of all columns."""
     together: Mapping[str, Together]
-    """For each name that the fold has counted by; null where no task knows it."""
+    """How to combine each count of the fold; null where no task has a value."""
 
     @staticmethod
     @abstractmethod
     def place(row: Fields) -> Placed:
-        """A sound row on its way."""
+        """A valid row, with its key and time."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
-        """'csv(…)' or 'parquet(…)', if the file has just the columns of one of the headers."""
+        """'csv(…)' or 'parquet(…)', if the columns of the file are one of the headers."""
         if (schema := schema_of(path, head)) is not None:
             kind, columns = _PARQUET, tuple(schema.names) if _are_texts(schema) else ()
         else:
@@ -227,12 +227,12 @@ class TableSource(Source):
     def reader(
         self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
     ) -> Read:
-        """Judges each row by itself."""
+        """Reads CSV and Parquet; checks each row by itself."""
         del tallies
         encodings = [file.encoding for file in files]
-        return TableReader(encodings, self.rules, self.place, options.max_line)
+        return _TableReader(encodings, self.rules, self.place, options.max_line)
 
-    def tallied(self, told: Tallies) -> Counted:
-        """By `together`."""
-        known = {n: [one[n] for one in told if one[n] is not None] for n in self.together}
+    def tallied(self, tallies: Tallies) -> Counted:
+        """Combined by `together`."""
+        known = {n: [one[n] for one in tallies if one[n] is not None] for n in self.together}
         return {n: put(known[n]) if known[n] else None for n, put in self.together.items()}

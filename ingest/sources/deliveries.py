@@ -1,8 +1,8 @@
 """Deliveries of messages as CSV or Parquet: `msg,node,prev_node,t_us`.
 
 Each row is an arrival of message `msg` at peer `node` from `prev_node`, `t_us` microseconds
-after the run's epoch; `prev_node` = `node` marks the publisher. Dissemination only: who is
-there, who is linked to whom and who subscribes to what is unknown.
+after the run's epoch; `prev_node` = `node` marks the publisher. Dissemination only: presence,
+links and subscriptions are unknown.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _HEADER = ("msg", "node", "prev_node", "t_us")
 _TABLES = {name: OBSERVED[name] for name in ("publications", "receptions", "names", "quarantine")}
 _UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
 _AHEAD = -1
-"""When publications come to the fold: ahead of all arrivals."""
+"""The time of publications in the fold: before all arrivals."""
 
 
 class Deliveries(TableSource):
-    """The source; its rows go to the fold by message, as those of one judge each other."""
+    """The source. Its rows are folded by message."""
 
     name = "deliveries"
     tables = _TABLES
@@ -52,13 +52,13 @@ class Deliveries(TableSource):
     together: Mapping[str, Together] = {"latest": max, "repeated": sum}
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """No link is told of."""
+        """None: the format has no links."""
         del files
         return frozenset()
 
     @staticmethod
     def place(row: Fields) -> Placed:
-        """By message, and in time; its publications ahead, and in time."""
+        """By message and time, publications first."""
         message, peer, previous, text = (row[name] or "" for name in _HEADER)
         time = number_of(text) or 0
         when = (_AHEAD, time) if peer == previous else (time, 0)
@@ -66,15 +66,15 @@ class Deliveries(TableSource):
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
-    ) -> DeliveryFold:
+    ) -> _DeliveryFold:
         """Message by message."""
         del counted
-        return DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
+        return _DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
-        """Ticks of a microsecond; intervals of a second if nothing else is asked for.
+        """Ticks of a microsecond; intervals of a second by default.
 
         Raises: InputError where there is no delivery, or the deliveries lie too far apart.
         """
@@ -95,7 +95,7 @@ class Deliveries(TableSource):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Whoever published or received something reports."""
+        """Every peer that published or received a message counts as a reporter."""
         del run, options
         published, received = tables["publications"], tables["receptions"]
         peers = published.select("publisher").unionAll(received.select("peer")).toDF("name")
@@ -108,10 +108,10 @@ class Deliveries(TableSource):
         )
 
 
-class DeliveryFold(KeyFold):
+class _DeliveryFold(KeyFold):
     """Makes publications and receptions of the rows of each message.
 
-    What is held of one is what was told of a time, and the publication that was told first.
+    It holds the rows of the current time, and the first publication of the message.
     """
 
     def __init__(self, files: Sequence[str], interval_us: int) -> None:
@@ -125,7 +125,7 @@ class DeliveryFold(KeyFold):
         self._repeated = 0
 
     def counted(self) -> Counted:
-        """The latest time of what counts, and how many rows say what an earlier one said."""
+        """The `latest` time of an accepted row, and the number of `repeated` rows."""
         return {"latest": self._latest, "repeated": self._repeated}
 
     def begin(self, key: str) -> None:
@@ -155,22 +155,22 @@ class DeliveryFold(KeyFold):
             self._arrivals += 1
 
     def _publish(self, row: Row, record: Sequence[str]) -> None:
-        """Of several publications the one that stands first in the files counts."""
-        both = [told for told in (self._published, (row, record)) if told]
-        self._published, *others = sorted(both, key=lambda told: (told[0].file, told[0].line))
+        """Keep the first publication in the order of the files; refuse the others."""
+        both = [one for one in (self._published, (row, record)) if one]
+        self._published, *others = sorted(both, key=lambda one: (one[0].file, one[0].line))
         for other, values in others:
             text = ",".join((self._message, *values)).encode()
             self.refuse(other, "another publication of the message came first", text)
 
     def end(self) -> None:
-        """The publication stands."""
+        """Write the publication."""
         if self._published:
             row, (peer, *_) = self._published
             time_us, interval, tick = self._at(row.rank)
-            told = self._message, None, peer, interval, time_us, tick
-            self.rows["publications"].append(told)
+            publication = self._message, None, peer, interval, time_us, tick
+            self.rows["publications"].append(publication)
 
     def _at(self, time: int) -> tuple[int, int, int]:
-        """time_us, interval and tick of what counts; no run reaches an interval that is cut."""
+        """time_us, interval and tick of a row; the interval is limited to 32 bits."""
         self._latest = time if self._latest is None else max(time, self._latest)
         return time, min(time // self._interval_us, INT32), time

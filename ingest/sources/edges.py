@@ -1,8 +1,8 @@
-"""Temporal edge lists: the structure of an overlay, and nothing else.
+"""Temporal edge lists: only the structure of an overlay.
 
-CSV or Parquet with the columns `interval,src,dst` (a link is there in that interval) or
-`src,dst,valid_from,valid_to` (from interval valid_from until before valid_to; no valid_to = still
-there; `vf,vt` are taken for them), either with `layer`, `topic` or both at the end.
+CSV or Parquet with the columns `interval,src,dst` (a link exists in that interval) or
+`src,dst,valid_from,valid_to` (from interval valid_from until before valid_to; no valid_to = open;
+`vf,vt` are accepted as well), both optionally with `layer`, `topic` or both at the end.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
+from ingest.periods import open_at
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
@@ -34,7 +35,6 @@ from ingest.sources.delimited import (
     whole,
 )
 from ingest.sources.folded import OBSERVED
-from ingest.versions import open_at
 from model.clock import OPEN, Clock
 from model.errors import InputError
 
@@ -50,12 +50,12 @@ _UNKNOWN = ("topics", "roles", "traffic", "messages")
 
 
 def _is_listed(file: InputFile) -> bool:
-    """Whether its rows name one interval each."""
+    """Whether each row names one interval."""
     return "interval" in columns_of(file.encoding)
 
 
 def _end(row: Fields, name: str) -> str | None:
-    """An end after the beginning, or none yet."""
+    """An end after the start, or no end."""
     text = row[name]
     if not text:
         return None
@@ -68,7 +68,7 @@ def _end(row: Fields, name: str) -> str | None:
 
 
 class Edges(TableSource):
-    """The source; its rows go to the fold by the peer that the link begins at."""
+    """The source. Its rows are folded by the `src` peer of the link."""
 
     name = "edges"
     tables = _TABLES
@@ -89,37 +89,37 @@ class Edges(TableSource):
 
     @staticmethod
     def place(row: Fields) -> Placed:
-        """By the peer that the link begins at, in time."""
+        """By `src` peer and time."""
         begin = number_of(row["interval"] or row["valid_from"] or row["vf"] or "") or 0
         end = begin + 1 if row["interval"] else number_of(row["valid_to"] or row["vt"] or str(OPEN))
         link = row["dst"], row["layer"] or OVERLAY, row["topic"]
         return Placed(row["src"] or "", begin, 0, (*link, end))
 
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
-        """Without a column of layers there is one."""
-        told = any("layer" in columns_of(file.encoding) for file in files)
-        return None if told else frozenset({OVERLAY})
+        """One layer, if no file has a column `layer`."""
+        has_layers = any("layer" in columns_of(file.encoding) for file in files)
+        return None if has_layers else frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """As of all tables. Raises: InputError for both kinds at once."""
+        """As TableSource. Raises: InputError for a mixture of both kinds."""
         if len({_is_listed(file) for file in files}) > 1:
             raise InputError(
-                "some files list links by interval, others by span of life (valid_from, valid_to)",
-                "the two say different things of when a peer is there: ingest one kind",
+                "some files list links by interval, others by period (valid_from, valid_to)",
+                "the two differ in when a peer is present: ingest one kind",
             )
         return super().splits(files)
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
-    ) -> LinkFold:
+    ) -> _LinkFold:
         """Peer by peer."""
         del options, counted
-        return LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
+        return _LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
     ) -> Description:
-        """One tick per interval. Spans that all have an end mark the end of the run.
+        """One tick per interval. Periods that all have an end mark the end of the run.
 
         Raises: InputError where there is no link, or the intervals lie too far apart.
         """
@@ -142,10 +142,10 @@ class Edges(TableSource):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """The list speaks for every peer it names.
+        """Every peer in the list counts as a reporter.
 
-        Where links have spans, a peer is there over the whole run; where they are listed by
-        interval, from the first to the last interval that has a link of it.
+        If links have periods, a peer is present in the whole run; if they are listed by interval,
+        it is present from the first to the last interval in which it has a link.
         """
         del options
         links, listed = tables["links"], run.totals["listed"]
@@ -165,8 +165,8 @@ class Edges(TableSource):
         )
 
 
-class LinkFold(KeyFold):
-    """Makes maximal spans of the links of each peer."""
+class _LinkFold(KeyFold):
+    """Makes maximal periods of the links of each peer."""
 
     def __init__(self, files: Sequence[str], *, listed: bool) -> None:
         """Takes the names of the files; `listed` = their rows name one interval each."""
@@ -179,19 +179,19 @@ class LinkFold(KeyFold):
         self._last = self._end = -1
 
     def counted(self) -> Counted:
-        """`listed`; the `first` and the `last` interval that a link tells of, and the greatest
-        `end` of one (OPEN = it has none).
+        """`listed`; the `first` and the `last` interval with a link, and the greatest `end` of a
+        link (OPEN = it has none).
         """
         bounds = {"first": self._first, "last": self._last, "end": self._end}
         return {"listed": self._listed, **bounds}
 
     def begin(self, key: str) -> None:
-        """A peer, and the last span of each of its links."""
+        """Start a peer without links."""
         self._src = key
         self._held: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def take(self, row: Row) -> None:
-        """A span, which may go on from the one before."""
+        """Add a period, or extend the last one of the link."""
         *ends, valid_to = msgspec.json.decode(row.record)
         link, valid_from = tuple(ends), row.time
         self._first = valid_from if self._first is None else min(valid_from, self._first)
@@ -199,14 +199,14 @@ class LinkFold(KeyFold):
         self._end = max(valid_to, self._end)
         since, until = self._held.get(link, (valid_from, valid_from))
         if valid_from > until:
-            self._tell(link, since, until)
+            self._add(link, since, until)
             since = valid_from
         self._held[link] = since, max(valid_to, until)
 
     def end(self) -> None:
-        """The last spans stand."""
-        for link, span in self._held.items():
-            self._tell(link, *span)
+        """The last periods stand."""
+        for link, period in self._held.items():
+            self._add(link, *period)
 
-    def _tell(self, link: tuple[str, ...], valid_from: int, valid_to: int) -> None:
+    def _add(self, link: tuple[str, ...], valid_from: int, valid_to: int) -> None:
         self.rows["links"].append((self._src, *link, valid_from, valid_to))

@@ -1,4 +1,4 @@
-"""What sources have in common: the tables that their folds make, and the rows that these get."""
+"""Shared by all sources: the schemas of folded tables, and the rows that folds take."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CARRIED = "records"
-"""The table of what a later record of a peer goes on from: peer, interval, record."""
+"""The table of the last state of each peer, for appends: peer, interval, record."""
 
-_SPAN = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
+_PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 _AT = [("time_us", pa.int64()), ("interval", pa.int32()), ("tick", pa.int64())]
 
 
@@ -29,10 +29,10 @@ def _names(*columns: str) -> list[tuple[str, pa.DataType]]:
 
 
 OBSERVED: Mapping[str, pa.Schema] = {
-    "presence": pa.schema([*_names("peer"), *_SPAN]),
-    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_SPAN]),
-    "subscriptions": pa.schema([*_names("peer", "topic"), *_SPAN]),
-    "roles": pa.schema([*_names("peer", "role", "topic"), *_SPAN]),
+    "presence": pa.schema([*_names("peer"), *_PERIOD]),
+    "links": pa.schema([*_names("src", "dst", "layer", "topic"), *_PERIOD]),
+    "subscriptions": pa.schema([*_names("peer", "topic"), *_PERIOD]),
+    "roles": pa.schema([*_names("peer", "role", "topic"), *_PERIOD]),
     "publications": pa.schema(
         [*_names("message", "topic", "publisher"), ("interval", pa.int32()), *_AT[::2]]
     ),
@@ -50,11 +50,11 @@ OBSERVED: Mapping[str, pa.Schema] = {
     "names": NAMES,
     "quarantine": QUARANTINE.arrow,
 }
-"""Tables as a fold makes them, see ingest.sources.base.Observed; and the quarantine."""
+"""Schemas of folded tables (see ingest.sources.base.Observed) and of the quarantine."""
 
 
 def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
-    """Without those that only stand at the far end of links; `peers` has the column name."""
+    """The names without those that only occur as `dst` of links; `peers` has the column name."""
     reporters = peers.select("name")
     is_far_end = "table = 'links' AND column = 'dst'"
     ends = names.where(is_far_end).join(reporters, "name", "left_semi").select(*names.columns)
@@ -62,7 +62,7 @@ def names_of_reporters(names: DataFrame, peers: DataFrame) -> DataFrame:
 
 
 def no_rejections(spark: SparkSession) -> DataFrame:
-    """The observed table of a source that has no place for them."""
+    """An empty observed table, for sources whose format has no rejections."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return spark.createDataFrame([], from_arrow_schema(OBSERVED["rejections"]))
@@ -76,8 +76,8 @@ def rows_by_peer(
     carried: DataFrame | None,
     small: bool,
 ) -> DataFrame:
-    """All rows of the input and what is carried (as CARRIED), for `fold`: each peer's in one
-    partition, in order of time. Lazily, unless the source has to count first.
+    """All rows of the input and of `carried` (columns as CARRIED), for the fold: each peer in one
+    partition, in order of time. Lazy, unless the source has to count first.
     """
     from pyspark.sql import functions as F
 
@@ -89,9 +89,9 @@ def rows_by_peer(
 
     rows = in_tasks(spark, splits, source.reader(files, options, tallies), small)
     if carried is not None:
-        told = {"kind": int(Kind.BEFORE), "rank": 0, "file": 0, "line": 0, "reason": None}
+        constants = {"kind": int(Kind.BEFORE), "rank": 0, "file": 0, "line": 0, "reason": None}
         before = carried.withColumns(
-            {"time": F.col("interval"), **{name: F.lit(value) for name, value in told.items()}}
+            {"time": F.col("interval"), **{name: F.lit(value) for name, value in constants.items()}}
         )
         types = (column.split() for column in RECORDS.split(", "))
         rows = rows.unionAll(before.select(*(F.col(n).cast(t).alias(n) for n, t in types)))

@@ -1,4 +1,4 @@
-"""Files of Parquet, read a row group at a time: one that is damaged spoils no other."""
+"""Reads Parquet files by row group, so damage to one leaves the others readable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BATCH = 4096
 
 
 def schema_of(path: str, head: bytes) -> pa.Schema | None:
-    """The columns of a file that begins with `head`; null if it is not Parquet, or broken."""
+    """The schema of a file that begins with `head`; null if it is not valid Parquet."""
     if not head.startswith(_MAGIC):
         return None
     try:
@@ -49,8 +49,8 @@ def read_group(
     judged: Callable[[pa.RecordBatch, int], Iterator[Row]],
     columns: Sequence[str] | None = None,
 ) -> Iterator[Row]:
-    """What `judged` makes of batches of a row group and the numbers of their first rows; one row
-    that says why, where the rest of it cannot be read.
+    """Apply `judged` to the batches of a row group and the numbers of their first rows. If the rest
+    cannot be read, the last row is a refusal with the reason.
     """
     number, groups = split.line, range(split.start, split.stop or 0)
     try:

@@ -1,4 +1,4 @@
-"""Executors on other machines: that they are there, have our packages, and see the workspace."""
+"""Executors on other machines: wait for them, send our packages, check the workspace."""
 
 from __future__ import annotations
 

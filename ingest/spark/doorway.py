@@ -1,10 +1,9 @@
 """The connection to a running session: a Unix socket in a folder only its owner can enter.
 
-Whoever can reach the socket may give orders, so the folder is looked at as ssh looks at its
-keys, and the kernel is asked who is at the other end. It also knows whether anybody is: a
-process that was killed, or a machine that was restarted, leaves a file at which nobody
-listens. So nothing that is written down has to be believed, neither a process's number nor
-a time.
+Any process that can connect to the socket can control the session. So the folder is checked as
+ssh checks its keys, and the kernel reports the user at the other end. A killed process or a
+restarted machine leaves a socket on which nothing listens, so no process number or time has to
+be stored and trusted.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from model.private import check_private
 Message = Mapping[str, Any]
 
 ANSWER_S = 30.0
-"""A process that takes longer to answer is taken for one that never will."""
+"""Seconds to wait for an answer."""
 _NAME = "socket"
 _ADDRESS_BYTES = 100
-"""Of a path that every system takes for a socket's address."""
+"""Most bytes of a path that every system accepts as a socket address."""
 _MESSAGE_BYTES = 1 << 20
 
 
 class NoAnswer(Exception):
-    """Somebody listens, but says nothing, or nothing that is understood."""
+    """A process listens, but its answer is missing or invalid."""
 
     def __init__(self, pid: int | None) -> None:
         super().__init__("it does not answer")
@@ -41,7 +40,7 @@ class NoAnswer(Exception):
 
 
 def listen(folder: Path) -> socket.socket:
-    """A socket to accept at; what lay there of one that is gone is replaced. Raises: UseError."""
+    """A listening socket; replaces the file of an earlier one. Raises: UseError."""
     door = socket.socket(socket.AF_UNIX)
     try:
         with _address(folder) as address:
@@ -55,7 +54,7 @@ def listen(folder: Path) -> socket.socket:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """Which socket lies there; null if none does."""
+    """Device and inode of the socket file; null if there is none."""
     try:
         found = (folder / _NAME).lstat()
     except OSError:
@@ -64,12 +63,12 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def remove(folder: Path) -> None:
-    """Take the socket away."""
+    """Remove the socket file."""
     (folder / _NAME).unlink(missing_ok=True)
 
 
 def connect(folder: Path) -> socket.socket | None:
-    """A connection to who listens; null if nobody does. Raises: UseError if it is not ours."""
+    """A connection to the session; null if none listens. Raises: UseError for another user's."""
     try:
         check_private(folder)
     except FileNotFoundError:
@@ -97,23 +96,23 @@ def check_peer(end: socket.socket) -> None:
 
 
 def peer_pid(end: socket.socket) -> int | None:
-    """The process at the other end, as the kernel knows it; null where it does not tell."""
+    """The process at the other end, by the kernel; null where the system does not report it."""
     peer = _credentials(end)
     return peer[0] or None if peer else None
 
 
 def _credentials(end: socket.socket) -> tuple[int, int] | None:
-    """Process and user; null where the system does not tell."""
+    """Process and user id; null where the system does not report them."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None
-    told = end.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
-    pid, user, _ = struct.unpack("3i", told)
+    credentials = end.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i"))
+    pid, user, _ = struct.unpack("3i", credentials)
     return pid, user
 
 
 def ask(end: socket.socket, question: Message) -> Message:
-    """What the other end answers. Raises: NoAnswer; EOFError where it ends instead."""
+    """Send a question and return the answer. Raises: NoAnswer; EOFError if the connection ends."""
     try:
         send(end, question)
         return receive(end)

@@ -3,7 +3,7 @@
 It starts Spark's JVM and lends it to one command at a time. What a command leaves behind,
 also one that was killed in the middle of a job, is ended and dropped before the next one gets
 the session; where that cannot be done the session ends. It ends as well after some time
-without a command, when it is told to, with its JVM, and when its socket is gone, as it is
+without a command, on request, with its JVM, and when its socket is gone, as it is
 when the workspace was removed. The JVM ends with it, because its standard input closes.
 """
 
@@ -36,14 +36,14 @@ from model.errors import UseError
 
 _TICK_S = 1.0
 _BUSY_S = 2.0
-"""So long a command waits for one that is just ending."""
+"""Seconds that a command waits for another one that is ending."""
 _SETTLE_S = 20.0
-"""So long a job of a command that is gone may take to end."""
+"""Seconds that a job of a command that has ended may take to end."""
 _POLL_S = 0.05
 
 
-class Holder:
-    """A session, and who has it."""
+class _Holder:
+    """A session and its current lease."""
 
     def __init__(self, spark: SparkSession, gateway: Any, folder: Path, idle_s: float) -> None:
         self._spark, self._gateway, self._folder, self._idle_s = spark, gateway, folder, idle_s
@@ -57,7 +57,7 @@ class Holder:
         self.over = Event()
 
     def serve(self, ready: socket.socket) -> None:
-        """Until it is over; `ready` is told when commands are taken."""
+        """Serve until the session ends; writes a byte to `ready` once it accepts commands."""
         door = doorway.listen(self._folder)
         here = doorway.identity(self._folder)
         Thread(target=self._accept, args=(door,), daemon=True).start()
@@ -66,7 +66,7 @@ class Holder:
         while not self.over.wait(_TICK_S):
             if not _alive(self._java) or doorway.identity(self._folder) != here:
                 break
-            # With the lease in our hands no command can get it in the last moment.
+            # The holder takes the lease itself, so no command can get it now.
             if self._idle() > self._idle_s and self._lent.acquire(blocking=False):
                 break
         if doorway.identity(self._folder) == here:
@@ -109,7 +109,7 @@ class Holder:
         }
 
     def _lend(self, end: socket.socket, question: Message) -> None:
-        """Give the session to who asks, until the connection ends."""
+        """Lend the session until the connection ends."""
         if other := unlike(question.get("fit", {}), fit()):
             doorway.send(end, {"refused": f"{_other(other)}; vizpub session start renews it"})
             return
@@ -137,7 +137,7 @@ class Holder:
         return f"process {self._used_by} uses it"
 
     def _cleared(self) -> bool:
-        """End and drop what a command left in the JVM; whether that could be done."""
+        """End and drop what a command left in the JVM; false if that failed."""
         try:
             if not self._settled() or self._spark.sparkContext._jsc.sc().isStopped():
                 return False
@@ -148,7 +148,7 @@ class Holder:
         return True
 
     def _settled(self) -> bool:
-        """End the jobs of calls that nobody waits for any more."""
+        """Cancel the jobs of closed connections; false if they do not end."""
         deadline = time.monotonic() + _SETTLE_S
         while self._calls_left():
             self._spark.sparkContext.cancelAllJobs()
@@ -157,7 +157,7 @@ class Holder:
         return True
 
     def _calls_left(self) -> bool:
-        """Whether the JVM works for somebody who has hung up.
+        """Whether the JVM still works for a closed connection.
 
         A thread of its gateway serves a connection, and closes it when its call is done.
         """
@@ -193,7 +193,7 @@ def _other(names: list[str]) -> str:
 
 
 def _warm(spark: SparkSession) -> None:
-    """Have a Python worker of either kind do something: what it is forked from stays."""
+    """Run a Python worker of each kind once: the daemons they are forked from keep running."""
     spark.sparkContext.parallelize([0], 1).map(abs).count()
     spark.range(1).mapInArrow(_as_it_is, "id long").collect()
 
@@ -208,7 +208,7 @@ def main(scratch: str, idle_s: str, ready: str) -> None:
     where = Path(scratch)
     with spark_session(where, quick=True) as spark:
         _warm(spark)
-        holder = Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
+        holder = _Holder(spark, SparkContext._gateway, folder_of(where), float(idle_s))
         signal.signal(signal.SIGTERM, lambda *_: holder.over.set())
         holder.serve(socket.socket(fileno=int(ready)))
 

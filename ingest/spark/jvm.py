@@ -36,41 +36,41 @@ _CONFIGURED_BY = (
     *("SPARK_REMOTE", "HADOOP_CONF_DIR", "YARN_CONF_DIR"),
     *("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"),
 )
-"""What changes how Spark's own scripts start it, or says that it runs already."""
+"""Variables that change how Spark's scripts start it, or show that it is running."""
 _NOT_WANTED = "--add-modules=jdk.incubator.vector"
 """See model.jvm.java: not needed, not everywhere, and warned about."""
 _DEAF = ("/bin/sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh")
-"""What the terminal's keys send is for this process, which then ends its Java."""
+"""Ignores the terminal's signals, which are for this process; it ends Java itself."""
 _POLL_S = 0.01
 
 
 @dataclass(frozen=True)
 class Jvm:
-    """A Java process that is on its way to take orders from this one."""
+    """A Java process that is starting as PySpark's gateway."""
 
     process: subprocess.Popen[bytes]
-    told: Path
-    """The file in which it will say where it listens."""
+    connection_file: Path
+    """The file to which it will write its port and secret."""
     class_data: ClassData
 
     def connect(self, conf: SparkConf) -> bool:
-        """Make it PySpark's; false where it ended instead, and PySpark is to start its own."""
+        """Make it PySpark's gateway; false if it has ended, so that PySpark starts its own."""
         try:
             from pyspark import SparkContext
 
-            while not self.told.exists():
+            while not self.connection_file.exists():
                 if self.process.poll() is not None:
                     self.class_data.forget()  # in case that it was the reason
                     return False
                 time.sleep(_POLL_S)
-            with self.told.open("rb") as file:
+            with self.connection_file.open("rb") as file:
                 port = int.from_bytes(file.read(4))
                 secret = file.read(int.from_bytes(file.read(4))).decode("utf-8")
         except BaseException:
             self.process.kill()  # where it cannot say where it listens it would listen for ever
             raise
         finally:
-            rmtree(self.told.parent, ignore_errors=True)
+            rmtree(self.connection_file.parent, ignore_errors=True)
         with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             SparkContext._ensure_initialized(conf=conf)
         # It ends with its standard input, which closes when nobody holds the process any more.
@@ -79,7 +79,7 @@ class Jvm:
 
 
 def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
-    """Begin the Java process of a local session that has those settings.
+    """Start the Java process of a local session with those settings.
 
     None where Spark is configured by the user or runs in this process already, or where nothing
     can be kept: PySpark then does as it always does.
@@ -96,7 +96,7 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     try:
         folder = cache_path() / "spark" / kind_of(java, settings, (spark / "jars").iterdir())
         command = _command(java, spark, [_MAIN, *settings, "pyspark-shell"], folder)
-        told = Path(mkdtemp()) / "gateway"
+        connection_file = Path(mkdtemp()) / "gateway"
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     main = command.index(_MAIN)
@@ -106,10 +106,10 @@ def start_jvm(java: Java, conf: Mapping[str, str]) -> Jvm | None:
     process = subprocess.Popen(
         [*_DEAF, *command],
         stdin=subprocess.PIPE,
-        env=_of_spark(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)},
+        env=_of_spark(spark) | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
     )
     class_data.make_after(process.pid, flags, at_exit=True)
-    return Jvm(process, told, class_data)
+    return Jvm(process, connection_file, class_data)
 
 
 def is_running() -> bool:
@@ -119,7 +119,7 @@ def is_running() -> bool:
 
 
 def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[str]:
-    """The command that Spark's launcher makes of the words, as it was kept."""
+    """The command that Spark's launcher builds for the arguments, cached in the folder."""
     kept = folder / "command"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[st
 
 def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
     launcher = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{spark}/jars/*", _LAUNCHER]
-    told = subprocess.run(
+    output = subprocess.run(
         [java.executable, *launcher, *words],
         env={**_of_spark(spark), "JAVA_HOME": str(java.home)},
         stdin=subprocess.DEVNULL,
@@ -139,10 +139,10 @@ def _ask_launcher(java: Java, spark: Path, words: list[str]) -> list[str]:
         check=True,
     ).stdout
     # Behind whatever else it has to say, a line of a zero, and every word ended by one.
-    _, _, command = told.decode("utf-8", "surrogateescape").partition("\0\n")
+    _, _, command = output.decode("utf-8", "surrogateescape").partition("\0\n")
     answer = [word for word in command.split("\0")[:-1] if word != _NOT_WANTED]
     if _MAIN not in answer:
-        raise ValueError(told)
+        raise ValueError(output)
     return answer
 
 

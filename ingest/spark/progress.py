@@ -16,14 +16,14 @@ from ingest.spark.session import why_failed
 from model.progress import Progress
 
 _EVERY = 0.5
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 _MOST_TASKS = 1000
-"""Of a stage that are asked why they failed."""
+"""Most tasks of a stage that are inspected for failures."""
 
 
 @contextmanager
 def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[None]:
-    """For the length of the block, tell how many Spark tasks are done of those begun so far.
+    """During the block, report how many tasks of the Spark stages begun so far are done.
 
     A task of the structure stage is a block of intervals.
     """
@@ -41,9 +41,9 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
 
 
 @contextmanager
-def repetitions_told(spark: SparkSession, tell: Callable[[str], None]) -> Iterator[None]:
-    """For the length of the block, tell in the end which tasks failed, and why; where the block
-    comes to its end they were restarted.
+def report_failed_tasks(spark: SparkSession, tell: Callable[[str], None]) -> Iterator[None]:
+    """After the block, report which Spark tasks failed in it, and why. If the block succeeded, they
+    were restarted.
     """
     context = spark.sparkContext._jsc.sc()
     first = context.dagScheduler().numTotalJobs()
@@ -59,7 +59,7 @@ def repetitions_told(spark: SparkSession, tell: Callable[[str], None]) -> Iterat
 
 
 def _failures(store: Any, first: int) -> Counter[str]:
-    """Tasks that failed in jobs from the first one on, by why."""
+    """Failed tasks in jobs from number `first` on, by reason."""
     found: Counter[str] = Counter()
     stages = {
         stage
@@ -75,13 +75,13 @@ def _failures(store: Any, first: int) -> Counter[str]:
 
 
 def _listed(found: Any) -> Iterator[Any]:
-    """What a sequence of Scala's holds."""
+    """The items of a Scala sequence."""
     return (found.apply(place) for place in range(found.size()))
 
 
 def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -> None:
     tasks: dict[int, tuple[int, int]] = {}
-    with suppress(Py4JError, ConnectionError):  # where Java ends, whoever waits for it tells so
+    with suppress(Py4JError, ConnectionError):  # the waiting thread reports the end of Java
         while not over.wait(_EVERY):
             for stage in [*_active_stages(tracker), *tasks]:
                 if info := tracker.getStageInfo(stage):
@@ -93,6 +93,6 @@ def _watch(tracker: StatusTracker, step: str, progress: Progress, over: Event) -
 
 def _active_stages(tracker: StatusTracker) -> list[int]:
     jobs = (tracker.getJobInfo(job) for job in tracker.getActiveJobsIds())
-    # A stage that never begins is one whose result is there already.
+    # A stage that never starts has its result already.
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     return [stage.stageId for stage in stages if stage and stage.numActiveTasks]

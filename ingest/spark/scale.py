@@ -1,8 +1,8 @@
 """The size of an input, and Spark's settings for it.
 
-A small one is done by one task at a time with plans as plain as can be: what makes a large one
-quick (compiled plans, plans mended as they run, tables sent to every executor, shuffles) costs
-it more than all of its work.
+A small input is processed by one task at a time with simple plans: what makes a large input fast
+(compiled plans, adaptive execution, broadcasts, shuffles) costs a small one more than all of its
+work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SMALL_INPUT = 8 * 2**20
 """Bytes of packed lines below which an input is small."""
 SMALL_RUN = 2_000_000
-"""Peers × intervals up to which its run is small: one line may tell of ten million intervals."""
+"""Peers × intervals up to which its run is small: one line may cover ten million intervals."""
 QUICK_START = 64 * 2**20
 """Bytes of packed lines below which Java's start costs more than its full compiler saves."""
 
@@ -24,7 +24,7 @@ _OF_SMALL = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    # The sizes of what is joined are guessed, and grow with every join.
+    # Spark's size estimates grow with every join.
     "spark.sql.maxSinglePartitionBytes": f"{2**62}b",
     "spark.sql.optimizer.disableHints": "true",  # to broadcast: each is a job of its own
     "spark.sql.shuffle.partitions": "1",
@@ -33,12 +33,12 @@ _OF_SMALL = {
 
 
 def is_small(size: int) -> bool:
-    """Whether so many bytes of packed lines are few."""
+    """Whether an input of so many bytes of compressed lines is small."""
     return size <= SMALL_INPUT
 
 
 def tune(spark: SparkSession, small: bool) -> dict[str, str | None]:
-    """Tell the session; what it was told before, for `restore`."""
+    """Apply the settings for a small run. Returns the old settings, for `restore`."""
     before = {key: spark.conf.get(key, None) for key in _OF_SMALL}
     if small:
         restore(spark, dict(_OF_SMALL))
@@ -46,7 +46,7 @@ def tune(spark: SparkSession, small: bool) -> dict[str, str | None]:
 
 
 def restore(spark: SparkSession, settings: dict[str, str | None]) -> None:
-    """Set what has a value, unset what has none."""
+    """Set the settings that have a value, and unset the others."""
     for key, value in settings.items():
         if value is None:
             spark.conf.unset(key)

@@ -4,7 +4,7 @@ Everything comes from configuration and environment, so `spark-submit`, a standa
 cluster and a laptop run the same code; what is set here are defaults, and each gives way to
 what the user configured. Only the driver's own JVM is started as said here (its memory by
 VIZPUB_SPARK_MEMORY), unless spark-submit started it. Executors on other machines are sent our
-packages, and are told nothing of this one's Java, Python and addresses.
+packages, but not the paths of Java and Python or the addresses of this machine.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ def quiet_end(context: SparkContext) -> None:
 
 @cache
 def _own(scratch: Path) -> Path:
-    """The folder of this process's temporary files: Java remembers the first that it was told."""
+    """The folder of this process's temporary files: Java keeps the first one it is given."""
     until_the_end = ExitStack()
     atexit.register(until_the_end.close)
     return until_the_end.enter_context(own_folder(scratch, OF_SPARK))
 
 
 def _start(master: str | None, settings: dict[str, str]) -> None:
-    """See that there is a JVM, with those settings unless it runs already."""
+    """Start a JVM with those settings, unless one is running."""
     _prepare_environment(master)
     if is_running():
         return
@@ -130,7 +130,7 @@ def _start(master: str | None, settings: dict[str, str]) -> None:
 
 @contextmanager
 def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path, own: Path) -> Iterator[None]:
-    """The session as its executors need it, wherever they are."""
+    """Prepare executors on other machines, if there are any."""
     if is_local(spark.sparkContext.master):
         yield
         return
@@ -143,15 +143,15 @@ def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path, own: Path) -> I
 
 
 @contextmanager
-def failures_told(workspace: Path) -> Iterator[None]:
-    """Failures of Spark, of the disk and of stored files as errors of ours.
+def vizpub_errors(workspace: Path) -> Iterator[None]:
+    """Raise failures of Spark, the disk and stored files as errors of vizpub.
 
     Raises: SparkFailed, DiskFull, StoreBroken.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
-    # A broken pipe, too: that of standard output is told apart where that is written.
+    # This includes broken pipes; that of standard output is handled where it is written.
     unreachable = (ConnectionError, Py4JNetworkError)
     try:
         yield
@@ -173,13 +173,13 @@ def failures_told(workspace: Path) -> Iterator[None]:
 
 
 def _ended(error: BaseException) -> BaseException | None:
-    """The interrupt, or the like, behind which Java could not be asked any more."""
+    """The interrupt in the context of an error, if it caused the error."""
     above = error.__context__
     return above if above is None or not isinstance(above, Exception) else _ended(above)
 
 
 def why_failed(text: str) -> str:
-    """The line of a failure that says why."""
+    """The line of a Java error message that has the cause."""
     if _WORKER_GONE in text:
         return "a Python worker has ended, for example because memory ran out"
     if _STOPPED in text:
@@ -208,8 +208,8 @@ def _choose_python(conf: SparkConf) -> None:
 def _of_the_jvm(quick: bool) -> dict[str, str]:
     # Not as the module is imported: executors have it at a relative path.
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
-    told = f"-Dlog4j2.configurationFile={logging}"
-    java = [told, _NO_SIGNALS, *(_QUICK_JVM if quick else ())]
+    log_settings = f"-Dlog4j2.configurationFile={logging}"
+    java = [log_settings, _NO_SIGNALS, *(_QUICK_JVM if quick else ())]
     return {
         "spark.driver.extraJavaOptions": " ".join(java),
         "spark.driver.memory": os.environ.get("VIZPUB_SPARK_MEMORY", "2g"),
@@ -219,7 +219,7 @@ def _of_the_jvm(quick: bool) -> dict[str, str]:
 
 
 def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
-    """What holds where the user said nothing."""
+    """Settings for what the user did not configure."""
     here = os.cpu_count() or 2
     defaults = {
         "spark.app.name": "vizpub",
@@ -227,9 +227,9 @@ def _defaults(conf: SparkConf, own: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A record may have 64 MB, and 10,000 of them go to Python at once.
         "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
-        # It tells Java with every column where in Python it was named: three calls of four.
+        # Reports the Python call site of every column to Java: three calls out of four.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # It is told to some workers and not to others, and each kind gets a daemon of its own.
+        # Passed to some workers only, and each kind of worker gets its own daemon.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.log.structuredLogging.enabled": "false",

@@ -1,4 +1,4 @@
-"""Our packages as one file, for executors whose Python does not have them."""
+"""vizpub's packages as one zip file, for executors whose Python does not have them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def packages() -> list[str]:
 def pack(folder: Path) -> Path:
     """Zip the packages as they are installed, with all their files, into the folder.
 
-    The same files always give the same bytes. The name tells the content,
-    `vizpub-<digest>.zip`: by it a machine knows what it has compiled already.
+    The same files always give the same bytes. The name has a digest of the
+    content, `vizpub-<digest>.zip`, under which machines cache compiled functions.
     """
     contents = dict(sorted(_contents()))
     packed = folder / f"vizpub-{_digest(contents)}.zip"
@@ -44,16 +44,16 @@ def pack(folder: Path) -> Path:
 
 
 def digest() -> str:
-    """Of the packages as they are installed: what `pack` would name the file by."""
+    """The digest of the installed packages, as in the file name of `pack`."""
     return _digest(dict(sorted(_contents())))
 
 
 def _digest(contents: Mapping[str, bytes]) -> str:
-    told = hashlib.sha256()
+    hashed = hashlib.sha256()
     for name, content in contents.items():
-        told.update(f"{name}\0{len(content)}\0".encode())
-        told.update(content)
-    return told.hexdigest()[:16]
+        hashed.update(f"{name}\0{len(content)}\0".encode())
+        hashed.update(content)
+    return hashed.hexdigest()[:16]
 
 
 def _contents() -> Iterator[tuple[str, bytes]]:

@@ -1,9 +1,8 @@
 """Spark sessions that keep running: start, stop, show and use the one of a workspace.
 
-What stays is Spark's JVM with one SparkContext, in the hands of a small process, the holder
-(ingest.spark.holder). No code of a command stays: each runs in a process of its own and borrows
-the session (ingest.spark.warm), one command at a time. A lease is a connection to the holder: it
-ends when the command does, however that ends.
+A small process, the holder (ingest.spark.holder), keeps Spark's JVM with one SparkContext running.
+Each command runs in its own process and borrows the session (ingest.spark.warm), one command at a
+time. A lease is a connection to the holder, so it ends with the command in every case.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from model.private import make_private, new_file
 
 IDLE_MINUTES = 15.0
 FOLDER = "session"
-LOG = "log"
+_LOG = "log"
 _ELSEWHERE = ("SPARK_MASTER", "SPARK_HOME", "SPARK_CONF_DIR")
 _SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
 _TELLING = (
@@ -45,45 +44,45 @@ _STOP_S = 30.0
 
 @dataclass(frozen=True)
 class Status:
-    """What there is of a session that stays."""
+    """The status of a running session."""
 
     state: str
     """'absent', 'running', 'in use' or 'not answering'."""
     pid: int | None = None
     java: int | None = None
-    """The process of the JVM."""
+    """Process id of the JVM."""
     since: str | None = None
     idle_s: float | None = None
     """Seconds since the last command; null while one uses it."""
     ends_after_s: float | None = None
     """Seconds without a command after which it ends."""
     commands: int | None = None
-    """That used it so far."""
+    """Number of commands that used it so far."""
     used_by: int | None = None
-    """The process of the command that uses it."""
+    """Process id of the command that uses it."""
     memory: int | None = None
     """Resident bytes of the holder, the JVM and Python's workers."""
     fits: str | None = None
-    """'yes', or why commands of this installation start a Spark of their own."""
+    """'yes', or why commands of this installation cannot use it."""
 
 
 def folder_of(scratch: Path) -> Path:
-    """Where the session of a workspace is found."""
+    """The folder of a workspace's session."""
     return scratch.absolute() / FOLDER
 
 
 def elsewhere() -> str | None:
-    """The variable by which the user configured a Spark that is none of ours; null if none."""
+    """The environment variable that configures another Spark; null if none is set."""
     return next((name for name in (*_ELSEWHERE, *_SUBMITTED) if os.environ.get(name)), None)
 
 
 @cache
 def fit() -> Mapping[str, str]:
-    """What a command and a session have to have in common, by what it is called.
+    """What a command and a session must have in common, by name.
 
-    Remembered from the first call on: Spark itself adds to the environment.
+    Cached from the first call, as Spark itself changes the environment.
     """
-    told = {name: version(name) for name in _PACKAGES}
+    versions = {name: version(name) for name in _PACKAGES}
     variables = {
         f"${name}": hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         for name, value in os.environ.items()
@@ -94,13 +93,13 @@ def fit() -> Mapping[str, str]:
         "Python": f"{sys.executable} {sys.prefix} {sys.version}",
         "Java": shutil.which("java") or "",
         "umask": f"{_umask():03o}",
-        **told,
+        **versions,
         **variables,
     }
 
 
 def unlike(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """What two do not have in common."""
+    """The names whose values differ."""
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
@@ -111,19 +110,19 @@ def _umask() -> int:
 
 
 def status(scratch: Path) -> Status:
-    """What there is, without waiting for anything but an answer. Raises: UseError."""
+    """The status of the workspace's session. Raises: UseError."""
     end = _connected(scratch)
     if end is None:
         return Status("absent")
     with end:
         try:
-            told = ask(end, {"ask": "status", "fit": dict(fit())})
+            answer = ask(end, {"ask": "status", "fit": dict(fit())})
         except EOFError:
             return Status("absent")
         except NoAnswer as error:
             return Status("not answering", error.pid, memory=_memory(error.pid))
-    known = {name: told[name] for name in Status.__dataclass_fields__ if name in told}
-    return Status(**{**known, "memory": _memory(told.get("pid"))})
+    known = {name: answer[name] for name in Status.__dataclass_fields__ if name in answer}
+    return Status(**{**known, "memory": _memory(answer.get("pid"))})
 
 
 def _connected(scratch: Path) -> socket.socket | None:
@@ -134,7 +133,7 @@ def _connected(scratch: Path) -> socket.socket | None:
 
 
 def _memory(pid: int | None) -> int | None:
-    """Of a process and all that it started."""
+    """Resident bytes of a process and its descendants."""
     total = 0
     with suppress(psutil.Error):
         process = psutil.Process(pid)
@@ -145,13 +144,13 @@ def _memory(pid: int | None) -> int | None:
 
 
 def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bool]:
-    """Start the session unless one that fits runs, and wait until it takes commands.
+    """Start the session unless a fitting one runs, and wait until it accepts commands.
 
-    One that does not fit any more is ended first. Of several starts at once one starts it and
-    the others find it. The session, and whether it was there.
+    A session that no longer fits is ended first. Concurrent starts share one session. Returns its
+    status, and whether it was running already.
 
-    Raises: UseError where Spark is configured to be elsewhere, where the folder is not ours
-    alone, or where a command uses a session that does not fit; JavaMissing, SparkFailed.
+    Raises: UseError where another Spark is configured, where other users can access the folder,
+    or where a command uses a session that does not fit; JavaMissing, SparkFailed.
     """
     from model.jvm.java import find_java
 
@@ -168,15 +167,15 @@ def start(scratch: Path, idle_minutes: float = IDLE_MINUTES) -> tuple[Status, bo
                 "wait for it, or end both: vizpub session stop"
             )
         _stop(folder)
-        find_java()  # what is missing is better told by it than by the holder's log
+        find_java()  # a missing Java is an error here, not only in the holder's log
         _launch(scratch, folder, idle_minutes)
         return status(scratch), False
 
 
 def stop(scratch: Path) -> Status:
-    """End the session at once, whoever uses it, and wait for its end. What it was.
+    """End the session at once, even if it is in use, and wait for its end. Returns its last status.
 
-    Raises: UseError where the folder is not ours alone.
+    Raises: UseError where other users can access the folder.
     """
     folder = folder_of(scratch)
     if not os.path.lexists(folder):
@@ -211,7 +210,7 @@ def _stop(folder: Path) -> None:
 
 
 def _end(process: psutil.Process) -> None:
-    """Wait for its end, and make it end if it does not; the JVM ends with it."""
+    """Wait for the process to end, and kill it after a while; the JVM ends with it."""
     with suppress(psutil.NoSuchProcess):
         below = process.children(recursive=True)
         try:
@@ -225,9 +224,9 @@ def _end(process: psutil.Process) -> None:
 
 
 def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
-    """Begin the holder, which outlives us, and wait for its word. Raises: SparkFailed."""
+    """Start the holder, which outlives this process; wait until ready. Raises: SparkFailed."""
     ours, its = socket.socketpair()
-    log = folder / LOG
+    log = folder / _LOG
     with ours, its, os.fdopen(new_file(log), "wb") as out:
         child = subprocess.Popen(
             [sys.executable, "-m", "ingest.spark.holder", str(scratch.absolute()),
@@ -251,7 +250,7 @@ def _launch(scratch: Path, folder: Path, idle_minutes: float) -> None:
 
 @dataclass(frozen=True)
 class Lease:
-    """A session that is ours until the connection is closed."""
+    """The exclusive use of a session until the connection is closed."""
 
     end: socket.socket
     port: int
@@ -259,14 +258,14 @@ class Lease:
 
 
 class NotUsed(Exception):
-    """Why there is no session for a command."""
+    """Why a command cannot use the session."""
 
 
 def lease(scratch: Path) -> Lease | None:
-    """Take the workspace's session; null if there is none.
+    """Lease the workspace's session; null if there is none.
 
-    Raises: NotUsed where there is one and it does not fit, is in use, or does not answer;
-    UseError where the folder is not ours alone.
+    Raises: NotUsed where it does not fit, is in use, or does not answer; UseError where other
+    users can access the folder.
     """
     end = _connected(scratch)
     if end is None:
@@ -274,10 +273,10 @@ def lease(scratch: Path) -> Lease | None:
     with ExitStack() as unless_taken:
         unless_taken.enter_context(end)
         try:
-            told = ask(end, {"ask": "lease", "pid": os.getpid(), "fit": dict(fit())})
-            if refused := told.get("refused"):
+            answer = ask(end, {"ask": "lease", "pid": os.getpid(), "fit": dict(fit())})
+            if refused := answer.get("refused"):
                 raise NotUsed(str(refused))
-            taken = Lease(end, int(told["port"]), str(told["secret"]))
+            taken = Lease(end, int(answer["port"]), str(answer["secret"]))
         except EOFError as error:
             raise NotUsed("it is ending") from error
         except (NoAnswer, KeyError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Spread a function over Spark's tasks: one task for each thing it is to be done for."""
+"""Run a function in Spark tasks: one task per item."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 from typing import TypeVar
 
 from ingest.spark.progress import watching
-from ingest.spark.session import failures_told, spark_session
+from ingest.spark.session import spark_session, vizpub_errors
 from model.errors import VizpubError
 from model.progress import Progress, silent
 
-T = TypeVar("T")
-R = TypeVar("R")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 def spread(
-    function: Callable[[T], R],
-    given: Sequence[T],
+    function: Callable[[_T], _R],
+    given: Sequence[_T],
     *,
     step: str,
     scratch: Path,
     master: str | None = None,
     progress: Progress = silent,
-) -> list[R]:
+) -> list[_R]:
     """`[function(item) for item in given]`, each call in a task of its own.
 
-    What the function takes and gives must survive pickling and be small; what is large it
-    writes to files. `step` names the work in the progress; `scratch` holds Spark's temporary
-    files. Raises: JavaMissing, SparkFailed; the first VizpubError of a call, when the other
-    calls are done.
+    Arguments and results must be small and picklable; large results go to files.
+    `step` names the work in the progress; `scratch` holds Spark's temporary files.
+
+    Raises: JavaMissing, SparkFailed; the first VizpubError of a call, after all calls.
     """
-    with failures_told(scratch), spark_session(scratch, master=master, quick=True) as spark:
+    with vizpub_errors(scratch), spark_session(scratch, master=master, quick=True) as spark:
         tasks = spark.sparkContext.parallelize(given, len(given))
         with watching(spark, step, progress):
             outcomes = tasks.map(partial(_outcome, function)).collect()
@@ -41,8 +41,8 @@ def spread(
     return [outcome for outcome in outcomes if not isinstance(outcome, VizpubError)]
 
 
-def _outcome(function: Callable[[T], R], item: T) -> R | VizpubError:
-    """What a call gives, or what it raises for the user: to Spark that is no failure."""
+def _outcome(function: Callable[[_T], _R], item: _T) -> _R | VizpubError:
+    """The result of a call, or its VizpubError, which Spark must not retry."""
     try:
         return function(item)
     except VizpubError as error:

@@ -1,4 +1,4 @@
-"""A Spark session for an ingest: the running one if there is one, else its own."""
+"""A Spark session for an ingest: the workspace's running session, or a new one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ _LOG = logging.getLogger(__name__)
 def warm_session(
     scratch: Path, *, master: str | None = None, quick: bool = False
 ) -> Iterator[SparkSession]:
-    """As ingest.spark.session.spark_session, but in the workspace's session that stays, if it can
-    be.
+    """As ingest.spark.session.spark_session, but uses the workspace's running session if possible.
 
-    That it could not be is logged. What is run in it gets absolute paths, and no code but
-    vizpub's: its workers are in another directory, and may know what an earlier command told
-    them.
+    Logs why it could not be used. Work in it must use absolute paths, and no code but
+    vizpub's: its workers have another working directory, and may have state of earlier commands.
     """
     with _borrowed(scratch, master, quick=quick) as borrowed:
         if borrowed:
@@ -57,7 +55,7 @@ def _borrowed(scratch: Path, master: str | None, *, quick: bool) -> Iterator[Spa
 
 
 def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
-    """The workspace's session, for this command; null if there is none for it."""
+    """A lease of the workspace's session for this command; null if there is none."""
     try:
         if other := "--master is given" if master else elsewhere() and f"{elsewhere()} is set":
             _LOG.info("a session would not be used: %s", other)
@@ -71,7 +69,7 @@ def _taken(scratch: Path, master: str | None, *, quick: bool) -> Lease | None:
 
 
 def _attached(taken: Lease) -> SparkSession | None:
-    """A SparkSession of our own in the JVM of the lease; null if that has died."""
+    """A new SparkSession in the JVM of the lease; null if the JVM has ended."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         gateway = _gateway(taken)
@@ -89,17 +87,17 @@ def _attached(taken: Lease) -> SparkSession | None:
 
 
 def _gateway(taken: Lease) -> Any:
-    told = {"PYSPARK_GATEWAY_PORT": str(taken.port), "PYSPARK_GATEWAY_SECRET": taken.secret}
-    os.environ.update(told)
+    variables = {"PYSPARK_GATEWAY_PORT": str(taken.port), "PYSPARK_GATEWAY_SECRET": taken.secret}
+    os.environ.update(variables)
     try:
         return launch_gateway()  # type: ignore[no-untyped-call]
     finally:
-        for name in told:
+        for name in variables:
             del os.environ[name]
 
 
 def _detach() -> None:
-    """Forget the JVM, which goes on, as SparkSession.stop would if it ended."""
+    """Drop references to the JVM as SparkSession.stop does, but leave it running."""
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     if context:
         context._jsc = None  # or stop() would stop it for everybody

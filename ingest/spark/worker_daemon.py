@@ -1,9 +1,10 @@
 """The process that Spark's Python workers on this machine are forked from, with all imported.
 
-Spark's own imports nothing before it forks, so every worker takes seconds over the same modules.
-It has its reason: a thread that runs while a process forks may hold a lock that the child waits
-for ever for. So what is imported here is told to start none, and nothing of it is called; and
-this is not for executors elsewhere, whose daemon starts before they have our packages.
+Spark's own daemon imports nothing before it forks, so every worker spends seconds on the same
+imports. The reason: a thread that runs while a process forks may hold a lock for which the child
+waits for ever. So the libraries imported here are configured to start no threads, and none of
+their functions are called. Executors on other machines cannot use this
+daemon: theirs starts before they get our packages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
 
-NO_THREADS = {
+_NO_THREADS = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MKL_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -36,7 +37,7 @@ IMPORTED = (
 
 def preload() -> None:
     """Import what workers need, without a thread. What is printed goes to standard error."""
-    os.environ.update(NO_THREADS)
+    os.environ.update(_NO_THREADS)
     with redirect_stdout(sys.stderr):  # Spark reads the port of the daemon from standard output
         from analytics.structure import cache_kernels  # and with it numpy and Arrow
 

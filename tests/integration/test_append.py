@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.spark import scale
-from ingest.spark.session import failures_told
+from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
 from model.errors import InputsDiffer, StoreBroken, UseError
 from runstore import intact
@@ -382,7 +382,7 @@ def test_flipped_page_of_a_large_file_ends_an_append_and_changes_nothing(
     whole, last = file.read_bytes(), told.pages_end - 1
     file.write_bytes(whole[:last] + bytes([whole[last] ^ 64]) + whole[last + 1 :])
     later = lab.write("after", small([3]))
-    with pytest.raises(StoreBroken, match=file.name), failures_told(lab.folder):
+    with pytest.raises(StoreBroken, match=file.name), vizpub_errors(lab.folder):
         lab.ingest("flipped", lab.folder / "small.ndjson", later, append=True)
     file.write_bytes(whole)
     same_tables(lab.run("flipped"), lab.run("small"))

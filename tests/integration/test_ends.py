@@ -99,7 +99,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def terminated(workspace: Path) -> End:
-    return ended(workspace, "versions (", lambda process: process.terminate())
+    return ended(workspace, "periods (", lambda process: process.terminate())
 
 
 def test_terminated_ingest_exits_143_and_says_so(terminated: End) -> None:
@@ -117,7 +117,7 @@ def test_terminated_ingest_leaves_no_temporary_file(terminated: End, workspace: 
 @pytest.fixture(scope="module")
 def quit_(terminated: End, workspace: Path) -> End:
     """By the keys of a terminal, which all of its processes get."""
-    return ended(workspace, "versions (", lambda p: os.killpg(p.pid, signal.SIGQUIT))
+    return ended(workspace, "periods (", lambda p: os.killpg(p.pid, signal.SIGQUIT))
 
 
 @pytest.mark.long
@@ -128,7 +128,7 @@ def test_quit_ingest_exits_131_and_java_prints_nothing(quit_: End) -> None:
 
 @pytest.fixture(scope="module")
 def without_java(terminated: End, workspace: Path) -> End:
-    return ended(workspace, "versions (", kill_java)
+    return ended(workspace, "periods (", kill_java)
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ class Stop:
     """'kill' everything, 'kill python' alone, 'interrupt' as Ctrl-C does, 'fill' the disk."""
 
 
-KILL = Stop("versions", "written", "kill")
+KILL = Stop("periods", "written", "kill")
 INTERRUPT = Stop("messages", "writing", "interrupt")
 FILL = Stop("structure", "begun", "fill")
 OTHERS = (
@@ -69,7 +69,7 @@ OTHERS = (
     Stop("finish", "committed", "kill"),
 )
 STAGES = (
-    *("read", "names", "versions", "events", "messages", "structure"),
+    *("read", "names", "periods", "events", "messages", "structure"),
     *("peers and topics", "overlay", "finish"),
 )
 
@@ -151,7 +151,7 @@ def test_manifest_before_a_commit_is_that_of_the_previous(series: Series, stage:
 
 @pytest.mark.parametrize(
     ("stage", "written"),
-    [("read", "quarantine"), ("versions", "links"), ("overlay", "metrics/overlay")],
+    [("read", "quarantine"), ("periods", "links"), ("overlay", "metrics/overlay")],
 )
 def test_tables_are_named_by_their_commit_alone(series: Series, stage: str, written: str) -> None:
     before, after, named = series.before[stage], series.after[stage], f"{written}/"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from analytics.message_fold import ROWS, SILENCE, SUBSCRIPTION, MessageFold
 from ingest.indexing import Indices, message_index, peer_index, topic_index
 from ingest.messages import (
-    Told,
+    MessageTables,
     arrivals,
     publications,
     rejections,
@@ -103,7 +103,7 @@ class TestTables:
             {"peer": 2, "topic": 0, "valid_from": 5, "valid_to": 9},
             {"peer": 0, "topic": 0, "valid_from": 0, "valid_to": OPEN},
         ]
-        told = Told(
+        told = MessageTables(
             publications(observed, indices),
             rejections(observed, indices),
             arrivals(observed["receptions"], indices),

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.engines import measure
 from analytics.structure import Versions, chosen_layers
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
-from ingest.messages import Told
+from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
@@ -439,7 +439,7 @@ def measured(spark: SparkSession, world: World, layers: tuple[str, ...] | None =
     messages = None
     if "publications" in frames:
         published, received = frames["publications"], frames["receptions"]
-        told = Told(published, frames["rejections"], received, get("subscriptions"), None)
+        told = MessageTables(published, frames["rejections"], received, get("subscriptions"), None)
         messages = spark.createDataFrame(message_tables(told)["metrics/messages"])
     others = (get(name) for name in ("subscriptions", "traffic", "publications", "receptions"))
     seen = Seen(world.clock, frames["peers"], structure, *others)

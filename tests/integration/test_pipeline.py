@@ -82,7 +82,7 @@ class TestEveryRun:
         assert above == {FILE, LOG}
         assert not any(name.startswith("staged") for name in run.manifest.tables)
 
-    def test_versions_are_maximal(self, run: StoredRun) -> None:
+    def test_periods_are_maximal(self, run: StoredRun) -> None:
         for meant in TABLES:
             if "valid_from" not in meant.names:
                 continue

@@ -21,7 +21,7 @@ from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.edges import Edges
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
-from ingest.stages import Versions
+from ingest.stages import Periods
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.metrics import METRICS
@@ -162,13 +162,13 @@ class TestSpans:
         found = Appending({"peers": before}).plan.unsettled(observed_of(peers))
         assert told(found.peers) == [("a", True, None), ("c", True, 9)]
 
-    def test_versions_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
+    def test_periods_that_go_on_end_where_the_run_was_observed(self, spans: DataFrame) -> None:
         """The run had 8 intervals of 10 ticks: nothing of it was observed after tick 80."""
         found = Appending({"links": spans}).plan.going_on(spans.limit(0), "links", "roles")
         assert told(found, "valid_to") == [(8,), (9,), (79,), (80,), (80,), (80,)]
         assert ANEW.going_on(spans, "links") is spans
 
-    def test_versions_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
+    def test_periods_alive_at_or_after_the_boundary_are_kept(self, spans: DataFrame) -> None:
         def alive(interval: int) -> list[tuple[Any, ...]]:
             return told(Appending(boundary=Boundary(0, interval, 0)).plan.alive(spans), "valid_to")
 
@@ -177,7 +177,7 @@ class TestSpans:
         assert (ANEW.alive(spans), Appending().plan.alive(None)) == (spans, None)
 
     def test_whole_table_has_what_stays_of_it(self, spans: DataFrame) -> None:
-        made = Versions(presence=spans.limit(1))
+        made = Periods(presence=spans.limit(1))
         parts = {"presence": spans.where("valid_to < 9")}
         job = Appending(parts)
         object.__setattr__(job, "writer", Uncut())
@@ -334,8 +334,8 @@ class TestFromBoundary:
         return frame(spark, rows, "message", "interval")
 
     def test_observed_messages_come_from_both_since_the_boundary(self, spark: SparkSession) -> None:
-        untold = frame(spark, [{"peer": "a", "interval": 7}], "peer", "interval")
-        older = {"publications": self.at(spark, "old", 4, 5, 6), "untold": untold}
+        unreported = frame(spark, [{"peer": "a", "interval": 7}], "peer", "interval")
+        older = {"publications": self.at(spark, "old", 4, 5, 6), "unreported": unreported}
         appending = Appending(older, boundary=self.BOUNDARY, source=AsFolded())
         seen = observed_of(
             frame(spark, [], "name"),
@@ -352,7 +352,7 @@ class TestFromBoundary:
         found = appending.plan.of_messages(seen, index)
         assert told(found.publications, "message") == [("new5",), ("old6",)]
         assert told(found.receptions, "message") == [("new5",)]
-        assert told(found.untold) == [("a", 7)]
+        assert told(found.unreported) == [("a", 7)]
         assert ANEW.of_messages(seen, index) is seen
 
     def test_table_that_was_not_carried_is_empty(self, spark: SparkSession) -> None:

@@ -202,7 +202,7 @@ def test_large_run_of_small_input_is_committed_by_stage(
     "stage",
     [
         pytest.param("NAMES", marks=pytest.mark.long),
-        pytest.param("VERSIONS", marks=pytest.mark.long),
+        pytest.param("PERIODS", marks=pytest.mark.long),
         "OVERLAY",
     ],
 )

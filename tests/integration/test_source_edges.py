@@ -276,7 +276,7 @@ def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> N
     by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
     by_interval.write_text("interval,src,dst\n")
     spans.write_text("src,dst,valid_from,valid_to\na,b,0,2147483647\n")
-    with pytest.raises(InputError, match="some files list links by interval, others by span"):
+    with pytest.raises(InputError, match="some files list links by interval, others by period"):
         take(spark, found_file(by_interval), found_file(spans))
     with pytest.raises(InputError, match=r"no link could be read\n.*have no rows, or all were"):
         take(spark, found_file(by_interval))

@@ -216,7 +216,7 @@ def test_fields_that_no_report_has_are_unknown(book: Book) -> None:
     assert found.rows("links") == {("b", "a", "overlay", None, 4, OPEN)}
     assert found.rows("presence") == {("a", 3, 4), ("b", 4, OPEN)}
     tables = ("subscriptions", "roles", "traffic", "publications", "receptions", "rejections")
-    for table in (*tables, "untold"):
+    for table in (*tables, "unreported"):
         assert getattr(found.seen, table) is None
     assert set(found.told.unknown) == {
         "topics",
@@ -276,7 +276,7 @@ def test_publications_without_received_leave_receptions_unknown(book: Book) -> N
     assert found.rows("publications") == {("m", None, "a", 0, None, 0)}
     assert found.rows("rejections") == set()
     assert found.seen.receptions is None
-    assert found.seen.untold is None
+    assert found.seen.unreported is None
 
 
 TOLD: Record = {"topics": ["t"], "received": []}
@@ -298,26 +298,26 @@ OPEN_CASES = (
 )
 
 
-def test_fields_left_out_by_single_reports_are_untold(book: Book) -> None:
+def test_fields_left_out_by_single_reports_are_unreported(book: Book) -> None:
     some, structure, nothing = OPEN_CASES
-    assert book.take(some).rows("untold") == {
+    assert book.take(some).rows("unreported") == {
         ("late", 0, False, True),
         ("late", 1, True, False),
         ("away", 2, False, True),
         ("never", 0, True, True),
     }
-    assert book.take(some, gap_tolerance=2).rows("untold") == {
+    assert book.take(some, gap_tolerance=2).rows("unreported") == {
         ("late", 0, False, True),
         ("late", 1, True, False),
         ("away", 1, True, False),
         *(("never", interval, True, True) for interval in range(3)),
     }
-    assert book.take(structure).rows("untold") == {
+    assert book.take(structure).rows("unreported") == {
         ("late", 0, False, True),
         ("away", 2, False, True),
         ("never", 0, False, True),
     }
-    assert book.take(nothing).seen.untold is None
+    assert book.take(nothing).seen.unreported is None
 
 
 BYE = {"sent": [{"message": "bye", "hops": 0, "to": []}]}

@@ -499,7 +499,7 @@ class TestTwoHosts:
         assert odd.isdisjoint(
             peer for peer, at in seen.rows("traffic", "peer", "interval") if at == 7
         )
-        assert {(peer, 7) for peer in odd} <= seen.rows("untold", "peer", "interval")
+        assert {(peer, 7) for peer in odd} <= seen.rows("unreported", "peer", "interval")
 
 
 def at_each(spans: set[tuple[Any, ...]], clock: Clock) -> dict[int, set[tuple[Any, ...]]]:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics.engines import measure
 from analytics.structure import Versions
 from analytics.summaries import Metrics, Seen, overlay_table, peers_table, topics_table
-from ingest.messages import Told
+from ingest.messages import MessageTables
 from model.clock import OPEN, Clock
 from model.tables import table
 from tests.support.messages import message_tables
@@ -74,23 +74,23 @@ def test_metrics_without_links_leave_link_columns_null(
 def test_message_metrics_without_receptions_leave_hits_null(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (0, 0, 0, OPEN), (1, 0, 0, OPEN))
-    told = Told(published, frame(spark, "rejections"), None, taken, None)
+    told = MessageTables(published, frame(spark, "rejections"), None, taken, None)
     (row,) = message_tables(told)["metrics/messages"].to_pylist()
     known = {name: value for name, value in row.items() if value is not None}
     assert known == {"message": 0, "eligible": 1, "rejections": 0}
 
 
-def test_peer_with_untold_receptions_is_not_eligible(spark: SparkSession) -> None:
+def test_peer_with_unreported_receptions_is_not_eligible(spark: SparkSession) -> None:
     published = frame(spark, "publications", (0, "m", 0, 0, 0, None, 0, True))
     taken = frame(spark, "subscriptions", (1, 0, 0, OPEN), (2, 0, 0, OPEN))
     arrived = frame(spark, "receptions", (0, 1, 0, None, 0, 0, True, 1, True, True))
-    untold = spark.createDataFrame([(2, 0, True)], "peer int, interval int, receptions boolean")
-    told = Told(published, frame(spark, "rejections"), arrived, taken, untold)
+    unreported = spark.createDataFrame([(2, 0, True)], "peer int, interval int, receptions boolean")
+    told = MessageTables(published, frame(spark, "rejections"), arrived, taken, unreported)
     (row,) = message_tables(told)["metrics/messages"].to_pylist()
     assert (row["eligible"], row["delivered"], row["hit_ratio"]) == (1, 1, 1.0)
 
 
-def test_untold_fields_of_a_report_are_null_in_metrics(
+def test_unreported_fields_of_a_report_are_null_in_metrics(
     spark: SparkSession, peers: DataFrame
 ) -> None:
     """a left its receptions of interval 1 open and b its subscriptions of interval 0."""
@@ -99,12 +99,12 @@ def test_untold_fields_of_a_report_are_null_in_metrics(
     links = frame(spark, "links", (0, 1, "overlay", None, 0, OPEN))
     structure = measure(Versions(presence, links, taken), CLOCK)
     arrived = (0, 1, 0, None, 0, 0, True, 1, False, False)
-    untold = spark.createDataFrame(
+    unreported = spark.createDataFrame(
         [(0, 1, True, False), (1, 0, False, True)],
         "peer int, interval int, receptions boolean, subscriptions boolean",
     )
     receptions = frame(spark, "receptions", arrived)
-    seen = Seen(CLOCK, peers, structure, taken, None, None, receptions, untold)
+    seen = Seen(CLOCK, peers, structure, taken, None, None, receptions, unreported)
     found = rows_of(peers_table(seen), "interval", "peer")
     names = ("subscriptions", "receptions", "duplicates")
     assert {key: tuple(row.get(name) for name in names) for key, row in found.items()} == {

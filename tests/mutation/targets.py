@@ -26,8 +26,8 @@ TARGETS = {
     target.module: target
     for target in (
         Target(
-            "ingest.versions",
-            ("tests/integration/test_versions.py",),
+            "ingest.periods",
+            ("tests/integration/test_periods.py",),
             {
                 "outside: 0 → 1": "of a span that is whole, or there twice, nothing more is left",
                 "outside: stay['from'] <= rest['valid_from'] → "

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from analytics.message_fold import ROWS, MessageFold
-from ingest.messages import Told, rows_by_message
+from ingest.messages import MessageTables, rows_by_message
 
 
-def message_tables(told: Told) -> dict[str, pa.Table]:
+def message_tables(told: MessageTables) -> dict[str, pa.Table]:
     """The tables by name; all arrivals are reported, not only the first ones."""
     fold = MessageFold(told.receptions is not None, told.subscriptions is not None)
     found: dict[str, list[pa.RecordBatch]] = {table.name: [] for table in fold.tables}

@@ -31,7 +31,7 @@ def wanted(
     *files: InputFile, formats: dict[str, int] = FORMATS, run: str = RUN, **how: bool
 ) -> Wanted:
     """The request of an ingest of the files."""
-    inputs = tuple(file.told for file in files)
+    inputs = tuple(file.manifest_entry for file in files)
     fresh = Manifest(run, "reports", inputs, {"gap_tolerance": 0}, formats=formats)
     return Wanted(fresh, files, **how)
 

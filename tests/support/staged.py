@@ -58,7 +58,7 @@ def staged(source: Source, files: Sequence[InputFile], options: SourceOptions) -
     if source.is_refuted(fold, counted, options):
         fold = source.fold(files, options, counted)
         tables, counted = _folded(source, fold, rows), source.tallied([fold.counted()])
-    taken, damaged = [row for row in rows if row.kind == Kind.RECORD], fold.told()
+    taken, damaged = [row for row in rows if row.kind == Kind.RECORD], fold.summary()
     return Staged(taken, tables, counted, json.loads(damaged)["damaged"])
 
 

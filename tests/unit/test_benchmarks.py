@@ -71,7 +71,7 @@ class TestOverlay:
         assert set(degrees.values()) == {SMALL.links}
         assert len(degrees) == SMALL.intervals * SMALL.peers
 
-    def test_versions_equal_the_rows(self, rows: set[Row], links: list[dict[str, int]]) -> None:
+    def test_periods_equal_the_rows(self, rows: set[Row], links: list[dict[str, int]]) -> None:
         unrolled = [
             (interval, link["src"], link["dst"])
             for link in links
@@ -80,7 +80,7 @@ class TestOverlay:
         assert len(unrolled) == len(rows)
         assert set(unrolled) == rows
 
-    def test_versions_are_maximal(self, rows: set[Row], links: list[dict[str, int]]) -> None:
+    def test_periods_are_maximal(self, rows: set[Row], links: list[dict[str, int]]) -> None:
         for link in links:
             assert (link["valid_from"] - 1, link["src"], link["dst"]) not in rows
             assert (link["valid_to"], link["src"], link["dst"]) not in rows

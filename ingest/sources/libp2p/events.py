@@ -1,4 +1,4 @@
-"""What an event tells, whatever its file was written in, and why one is refused."""
+"""Events in a form that does not depend on the encoding, and the reasons to refuse one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from base58 import b58encode
 
 
 class Type(IntEnum):
-    """What an event tells; the numbers of `TraceEvent.type`."""
+    """The type of an event; the numbers of `TraceEvent.type`."""
 
     PUBLISH = 0
     REJECT = 1
@@ -56,7 +56,7 @@ _NEEDED = {
     "topic": frozenset({Type.PUBLISH, Type.JOIN, Type.LEAVE, Type.GRAFT, Type.PRUNE}),
     "other": KNOWN - {Type.PUBLISH, Type.DELIVER, Type.JOIN, Type.LEAVE},
 }
-"""Which types must tell it."""
+"""The event types that need each value."""
 
 
 class Counts(NamedTuple):
@@ -92,11 +92,11 @@ class Event(msgspec.Struct, array_like=True, gc=False):
 
     type: int
     peer: str
-    """Who tells it."""
+    """The peer that logged it."""
     time: int
     """Nanoseconds of Unix time."""
     other: str | None = None
-    """The other peer it is about, or that a message came from."""
+    """The other peer, for example the sender of a message."""
     topic: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -106,7 +106,7 @@ class Event(msgspec.Struct, array_like=True, gc=False):
 
 
 class Refused(Exception):
-    """The record is no event; says why. Stays inside the source."""
+    """Why a record is not a valid event. Never leaves the source."""
 
 
 # Standard, padded, and canonical (the bits that pad are 0), so that one id has one text.
@@ -123,25 +123,25 @@ _KEYS = {
 }
 
 
-def judged(told: Mapping[str, Any]) -> Event:
-    """The event of what a record tells: values by the names of Event, ids as base64.
+def judged(values: Mapping[str, Any]) -> Event:
+    """The event with these values, by the names of Event; ids are base64.
 
     Raises: Refused.
     """
     for name in ("type", "peer", "time"):
-        _need(told, name)
+        _need(values, name)
     for name in ("type", "time"):
-        if told[name] < 0:
+        if values[name] < 0:
             raise Refused(f"negative {_KEYS.get(name, name)}")
     for name, types in _NEEDED.items():
-        if told["type"] in types:
-            _need(told, name)
+        if values["type"] in types:
+            _need(values, name)
     for name in ("peer", "other", "message"):
-        if (value := told.get(name)) is not None and not _BASE64.fullmatch(value):
+        if (value := values.get(name)) is not None and not _BASE64.fullmatch(value):
             raise Refused(f"not base64: {_KEYS[name]}")
-    if CONTROL_CHARACTER.search(told.get("topic") or ""):
+    if CONTROL_CHARACTER.search(values.get("topic") or ""):
         raise Refused("control character in topic")
-    event = Event(**told)
+    event = Event(**values)
     event.peer, event.other = _written(event.peer), event.other and _written(event.other)
     event.message = event.message and b64decode(event.message).hex()
     return event
@@ -154,6 +154,6 @@ def _written(peer: str) -> str:
     return written
 
 
-def _need(told: Mapping[str, Any], name: str) -> None:
-    if told.get(name) is None:
+def _need(values: Mapping[str, Any], name: str) -> None:
+    if values.get(name) is None:
         raise Refused(f"missing key: {_KEYS.get(name, name)}")

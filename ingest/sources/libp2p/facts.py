@@ -1,4 +1,4 @@
-"""What a trace tells of its run as a whole."""
+"""Counts over a trace, and the description of the run from them."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _NO_HOPS = (
 
 @dataclass
 class Tally:
-    """What is counted of the events of a task, of several, or of a whole run."""
+    """Counts over the events of a task, of several tasks, or of a whole run."""
 
     unknown: Counter[str] = field(default_factory=Counter)
     """Events of an unknown type, and those with an unknown field."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Records by why they are refused."""
+    """Refused records by reason."""
     protocols: Counter[str] = field(default_factory=Counter)
-    """Events that name them."""
+    """Events by protocol."""
     deliveries: int = 0
-    told_from: int = 0
-    """Those that say from where."""
+    with_previous_hop: int = 0
+    """Deliveries that name the previous hop."""
     own_rejections: int = 0
-    """Of a message by its publisher."""
+    """Rejections of a message by its own publisher."""
     named: int = 0
-    """Streams to peers that tell nothing themselves."""
+    """Streams to peers without events of their own."""
     first: int | None = None
     last: int | None = None
     """Nanoseconds of Unix time."""
     copies: list[str] | None = None
-    """Two files that tell of one peer at the same time."""
+    """Two files with events of one peer at the same time."""
 
     def see(self, event: Event, unknown: Iterable[str]) -> None:
-        """Count an event, and its fields that nobody here knows."""
+        """Count an event and its unknown fields."""
         if event.type not in KNOWN:
             count(self.unknown, f"unknown event type {event.type}")
         for name in unknown:
@@ -60,47 +60,47 @@ class Tally:
             count(self.protocols, event.proto)
         if event.type == Type.DELIVER:
             self.deliveries += 1
-            self.told_from += event.other is not None
+            self.with_previous_hop += event.other is not None
         elif event.type == Type.REJECT:
             self.own_rejections += event.other == event.peer
-        self.span(event.time, event.time)
+        self.extend(event.time, event.time)
 
-    def span(self, first: int, last: int) -> None:
-        """There are events from and to these times."""
+    def extend(self, first: int, last: int) -> None:
+        """Include events between these times."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
     def copy(self, files: list[str]) -> None:
-        """The two files tell of one peer at the same time."""
+        """Record two files with events of one peer at the same time."""
         self.copies = min(self.copies or files, files)
 
     def add(self, other: Tally) -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another tally."""
         for name in ("unknown", "refused", "protocols"):
             getattr(self, name).update(getattr(other, name))
-        for name in ("deliveries", "told_from", "own_rejections", "named"):
+        for name in ("deliveries", "with_previous_hop", "own_rejections", "named"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.first is not None and other.last is not None:
-            self.span(other.first, other.last)
+            self.extend(other.first, other.last)
         if other.copies is not None:
             self.copy(other.copies)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON has it, for `of`."""
+        """As JSON values, for `of`."""
         return {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """From what `plain` gave."""
+        """A tally from its `plain` values."""
         counters = {name: Counter(plain[name]) for name in ("unknown", "refused", "protocols")}
         return cls(**{**plain, **counters})
 
     @classmethod
-    def together(cls, told: Iterable[Mapping[str, Any]]) -> Self:
-        """All that several have counted."""
+    def together(cls, tallies: Iterable[Mapping[str, Any]]) -> Self:
+        """The sum of several tallies."""
         tally = cls()
-        for one in told:
+        for one in tallies:
             tally.add(cls.of(one))
         return tally
 
@@ -156,15 +156,15 @@ def _protocol(protocols: list[str]) -> str:
 
 
 def _unknown(tally: Tally) -> tuple[str, ...]:
-    is_old = tally.deliveries and not tally.told_from
+    is_old = tally.deliveries and not tally.with_previous_hop
     return (_NO_BYTES, *_NO_HOPS) if is_old else (_NO_BYTES,)
 
 
 def _notes(tally: Tally) -> dict[str, int]:
     """Events of unknown types, unknown fields, and what is no arrival, with their numbers."""
     notes = dict(sorted(tally.unknown.items()))
-    unsaid = tally.deliveries - tally.told_from
-    if unsaid and tally.told_from:
+    unsaid = tally.deliveries - tally.with_previous_hop
+    if unsaid and tally.with_previous_hop:
         notes["deliveries that do not say whom they came from"] = unsaid
     if tally.own_rejections:
         notes["messages their own publisher rejected"] = tally.own_rejections

@@ -1,7 +1,7 @@
-"""A peer's events in order of time → all tables that they tell, in one pass.
+"""The events of a peer in order of time → all folded tables, in one pass.
 
-What is held while a peer's events go by is what it has open: streams, mesh links and topics, and
-the streams that others hold to it; and which messages it published.
+The fold holds what one peer has open: its streams, mesh links and topics, the streams of others
+to it, and the messages it published.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
 )
-"""What of traffic a trace counts."""
+"""The traffic columns that a trace has."""
 
 
-_SPAN = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
+_PERIOD = [("valid_from", pa.int64()), ("valid_to", pa.int64())]
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema(
         [
@@ -38,18 +38,18 @@ TABLES: dict[str, pa.Schema] = {
             ("holders", pa.list_(pa.string())),
         ]
     ),
-    "named": pa.schema([("peer", pa.string()), ("src", pa.string()), *_SPAN]),
+    "named": pa.schema([("peer", pa.string()), ("src", pa.string()), *_PERIOD]),
     "traffic": pa.schema(
-        [("peer", pa.string()), *_SPAN, *((name, pa.int64()) for name in COUNTED)]
+        [("peer", pa.string()), *_PERIOD, *((name, pa.int64()) for name in COUNTED)]
     ),
     **{name: of for name, of in OBSERVED.items() if name not in ("presence", "roles")},
 }
-"""What the fold makes.
+"""The folded tables.
 
 peers      each that reports, from its first event (valid_from) to its last; the first time another
-           peer closed a stream to it after that, null = none did, and who holds one to it then
-           (null = it matters not)
-named      streams from src to a peer that had told nothing itself so far
+           peer closed a stream to it after that, null = none did, and which peers still hold
+           a stream to it (null = not needed)
+named      streams from src to a peer that has no event of its own so far
 links      streams (layer streams) and mesh links
 traffic    valid_from and valid_to are intervals, in each of which this was counted; there are rows
            up to the interval of a peer's last event
@@ -66,30 +66,30 @@ class EventFold(KeyFold):
         self.epoch_us, self._interval_us = epoch_us, interval_us
 
     def start(self) -> None:
-        """Nothing is counted."""
+        """Reset the counts."""
         self._tally, self._decode = Tally(), msgspec.msgpack.Decoder(Event).decode
 
     def begin(self, key: str) -> None:
-        """A peer."""
+        """Start a peer."""
         self._peer = _Peer(key, self.rows, self._interval_us)
 
     def take(self, row: Row) -> None:
-        """What the peer tells, or another one of a stream to it."""
+        """The next event of the peer, or of another peer's stream to it."""
         event = self._decode(row.record)
         at = event.time // 1000 - self.epoch_us
         if event.peer == row.peer:
-            self._peer.tell(event, at, row.file)
+            self._peer.add_own(event, at, row.file)
         else:
-            self._peer.hear(event, at)
+            self._peer.add_of_others(event, at)
 
     def end(self) -> None:
-        """The peer's last event was taken."""
+        """Write the open state of the peer."""
         self._tally.named += self._peer.leave()
         if copies := self._peer.copies():
             self._tally.copy(sorted(self._files[number] for number in copies))
 
     def add(self, tally: bytes) -> None:
-        """What a reader has counted."""
+        """Add the counts of a reader."""
         self._tally.add(Tally.of(json.loads(tally)))
 
     def counted(self) -> Counted:
@@ -97,27 +97,27 @@ class EventFold(KeyFold):
         return self._tally.plain
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """Counted, too."""
+        """Also counted by reason."""
         count(self._tally.refused, reason)
         super().refuse(row, reason, text)
 
 
 class _Peer:
-    """One peer while its events go by, and what others tell of their streams to it."""
+    """The state of the current peer, including the streams of others to it."""
 
     def __init__(self, name: str, rows: Rows, interval_us: int) -> None:
         self.name, self._rows, self._interval_us = name, rows, interval_us
         self._first = self._last = 0
         self._files: dict[int, tuple[int, int]] = {}
-        """From when to when each tells of it; empty = it has told nothing yet."""
+        """First and last time of its events by file; empty = no event yet."""
         self._end: int | None = None
         self._named = 0
-        self._streams, self._mesh, self._topics, self._held = (_Lives(name) for _ in range(4))
+        self._streams, self._mesh, self._topics, self._held = (_OpenPeriods(name) for _ in range(4))
         self._traffic = _Traffic(name, rows["traffic"])
         self._published: set[str | None] = set()
         self._arrivals = 0
 
-    def tell(self, event: Event, at: int, file: int) -> None:
+    def add_own(self, event: Event, at: int, file: int) -> None:
         """The next event of its own, at a tick."""
         if not self._files:
             self._first = at
@@ -160,8 +160,8 @@ class _Peer:
             self._rows["links"] += self._mesh.end_all(at, lambda link: link[2] == event.topic)
 
     def _receive(self, event: Event, at: int) -> None:
-        """An arrival, unless a publisher delivers its message to itself: from itself, or, where an
-        old trace does not say from where, after it published it.
+        """Add an arrival, unless a publisher delivers its own message: from itself, or, in an old
+        trace without senders, after it published the message.
         """
         if event.other is None:
             is_own = event.message in self._published
@@ -174,12 +174,12 @@ class _Peer:
             self._rows["receptions"].append((*copy, *self._time(at), *how))
 
     def _time(self, at: int) -> tuple[int, int, int]:
-        """time_us, interval and tick. What has not 32 bits is of a run that is refused, or counted
-        from an epoch that is refuted.
+        """time_us, interval and tick. The interval is limited to 32 bits; longer runs are refused,
+        or folded again with another epoch.
         """
         return at, max(-1, min(at // self._interval_us, INT32)), at
 
-    def hear(self, event: Event, at: int) -> None:
+    def add_of_others(self, event: Event, at: int) -> None:
         """Another peer opened or closed its stream to this one, or reports its subscription."""
         if event.type == Type.JOIN:
             self._topics.begin((event.topic,), at)
@@ -199,7 +199,7 @@ class _Peer:
         self._named += len(streams)
 
     def leave(self) -> int:
-        """There are no more events. How many streams name it, if it told nothing itself."""
+        """End the peer. The number of streams to it, if it has no event of its own."""
         held = self._held.end_all(OPEN)
         if not self._files:
             self._name(held)
@@ -212,7 +212,7 @@ class _Peer:
         return 0
 
     def copies(self) -> tuple[int, int] | None:
-        """Numbers of two files that tell of it at the same time: it writes one trace."""
+        """Numbers of two files that overlap in time; a peer writes one trace. Null if none do."""
         before = -1, -1, -1
         for since, until, file in sorted((*span, file) for file, span in self._files.items()):
             if since < before[1] or (since, until) == before[:2]:
@@ -222,9 +222,9 @@ class _Peer:
         return None
 
 
-class _Lives:
-    """What a peer opens and closes. Opening what is open and closing what is closed mean nothing;
-    a life that ends in the tick it began in holds for that tick.
+class _OpenPeriods:
+    """What a peer opens and closes. Repeated opening and closing is ignored; a period that ends in
+    the tick in which it began lasts one tick.
     """
 
     def __init__(self, peer: str) -> None:
@@ -236,20 +236,20 @@ class _Lives:
         self._since.setdefault(thing, at)
 
     def end(self, thing: tuple[Any, ...], at: int) -> list[tuple[Any, ...]]:
-        """Its life, if it was open: the peer, the thing, valid_from, valid_to."""
+        """Its period, if it was open: the peer, the thing, valid_from, valid_to."""
         since = self._since.pop(thing, None)
         return [] if since is None else [(self._peer, *thing, since, max(at, since + 1))]
 
     def end_all(
         self, at: int, ends: Callable[[tuple[Any, ...]], bool] = lambda thing: True
     ) -> list[tuple[Any, ...]]:
-        """The lives of all open things that end."""
+        """The periods of all open things for which `ends` is true."""
         ending = [thing for thing in self._since if ends(thing)]
-        return [life for thing in ending for life in self.end(thing, at)]
+        return [period for thing in ending for period in self.end(thing, at)]
 
 
 class _Traffic:
-    """What a peer counts, interval by interval."""
+    """The traffic of a peer by interval."""
 
     def __init__(self, peer: str, rows: list[tuple[Any, ...]]) -> None:
         self._peer, self._rows = peer, rows
@@ -257,7 +257,7 @@ class _Traffic:
         self._sums = [0] * len(COUNTED)
 
     def count(self, event: Event, interval: int) -> None:
-        """Add an event; a trace is complete, so where there was none nothing was sent."""
+        """Add an event. A trace is complete, so an interval without events has no traffic."""
         if interval != self._interval:
             self.end(interval)
             self._interval = interval

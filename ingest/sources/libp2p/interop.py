@@ -30,9 +30,9 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d
 def is_line(line: bytes) -> bool:
     """Whether a line looks like one of such a log."""
     with suppress(ValueError, RecursionError):
-        told = json.loads(line)
-        if isinstance(told, dict) and {"time", "level", "msg"} <= told.keys():
-            return told["msg"] in _OF_LOGGER | {"PeerID"} or told.get("service") == "gossipsub"
+        values = json.loads(line)
+        if isinstance(values, dict) and {"time", "level", "msg"} <= values.keys():
+            return values["msg"] in _OF_LOGGER | {"PeerID"} or values.get("service") == "gossipsub"
     return False
 
 
@@ -47,42 +47,42 @@ class Log:
     def events(self, line: bytes) -> Iterator[Event]:
         """What a line reports; a subscription is that of the other peer. Raises: Refused."""
         try:
-            told = msgspec.json.decode(line)
+            values = msgspec.json.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise Refused("not one JSON object") from error
-        if not isinstance(told, dict):
+        if not isinstance(values, dict):
             raise Refused("not one JSON object")
-        what = _text(told, "msg")
+        what = _text(values, "msg")
         if what == "PeerID":
-            yield self._begin(told)
+            yield self._begin(values)
         elif what not in _OF_LOGGER:
-            yield from self._entry(told, what)
+            yield from self._entry(values, what)
 
-    def _begin(self, told: Mapping[str, Any]) -> Event:
-        name = _text(told, "id")
+    def _begin(self, values: Mapping[str, Any]) -> Event:
+        name = _text(values, "id")
         if self._peer not in (None, name):
             raise Refused("a second peer in one file")
         self._peer = name
-        return Event(Type.SEND_RPC, name, _time(told), counts=Counts())
+        return Event(Type.SEND_RPC, name, _time(values), counts=Counts())
 
-    def _entry(self, told: Mapping[str, Any], what: str) -> Iterator[Event]:
+    def _entry(self, values: Mapping[str, Any], what: str) -> Iterator[Event]:
         way, _, entry = what.partition(" ")
         if way not in _WAYS or entry not in _ENTRIES:
             raise Refused(f"unknown line: {what[:50]}")
         if self._peer is None:
             raise Refused("before the line that names the peer (PeerID)")
         end, rpc = _WAYS[way]
-        time, other = _time(told), _text(told, end)
-        topic = None if told.get("topic") is None else _text(told, "topic")
+        time, other = _time(values), _text(values, end)
+        topic = None if values.get("topic") is None else _text(values, "topic")
         field = "messages" if entry == "Message" else entry.lower()
         events = [Event(rpc, self._peer, time, other, counts=Counts(**{field: 1}))]
         if entry in _MESHES:
-            topic = _text(told, "topic")
+            topic = _text(values, "topic")
             events.append(Event(_MESHES[entry], self._peer, time, other, topic))
         elif what == "Received Subscription":
-            events.append(Event(Type.JOIN, self._peer, time, other, _text(told, "topic")))
+            events.append(Event(Type.JOIN, self._peer, time, other, _text(values, "topic")))
         elif entry == "Message":
-            events += self._message(_text(told, "id"), time, other, topic, is_sent=way == "Sent")
+            events += self._message(_text(values, "id"), time, other, topic, is_sent=way == "Sent")
         yield from events
 
     def _message(
@@ -98,8 +98,8 @@ class Log:
             yield Event(Type.PUBLISH, self._peer, time, None, topic, message)
 
 
-def _text(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
+def _text(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
     if value is None:
         raise Refused(f"missing key: {name}")
     if not isinstance(value, str) or not value:
@@ -109,9 +109,9 @@ def _text(told: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _time(told: Mapping[str, Any]) -> int:
+def _time(values: Mapping[str, Any]) -> int:
     """Nanoseconds of Unix time."""
-    found = _TIME.fullmatch(_text(told, "time"))
+    found = _TIME.fullmatch(_text(values, "time"))
     try:
         if found is None:
             raise ValueError

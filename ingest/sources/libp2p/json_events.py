@@ -1,4 +1,4 @@
-"""Lines of JSON as go-libp2p-pubsub's `NewJSONTracer` writes them → what each tells."""
+"""Lines of JSON written by go-libp2p-pubsub's `NewJSONTracer` → values of events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())
 _OBJECTS, _TEXTS = "objects", "texts"
 """Lists of them."""
 _EITHER = "object or objects"
-"""A payload is called as the entries of an RPC are."""
+"""A payload and a list of an RPC have the same name."""
 _KINDS: dict[str, Any] = {
     **dict.fromkeys(("type", "timestamp"), int),
     **dict.fromkeys(
@@ -30,7 +30,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("graft", "prune"), _EITHER),
     **dict.fromkeys(("messageIDs", "peers"), _TEXTS),
 }
-"""What a field may be, wherever it stands; null is as good as left out."""
+"""The type of each field, wherever it occurs; null is absent."""
 _ITEMS = {_OBJECTS: dict, _TEXTS: str}
 _KEY = re.compile(rb'"[ \t\r]*:')
 
@@ -44,7 +44,7 @@ def is_event(line: bytes) -> bool:
 
 
 def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
-    """What a line tells, for `events.judged`, and the names of fields that nobody here knows.
+    """The values of a line, for `events.judged`, and the names of its unknown fields.
 
     Raises: Refused.
     """
@@ -54,11 +54,11 @@ def decode(line: bytes) -> tuple[dict[str, Any], set[str]]:
         raise Refused(f"nested more than {DEEPEST} deep") from error
     if seen.mistyped:
         raise Refused(f"wrong type: {', '.join(sorted(seen.mistyped))}")
-    return _told(event), seen.unknown
+    return _values_of(event), seen.unknown
 
 
 class _Seen:
-    """What an event was found to hold: fields of a wrong type, unknown ones, how many in all."""
+    """The fields of an event: those of a wrong type, unknown ones, and their number."""
 
     def __init__(self) -> None:
         self.mistyped: set[str] = set()
@@ -66,7 +66,7 @@ class _Seen:
         self.fields = 0
 
     def look(self, value: Any, depth: int = 0) -> None:
-        """At a JSON value and all below it. Raises: RecursionError."""
+        """Inspect a JSON value and all below it. Raises: RecursionError."""
         if depth > DEEPEST:
             raise RecursionError
         if isinstance(value, list):
@@ -104,7 +104,7 @@ def _event(text: bytes) -> tuple[dict[str, Any], _Seen]:
         raise Refused(_NO_OBJECT)
     seen = _Seen()
     seen.look(event)
-    # Of a key that stands twice the last value would win.
+    # The decoder would silently keep the last of several equal keys.
     if len(_KEY.findall(text)) != seen.fields:
         try:
             json.loads(text, object_pairs_hook=_without_repeats)
@@ -117,7 +117,7 @@ _NO_OBJECT = "not one JSON object"
 
 
 def _why(text: bytes) -> str:
-    """Why a line was not decoded, by a decoder that takes more."""
+    """Why a line was not decoded, by a more tolerant decoder."""
     try:
         halves = SURROGATE.search(
             json.dumps(json.loads(text, parse_constant=_no), ensure_ascii=False)
@@ -136,7 +136,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
         raise ValueError("a key appears twice")
 
 
-def _told(event: Mapping[str, Any]) -> dict[str, Any]:
+def _values_of(event: Mapping[str, Any]) -> dict[str, Any]:
     number = event.get("type")
     payload = _payload(event, number)
     return {
@@ -153,7 +153,7 @@ def _told(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _payload(event: Mapping[str, Any], number: int | None) -> Mapping[str, Any]:
-    """The payload that belongs to the event's type; others beside it mean nothing."""
+    """The payload that belongs to the event's type; other payloads are ignored."""
     for name in _PAYLOADS.get(number, ()):
         if event.get(name) is not None:
             payload: Mapping[str, Any] = _of_type(event, name, {})

@@ -1,4 +1,4 @@
-"""What was folded of a trace → observed tables, by what is known of the run as a whole."""
+"""Folded tables of a trace → observed tables."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from ingest.periods import clip
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters
 from ingest.sources.libp2p.facts import Tally
 from ingest.sources.libp2p.fold import COUNTED
 from ingest.sources.libp2p.presence import STAYS, stays
-from ingest.versions import clip
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
     """See Libp2p.observe."""
-    # Only names, and streams to peers that fell silent: little enough for one task.
+    # Only names, and streams to failed peers: few enough for one task.
     reporting = tables["peers"].coalesce(1).mapInArrow(stays, STAYS)
     present, links = reporting.select("peer", "valid_from", "valid_to"), tables["links"]
     peers, names = (
@@ -45,8 +45,8 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
 
 
 def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
-    """The stays of peers that only others name: peer, valid_from, valid_to; these may overlap. A
-    peer is there while one that reports, and is there, holds a stream to it.
+    """The presence of peers that do not report: peer, valid_from, valid_to; may overlap. Such a
+    peer is present while a present reporter holds a stream to it.
     """
     stays = clip(streams, reporting, "src").select("peer", "valid_from", "valid_to")
     return stays.join(reporting, "peer", "left_anti")
@@ -55,7 +55,7 @@ def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
 def _traffic(counted: DataFrame, reporting: DataFrame, clock: Clock) -> DataFrame:
     """Peer and interval: control entries and messages of sent and received RPCs.
 
-    A trace is complete, so a peer that was present and said nothing sent nothing: 0. `dropped`
+    A trace is complete, so a present peer without events has no traffic: 0. `dropped`
     counts DROP_RPC events, which are not sent. Bytes are in no trace: null.
     """
     length = clock.ticks_per_interval

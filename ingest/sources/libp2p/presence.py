@@ -1,8 +1,7 @@
-"""When a peer of a trace was there.
+"""The presence of the peers of a trace.
 
-A peer that dies says nothing more: its file just ends, and only the others' closing of
-their streams to it shows when. A peer that has no file is there while others that are
-there hold a stream to it.
+The file of a failed peer just ends; only the end of other peers' streams to it shows when it
+failed. A peer without a file is present while a present peer holds a stream to it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from model.clock import OPEN
 
 STAYS = "peer string, valid_from bigint, valid_to bigint, last bigint"
-"""The stay of each peer that reports, and when its last own event was."""
+"""The presence of each reporter, and the time of its last own event."""
 
 
 def stays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -29,25 +28,25 @@ def stays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     peers = [batch for batch in batches if batch.num_rows]
     if not peers:
         return
-    told = pa.Table.from_batches(peers)
-    is_silent = told["end"].is_valid()
-    silent = told.filter(is_silent)
+    reporters = pa.Table.from_batches(peers)
+    is_silent = reporters["end"].is_valid()
+    silent = reporters.filter(is_silent)
     holders = zip(silent["peer"].to_pylist(), silent["holders"].to_pylist(), strict=True)
-    is_held = pc.is_in(told["peer"], pa.array(sorted(held(dict(holders))), pa.string()))
-    end = pc.max_element_wise(told["end"], pc.add(told["valid_from"], 1))
+    is_held = pc.is_in(reporters["peer"], pa.array(sorted(held(dict(holders))), pa.string()))
+    end = pc.max_element_wise(reporters["end"], pc.add(reporters["valid_from"], 1))
     valid_to = pc.if_else(pc.and_not(is_silent, is_held), end, pa.scalar(OPEN, pa.int64()))
     yield from pa.table(
         {
-            "peer": told["peer"],
-            "valid_from": told["valid_from"],
+            "peer": reporters["peer"],
+            "valid_from": reporters["valid_from"],
             "valid_to": valid_to,
-            "last": told["last"],
+            "last": reporters["last"],
         }
     ).to_batches()
 
 
 def held(silent: Mapping[str, Sequence[str]]) -> set[str]:
-    """The silent peers, given with who holds a stream to each, to which a present peer does.
+    """The silent peers to which a present peer holds a stream. `silent` maps each to its holders.
 
     The greatest fixed point: all silent peers count as gone, those come back that a
     present peer holds a stream to, and these hold others.

@@ -1,6 +1,6 @@
-"""Streams of protobuf as go-libp2p-pubsub's `NewPBTracer` writes them → what each record tells.
+"""Streams of protobuf written by go-libp2p-pubsub's `NewPBTracer` → values of events.
 
-A file is a run of records, each a length (varint) and a `TraceEvent` (trace.proto of
+A file is a sequence of records, each a length (varint) and a `TraceEvent` (trace.proto of
 go-libp2p-pubsub, proto2). The classes of the messages are built from the table below.
 """
 
@@ -58,7 +58,7 @@ _TEXTS = ("topic", "reason", "proto")
 
 
 class StreamBroken(Exception):
-    """The rest of a stream cannot be read; says why, and holds its beginning."""
+    """The rest of a stream cannot be read; has the reason, and the first bytes of the rest."""
 
     def __init__(self, why: str, rest: bytes = b"") -> None:
         super().__init__(why)
@@ -74,21 +74,21 @@ def is_event(record: bytes) -> bool:
 
 
 def decode(record: bytes) -> tuple[dict[str, Any], list[str]]:
-    """What a record tells, for `events.judged`, and the fields that the schema lacks.
+    """The values of a record, for `events.judged`, and its unknown fields.
 
     Raises: Refused.
     """
     try:
         event = parse_event(record)
-        return _told(event), unknown_fields(event, len(record))
+        return _values_of(event), unknown_fields(event, len(record))
     except DecodeError as error:
         raise Refused("not a TraceEvent") from error
     except UnicodeDecodeError as error:
         raise Refused(INVALID_UTF8) from error
 
 
-def _told(event: Message) -> dict[str, Any]:
-    """The event, and what the payload that belongs to its type tells."""
+def _values_of(event: Message) -> dict[str, Any]:
+    """The values of an event and of the payload of its type."""
     found = _fields(event)
     kind = found.get("type")
     payload = _fields(found.get(_PAYLOADS.get(kind, "")))
@@ -104,7 +104,7 @@ def _told(event: Message) -> dict[str, Any]:
 
 
 def _fields(message: Message | None) -> dict[str, Any]:
-    """What is there of a message, by name."""
+    """The fields of a message that are set, by name."""
     fields = [] if message is None else message.ListFields()
     return {field.name: value for field, value in fields}
 
@@ -123,9 +123,9 @@ def _counts(meta: Any) -> Counts:
 
 
 @cache
-def event_class() -> type[Message]:
+def _event_class() -> type[Message]:
     """The class of `TraceEvent`; its payloads are named as the JSON names them, and the
-    peer a payload tells of is `other` in each.
+    peer that a payload refers to is always `other`.
     """
     file = descriptor_pb2.FileDescriptorProto(name="trace.proto", package=_PACKAGE, syntax="proto2")
     for name, fields in _SCHEMA.items():
@@ -152,11 +152,11 @@ def _add_field(message: descriptor_pb2.DescriptorProto, number: int, text: str) 
 
 def parse_event(record: bytes) -> Any:
     """One record → `TraceEvent`. Raises: DecodeError."""
-    return event_class().FromString(record)
+    return _event_class().FromString(record)
 
 
 def unknown_fields(event: Message, size: int) -> list[str]:
-    """Fields of an event read from `size` bytes that the schema lacks, as 'Message.number'."""
+    """Unknown fields of an event read from `size` bytes, as 'Message.number'."""
     known = type(event)()
     known.CopyFrom(event)
     known.DiscardUnknownFields()
@@ -195,7 +195,7 @@ def records(parts: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[bytes]:
 
 
 def _span(buffer: bytearray) -> range | None:
-    """Where the content of the first record lies; null = its length is cut off."""
+    """The byte range of the first record; null = its length is incomplete."""
     length = byte = end = 0
     while end == 0 or byte >= 0x80:
         if end == len(buffer):

@@ -1,4 +1,4 @@
-"""Files of either encoding → rows for the fold."""
+"""Files of both encodings → rows for the fold."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ingest.sources.libp2p.facts import Tally
 _HEX_BYTES = 512
 """Of a refused record of protobuf; the quarantine keeps twice as many characters."""
 
-Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
+_Decode = Callable[[bytes], tuple[dict[str, Any], Iterable[str]]]
 
 
 @dataclass(frozen=True)
 class EventReader:
-    """What files of a trace hold: events, each for the peer that tells it. Of streams the peers
-    at their other ends are told, too, behind what they tell themselves at that time.
+    """Reads the events of a trace. An event goes to the fold of the peer that logged it. Events of
+    streams also go to the peer at the other end, after its own events of the same time.
     """
 
     binary: frozenset[int]
@@ -73,10 +73,10 @@ class EventReader:
                 yield refused(split, number, Damage(content.damage))
 
 
-def _event(record: bytes, decode: Decode, tally: Tally) -> Event:
+def _event(record: bytes, decode: _Decode, tally: Tally) -> Event:
     """The event of a record, counted. Raises: Refused."""
-    told, unknown = decode(record)
-    event = judged(told)
+    values, unknown = decode(record)
+    event = judged(values)
     tally.see(event, unknown)
     return event
 

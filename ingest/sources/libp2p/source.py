@@ -44,8 +44,8 @@ def _first_records(head: bytes) -> Iterator[bytes]:
 class Libp2p(Source):
     """See ingest.sources.base.Source.
 
-    What a peer holds open when it falls silent goes on beyond its presence, as
-    only others tell when it was gone: the observed spans are not settled.
+    The open state of a peer that fails lasts beyond its presence, as only other peers log when it
+    was gone. So the observed periods are not settled.
     """
 
     name = "libp2p"
@@ -64,8 +64,8 @@ class Libp2p(Source):
         return frozenset({STREAMS, MESH})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """Ranges of lines; files of protobuf as a whole, as a stream of records that tell their
-        own length cannot be read from its middle.
+        """Ranges of lines; protobuf files as a whole, as a stream of length-prefixed records
+        cannot be read from its middle.
         """
         numbered = enumerate(files)
         binary = [Split(n, file.path) for n, file in numbered if file.encoding == _BINARY]
@@ -85,7 +85,7 @@ class Libp2p(Source):
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> EventFold:
-        """Without more to go by, the first event of all is the first one of some file."""
+        """Without earlier counts, assumes that the first event of some file is the first of all."""
         first = counted["first"] if counted else self._first(files, options)
         interval_us = options.interval_us or INTERVAL_US
         epoch = epoch_us(first or 0, interval_us)
@@ -99,14 +99,14 @@ class Libp2p(Source):
         return min((time for time in firsts if time is not None), default=None)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether an event that stands elsewhere is of an earlier interval."""
+        """Whether an event elsewhere belongs to an earlier interval."""
         assert isinstance(fold, EventFold)
         first, interval_us = counted["first"], options.interval_us or INTERVAL_US
         return first is not None and epoch_us(first, interval_us) != fold.epoch_us
 
-    def tallied(self, told: Tallies) -> Counted:
-        """All that was counted."""
-        return Tally.together(told).plain
+    def tallied(self, tallies: Tallies) -> Counted:
+        """The sum of the tallies."""
+        return Tally.together(tallies).plain
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -122,5 +122,5 @@ class Libp2p(Source):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Traffic has a row for each interval in which a peer that reports was there."""
+        """Traffic has a row for each interval in which a reporter was present."""
         return observe(tables, run, options)

@@ -1,7 +1,7 @@
-"""Reports as columns: the grammar of a report, asked of Arrow arrays instead of JSON values.
+"""Reports as columns: the grammar of a report, checked on Arrow arrays instead of JSON values.
 
-Whole columns are looked over at once. Only rows that look doubtful are judged one by one, by
-the grammar itself, so that a reason reads the same whatever a report came in.
+Columns are checked as a whole. Only suspicious rows are checked one by one with the grammar
+itself, so the reason of a refusal is the same in every format.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 from ingest.reports.fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
 from ingest.reports.records import Report
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
 _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
 
 class UnfitType(Exception):
-    """A column cannot be what the grammar wants, whatever its values are."""
+    """The type of a column does not fit the grammar, whatever its values are."""
 
 
 def wanted(kind: Kind) -> str:
-    """What a column of the kind may be, in words."""
+    """The accepted types of a column of that kind, as text."""
     match kind:
         case Array(item):
             return f"list<{wanted(item)}>"
@@ -44,7 +44,7 @@ def wanted(kind: Kind) -> str:
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """The type that a column of the kind gets; the shorter one where there are two."""
+    """The Arrow type of a column of that kind; the simpler one where there are two."""
     match kind:
         case Array(item):
             return pa.list_(arrow_type(item))
@@ -59,7 +59,7 @@ def arrow_type(kind: Kind) -> pa.DataType:
 
 
 def shaped(values: pa.Array, kind: Kind) -> pa.Array:
-    """The values in the grammar's types, whole numbers of 64 bits; what a struct lacks is null.
+    """Cast values to the types of the grammar, with 64-bit integers; missing fields are null.
 
     Raises: UnfitType; ArrowInvalid for text that is not UTF-8.
     """
@@ -72,7 +72,7 @@ def shaped(values: pa.Array, kind: Kind) -> pa.Array:
         case KeyOr(more):
             shape = shaped(values, more if pa.types.is_struct(found) else Key())
         case Array(item) if _is_list(found):
-            shape = relisted(values, shaped(values.flatten(), item))
+            shape = _relisted(values, shaped(values.flatten(), item))
         case Object(fields) if pa.types.is_struct(found):
             shape = _restructured(values, fields)
         case Whole() if pa.types.is_integer(found):
@@ -82,7 +82,7 @@ def shaped(values: pa.Array, kind: Kind) -> pa.Array:
         case Key() | OneOf() if pa.types.is_integer(found):
             shape = values.cast(pa.string())
         case Key() | OneOf() if _is_text(found):
-            # By way of bytes, as only that way looks whether they are UTF-8.
+            # Only a cast from bytes checks that the text is UTF-8.
             shape = values.cast(pa.binary()).cast(pa.string())
         case _:
             raise UnfitType(str(found))
@@ -99,8 +99,8 @@ def _is_text(found: pa.DataType) -> bool:
     return any(is_kind(found) for is_kind in kinds)
 
 
-def relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
-    """The same lists of other items."""
+def _relisted(lists: pa.Array, items: pa.Array) -> pa.Array:
+    """The same list lengths, with other items."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), items, mask=lists.is_null())
@@ -113,11 +113,11 @@ def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
     return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())
 
 
-def doubtful(values: pa.Array, kind: Kind) -> Mask:
-    """Which of the values, `shaped`, the grammar may refuse; never one too few. Null is absent."""
+def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
+    """Which `shaped` values the grammar may refuse; never too few. Null is absent."""
     match kind:
         case KeyOr(more):
-            found = doubtful(values, more if pa.types.is_struct(values.type) else Key())
+            found = _doubtful(values, more if pa.types.is_struct(values.type) else Key())
         case Array(item):
             found = _any_item_doubtful(values, item)
         case Object(fields, required):
@@ -133,9 +133,9 @@ def doubtful(values: pa.Array, kind: Kind) -> Mask:
     return found
 
 
-def _any_item_doubtful(lists: pa.Array, item: Kind) -> Mask:
+def _any_item_doubtful(lists: pa.Array, item: Kind) -> _Mask:
     flat = lists.flatten()
-    wrong = doubtful(flat, item) | _mask(flat.is_null())
+    wrong = _doubtful(flat, item) | _mask(flat.is_null())
     found = np.zeros(len(lists), bool)
     found[pc.list_parent_indices(lists).to_numpy()[wrong]] = True
     return found
@@ -143,18 +143,18 @@ def _any_item_doubtful(lists: pa.Array, item: Kind) -> Mask:
 
 def _any_field_doubtful(
     structs: pa.Array, fields: Mapping[str, Kind], required: tuple[str, ...]
-) -> Mask:
+) -> _Mask:
     parts = dict(zip(fields, structs.flatten(), strict=True))
     found = np.zeros(len(structs), bool)
     for name, kind in fields.items():
-        found |= doubtful(parts[name], kind)
+        found |= _doubtful(parts[name], kind)
     for name in required:
         found |= _mask(pc.and_(parts[name].is_null(), structs.is_valid()))
     return found
 
 
-def _unfit_names(names: pa.Array) -> Mask:
-    """Names come again and again, so each is looked at once."""
+def _unfit_names(names: pa.Array) -> _Mask:
+    """Names repeat, so each distinct name is checked once."""
     encoded = names.dictionary_encode()
     empty = pc.equal(pc.binary_length(encoded.dictionary), 0)
     unfit = pc.or_(empty, pc.match_substring_regex(encoded.dictionary, _CONTROL))
@@ -163,28 +163,28 @@ def _unfit_names(names: pa.Array) -> Mask:
     return _mask(unfit.take(encoded.indices))
 
 
-def _mask(values: pa.Array) -> Mask:
-    """Null is no."""
-    found: Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+def _mask(values: pa.Array) -> _Mask:
+    """As numpy; null is false."""
+    found: _Mask = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
     return found
 
 
 def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[str]]]:
-    """The rows as structs of REPORT, and what is wrong with those that are refused, by row.
+    """The rows as structs of REPORT, and the problems of refused rows, by row.
 
     A batch without a column `format` holds reports. Raises: UnfitType, ArrowInvalid.
     """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns.setdefault("format", pa.repeat(Report.format, len(batch)))
     rows = shaped(pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT)
-    suspected = np.flatnonzero(doubtful(rows, REPORT))
+    suspected = np.flatnonzero(_doubtful(rows, REPORT))
     judged = zip(suspected.tolist(), rows.take(pa.array(suspected)).to_pylist(), strict=True)
     wrong = {row: list(dict.fromkeys(REPORT.problems(value, ""))) for row, value in judged}
     return rows, {row: problems for row, problems in wrong.items() if problems}
 
 
 def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:
-    """Columns that no report can have: name, type, and what it may be."""
+    """Columns whose type does not fit: name, type, and accepted types."""
     for field in schema:
         if kind := REPORT.fields.get(field.name):
             try:
@@ -200,7 +200,7 @@ def unknown_columns(schema: pa.Schema) -> list[str]:
 
 
 def _outline(found: pa.DataType) -> Any:
-    """A JSON value with all fields of a type."""
+    """A JSON value that has all fields of a type."""
     if pa.types.is_struct(found):
         return {field.name: _outline(field.type) for field in found}
     return [_outline(found.value_type)] if _is_list(found) else None

@@ -1,7 +1,7 @@
-"""Lines of reports → rows: the fast decoder, and the contract's own judgement where it fails.
+"""Lines of reports → rows: a fast decoder, and the contract's own parser where it fails.
 
-`msgspec` decodes what is sound and plainly spelled by types made from the grammar. Any other
-line is judged by `ingest.reports.files`, which takes it or says why not.
+`msgspec` decodes valid, plainly spelled lines by types made from the grammar. Any other line goes
+to `ingest.reports.files`, which accepts it or gives the reason for refusing it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ingest.reports.records import Report, RunHeader
 from ingest.sources.reports.facts import Tally
 
 
-def typed(kind: Grammar) -> Any:
-    """The type by which msgspec decodes what the grammar allows. It refuses fields that the
-    contract does not know; control characters in names are for `plain_report` to see.
+def _typed(kind: Grammar) -> Any:
+    """The msgspec type for what the grammar allows. It refuses unknown fields; `plain_report`
+    checks names for control characters.
     """
     found: Any
     match kind:
         case Array(item):
-            found = list[typed(item)]  # type: ignore[misc]
+            found = list[_typed(item)]  # type: ignore[misc]
         case KeyOr(more):
-            found = typed(Key()) | typed(more)
+            found = _typed(Key()) | _typed(more)
         case Object(fields, required):
             found = _struct(fields, required)
         case Whole(most, least):
@@ -48,7 +48,7 @@ def typed(kind: Grammar) -> Any:
 def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
     members: list[Any] = []
     for name, kind in fields.items():
-        inner = typed(kind)
+        inner = _typed(kind)
         members.append((name, inner) if name in required else (name, inner | None, None))
     return msgspec.defstruct(
         "Fields", members, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True
@@ -57,16 +57,15 @@ def _struct(fields: Mapping[str, Grammar], required: tuple[str, ...]) -> type:
 
 @cache
 def report_decoder() -> msgspec.json.Decoder[Any]:
-    """Decodes reports in plain spelling: attributes as the contract's fields."""
-    return msgspec.json.Decoder(typed(REPORT))
+    """Decodes plainly spelled reports; attributes are the fields of the contract."""
+    return msgspec.json.Decoder(_typed(REPORT))
 
 
 def plain_report(line: bytes) -> Any:
-    """The report, where a line is plainly a sound one without unknown fields; else null: then
-    `ingest.reports.files` judges it.
+    """The report, if the line is valid, plainly spelled and without unknown fields; otherwise
+    null, and `ingest.reports.files` has to parse it.
     """
-    # A name may hold a control character where something is escaped, where there is DEL, and
-    # where there is what those of C1 begin with.
+    # A control character in a name needs an escape, DEL, or the first byte of a C1 character.
     if b"\\" in line or b"\x7f" in line or b"\xc2" in line:
         return None
     try:
@@ -77,15 +76,15 @@ def plain_report(line: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which reports are taken."""
+    """Which reports are read."""
 
     only: str | None = None
-    """Those of this run; null = all."""
+    """Reports of this run; null = of all."""
     nameless: bool = True
-    """Those that name no run, too."""
+    """Whether reports without a run are read."""
 
     def takes(self, run: str | None, tally: Tally) -> bool:
-        """Count a report. Whether it is taken."""
+        """Count a report; whether it is read."""
         if run is None:
             tally.nameless += 1
             return self.nameless
@@ -95,7 +94,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class LineReader:
-    """What NDJSON of the contract holds, as rows."""
+    """Reads NDJSON of the report contract."""
 
     chosen: Chosen = Chosen()
     max_line: int | None = None
@@ -118,7 +117,7 @@ class LineReader:
     def _judged(
         self, text: bytes, split: Split, number: int, run: str | None, tally: Tally
     ) -> Iterator[Row]:
-        """The row of a line that is not plainly a report, if there is one."""
+        """The row of a line that the fast decoder refused; none for headers and ends."""
         value, wrong = parse(text)
         if wrong:
             yield refused(split, number, "; ".join(wrong), text)
@@ -128,19 +127,19 @@ class LineReader:
             tally.header({**value, "run": value.get("run") or run})
         elif self.chosen.takes(value.get("run") or run, tally):
             of_peer = value["peer"], value["interval"], value.get("seq")
-            # Spelled anew, as two readers of JSON need not agree on what is oddly spelled.
+            # Encoded again, as two JSON decoders may disagree on unusual spellings.
             known = msgspec.json.encode(Report.from_json(value).to_json())
             yield record_row(*of_peer, split.file, number, known)
 
 
 def record_row(peer: str, interval: int, seq: int | None, file: int, line: int, text: bytes) -> Row:
-    """The row of a report; of those of an interval the one with the greatest `seq` comes first."""
+    """The row of a report; within an interval, the greatest `seq` sorts first."""
     rank = 0 if seq is None else -1 - seq
     return Row(Kind.RECORD, peer, interval, rank, file, line, None, text)
 
 
 def tally_row(tally: Tally) -> Row:
-    """The row of what the reader of a split has counted."""
+    """The row with the counts of a split."""
     return Row(Kind.TALLY, record=json.dumps(tally.plain).encode())
 
 

@@ -1,4 +1,4 @@
-"""What reports tell of their run as a whole."""
+"""Counts over reports, and the description of the run from them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from model.errors import InputError, UnknownName, UseError
 
 COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
 STATE = ("neighbors", "topics", "roles")
-FIELDS = (
+_FIELDS = (
     *(*STATE, "sent", "received"),
     *("control.messages", "control.bytes", "publication.messages", "publication.bytes"),
     "duplicates",
 )
-"""What reports may leave out."""
+"""Optional fields of reports."""
 
 _MOST_INTERVALS = 10_000_000
 _MOST_VALUES = 5
@@ -32,8 +32,8 @@ _NAMELESS = "reports left out because they name no run"
 
 
 def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
-    """Add a value to those of a field; of ends the last one counts, and of others that contradict
-    each other some are enough.
+    """Add a value of a field: keep the greatest `last_interval`, and a few different values of
+    other fields, enough to report a contradiction.
     """
     values = fields.setdefault(name, [])
     if name == "last_interval":
@@ -44,7 +44,7 @@ def _put(fields: dict[str, list[Any]], name: str, value: Any) -> None:
 
 @dataclass
 class Tally:
-    """What is counted of the records of a task, of several, or of a whole run."""
+    """Counts over the records of a task, of several tasks, or of a whole run."""
 
     runs: Counter[str] = field(default_factory=Counter)
     """Reports by the run they name; a run that only a header names has 0."""
@@ -53,20 +53,20 @@ class Tally:
     headers: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     """Values of each field of run headers and ends, by run; '' = they name none."""
     unknown_fields: Counter[str] = field(default_factory=Counter)
-    """Records that have them."""
+    """Records by unknown field."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Records by why they are refused."""
+    """Refused records by reason."""
     lost: Counter[str] = field(default_factory=Counter)
-    """Reports that gave way to another of their peer and interval, by why."""
+    """Reports dropped for another one of the same peer and interval, by reason."""
     first: int | None = None
     last: int | None = None
-    """Intervals."""
+    """The first and last interval of a report."""
     shapes: Counter[int] = field(default_factory=Counter)
-    """Reports by what they have, see `shape_of`."""
+    """Reports by the fields they have; see `shape_of`."""
     moved: Counter[str] = field(default_factory=Counter)
     """Reports in which a counter is not 0, where a source asks."""
     differing: int = 0
-    """Reports that count other publication traffic than their events tell."""
+    """Reports whose publication counters differ from their events."""
 
     def header(self, record: Mapping[str, Any]) -> None:
         """Count a run header or an end."""
@@ -87,13 +87,13 @@ class Tally:
         """Count a refused record."""
         count(self.refused, reason)
 
-    def span(self, first: int, last: int) -> None:
-        """There are reports of these intervals."""
+    def extend(self, first: int, last: int) -> None:
+        """Include reports of these intervals."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
     def add(self, other: Tally) -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another tally."""
         for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
             if isinstance(mine, Counter):
                 mine.update(theirs)
@@ -105,17 +105,17 @@ class Tally:
                 for value in values:
                     _put(here, name, value)
         if other.first is not None and other.last is not None:
-            self.span(other.first, other.last)
+            self.extend(other.first, other.last)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As JSON has it, for `of`."""
+        """As JSON values, for `of`."""
         named = {n: dict(v) if isinstance(v, Counter) else v for n, v in vars(self).items()}
         return {**named, "shapes": {str(shape): n for shape, n in self.shapes.items()}}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """From what `plain` gave."""
+        """A tally from its `plain` values."""
         made = cls()
         for name, value in vars(made).items():
             setattr(made, name, Counter(plain[name]) if isinstance(value, Counter) else plain[name])
@@ -123,7 +123,7 @@ class Tally:
         return made
 
     def forget(self, counters: Collection[str]) -> None:
-        """Take it that these of COUNTERS are told by no report."""
+        """Treat these of COUNTERS as reported by no report."""
         bits = sum(_BIT[field] for field, names in COUNTED.items() if names <= set(counters))
         shapes, self.shapes = self.shapes, Counter()
         for shape, number in shapes.items():
@@ -134,7 +134,7 @@ class Tally:
         return self._of_shape(lambda shape: bool(shape & _BIT[name]))
 
     def lacking(self, name: str) -> int:
-        """How many reports lack a field; a peer that left has no state to tell."""
+        """How many reports lack a field; a peer that left has no state."""
         bits = _BIT[name] | (_LEFT if name in STATE else 0)
         return self._of_shape(lambda shape: not shape & bits)
 
@@ -142,8 +142,8 @@ class Tally:
         return sum(number for shape, number in self.shapes.items() if is_counted(shape))
 
 
-_BIT = {name: 1 << number for number, name in enumerate(FIELDS)}
-_LEFT = 1 << len(FIELDS)
+_BIT = {name: 1 << number for number, name in enumerate(_FIELDS)}
+_LEFT = 1 << len(_FIELDS)
 COUNTED = {
     **{
         f"{kind}.{what}": {f"{kind}_{what}_{way}" for way in ("sent", "received")}
@@ -152,12 +152,12 @@ COUNTED = {
     },
     "duplicates": {"duplicates"},
 }
-"""Those of FIELDS that are counted, and by which of COUNTERS."""
+"""The optional fields that are counters, and their columns in COUNTERS."""
 
 
 def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
-    """What of FIELDS a report has, and whether its peer left, as bits; `traffic` is what it
-    tells of COUNTERS.
+    """The optional fields of a report, and whether its peer left, as bits; `traffic` has its
+    values of COUNTERS.
     """
     c = traffic
     return (
@@ -177,24 +177,24 @@ def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
 
 @dataclass(frozen=True)
 class Words:
-    """How a source of reports calls things to people."""
+    """The words of a source of reports in messages to users."""
 
     run: str = "run"
     header: str = "a header"
-    """What may name one without a report of it."""
+    """What may name a run without a report."""
     headers: str = "run headers and ends"
 
 
 def describe(
     tally: Tally, before: Tally | None, options: SourceOptions, words: Words = Words()
 ) -> Description:
-    """See Reports.describe. `before` is what an append finds of the run."""
+    """See Reports.describe. `before` has the counts of the run that is appended to."""
     if before is not None:
         tally = _together(before, tally)
     run = _the_run(tally, options.only, words)
     header = _header(tally.headers, run)
-    absent = [name for name in FIELDS if not tally.known(name)]
-    # Where every arrival is told, nobody has to count those that were not the first.
+    absent = [name for name in _FIELDS if not tally.known(name)]
+    # If all arrivals are reported, duplicates can be derived from them.
     unknown = [name for name in absent if name != "duplicates" or "received" in absent]
     return Description(
         clock=_clock(tally, header, options.interval_us),
@@ -209,7 +209,9 @@ def describe(
             **dict(sorted(tally.lost.items())),
             **({_NAMELESS: tally.nameless} if tally.nameless and options.only else {}),
             **{
-                lacking(n): tally.lacking(n) for n in FIELDS if n not in absent and tally.lacking(n)
+                lacking(n): tally.lacking(n)
+                for n in _FIELDS
+                if n not in absent and tally.lacking(n)
             },
             **({_DIFFERS: tally.differing} if tally.differing else {}),
         },
@@ -224,7 +226,7 @@ def counters_are_totals(tally: Tally, only: str | None) -> bool:
 
 
 def _together(before: Tally, now: Tally) -> Tally:
-    """What was counted before and now. Raises: UseError where that is not before."""
+    """The counts of both. Raises: UseError where the new reports are not later."""
     if now.first is not None and before.last is not None and now.first <= before.last:
         raise UseError(
             f"the new files have reports of interval {now.first}, and the run holds all up to "
@@ -254,17 +256,17 @@ def _the_run(tally: Tally, only: str | None, words: Words) -> str | None:
             raise InputError(f"the input has {words.header} of {words.run} '{only}', but no report")
         return only
     if len(named) > 1:
-        told = ", ".join(f"{run} ({found[run]} reports)" for run in named)
+        listing = ", ".join(f"{run} ({found[run]} reports)" for run in named)
         example = max(named, key=lambda run: found[run] > 0)
         raise UseError(
-            f"the input holds several {words.run}s: {told}; "
+            f"the input holds several {words.run}s: {listing}; "
             f"pick one, for example: --input-run {example}"
         )
     return named[0] if named else None
 
 
 def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dict[str, Any]:
-    """What the headers and ends of the run say, one value a field.
+    """The values of the headers and ends of the run, one per field.
 
     Raises: InputError where they contradict each other.
     """
@@ -275,9 +277,9 @@ def _header(headers: Mapping[str, dict[str, list[Any]]], run: str | None) -> dic
     ends = values.pop("last_interval", [])
     for name, several in values.items():
         if len(several) > 1:
-            told = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
+            listing = " and ".join(sorted((_shown(value) for value in several), key=_by_value))
             raise InputError(
-                f"run headers contradict each other: '{name}' is {told}",
+                f"run headers contradict each other: '{name}' is {listing}",
                 "ingest the files of one run, or pick one with --input-run RUN",
             )
     found = {name: several[0] for name, several in values.items()}
@@ -293,10 +295,10 @@ def _by_value(text: str) -> tuple[int, str]:
 
 
 def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clock:
-    told_us = header.get("interval_us")
-    if None not in (asked_us, told_us) and asked_us != told_us:
+    stated_us = header.get("interval_us")
+    if None not in (asked_us, stated_us) and asked_us != stated_us:
         raise UseError(
-            f"the reports' intervals are {told_us} µs long, not {asked_us}: leave out --interval"
+            f"the reports' intervals are {stated_us} µs long, not {asked_us}: leave out --interval"
         )
     assert tally.first is not None  # there is a report
     assert tally.last is not None
@@ -306,9 +308,9 @@ def _clock(tally: Tally, header: Mapping[str, Any], asked_us: int | None) -> Clo
             f"the reports reach from interval {tally.first} to {last}",
             f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong",
         )
-    return Clock(1, told_us or asked_us, tally.first, last)
+    return Clock(1, stated_us or asked_us, tally.first, last)
 
 
 def lacking(name: str) -> str:
-    """The note on how many reports lack what others of the run have."""
+    """The note that counts reports without a field that others have."""
     return f"reports without {name}"

@@ -1,8 +1,8 @@
-"""A peer's reports in order of time → all tables that they tell, in one pass.
+"""The reports of a peer in order of time → all folded tables, in one pass.
 
-What is held while a peer's reports go by is what it has open: its neighbours, topics and roles.
-A state that stays for a thousand intervals is one row. What ends with the last report of a peer
-ends after it here; only who knows the whole run knows whether that is its end, too (`observed`).
+The fold holds the current neighbours, topics and roles of one peer. A state that lasts a thousand
+intervals is one row. Periods that reach the last report of a peer end after it here; `observed`,
+which knows the whole run, decides whether they stay open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TABLES: dict[str, pa.Schema] = {
         [("peer", pa.string()), ("interval", pa.int32())]
         + [(name, pa.int64()) for name in COUNTERS]
     ),
-    "untold": pa.schema(
+    "unreported": pa.schema(
         [
             ("peer", pa.string()),
             ("what", pa.string()),
@@ -40,14 +40,14 @@ TABLES: dict[str, pa.Schema] = {
     CARRIED: pa.schema([("peer", pa.string()), ("interval", pa.int32()), ("record", pa.binary())]),
     **{name: schema for name, schema in OBSERVED.items() if name != "rejections"},
 }
-"""What the fold makes.
+"""The folded tables.
 
 peers          the first interval of each that reports
-untold         spans in which a peer leaves open its `receptions` or `subscriptions`
+unreported     periods in which a peer leaves open its `receptions` or `subscriptions`
 traffic        of the interval alone; publication traffic that is not counted is taken from events
 records        of each peer what a later report goes on from, as a record of the contract
 and those of ingest.sources.base.Observed, where `valid_to` is the interval after the last in which
-something was told.
+something was reported.
 """
 
 
@@ -60,31 +60,31 @@ class ReportFold(KeyFold):
         self._gap_tolerance, self.totals = gap_tolerance, totals
 
     def start(self) -> None:
-        """Nothing is counted."""
+        """Reset the counts."""
         self._tally, self._decode = Tally(), report_decoder().decode
 
     def begin(self, key: str) -> None:
-        """A peer."""
+        """Start a peer."""
         self._peer = _Peer(key, self.rows, self._tally, self._gap_tolerance, self.totals)
 
     def take(self, row: Row) -> None:
-        """The next report, or what the run before left behind."""
+        """The next report, or the state at the end of the run that is appended to."""
         report, peer = self._decode(row.record), self._peer
         if row.time == peer.at:
             self._lose(report, row)
             return
         peer.take(report, row.rank)
         if row.kind == Kind.RECORD:
-            peer.tell(report)
+            peer.add_events(report)
         else:
-            peer.go_on(report)
+            peer.resume(report)
 
     def end(self) -> None:
-        """The peer's last report was taken."""
+        """Write the open state of the peer."""
         self._peer.leave()
 
     def add(self, tally: bytes) -> None:
-        """What a reader has counted."""
+        """Add the counts of a reader."""
         self._tally.add(Tally.of(json.loads(tally)))
 
     def counted(self) -> Counted:
@@ -92,13 +92,13 @@ class ReportFold(KeyFold):
         return self._tally.plain
 
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
-        """Counted, too."""
+        """Also counted by reason."""
         self._tally.refuse(reason)
         super().refuse(row, reason, text)
 
     def _lose(self, report: Any, row: Row) -> None:
-        """One of several reports of a peer and interval, behind the first."""
-        self._tally.span(report.interval, report.interval)
+        """Count a further report of the same peer and interval."""
+        self._tally.extend(report.interval, report.interval)
         if row.rank != self._peer.rank:
             self._tally.lost["superseded_records"] += 1
         elif _said(report) == _said(self._peer.last):
@@ -109,7 +109,7 @@ class ReportFold(KeyFold):
 
 
 class _Peer:
-    """One peer while its reports go by."""
+    """The state of the current peer."""
 
     def __init__(
         self, name: str, rows: Rows, tally: Tally, gap_tolerance: int, totals: bool
@@ -125,39 +125,39 @@ class _Peer:
         """When this stay began."""
         self._states = [_State(name, field, rows) for field in STATE]
         self._topics = self._states[1]
-        self._untold: dict[str, tuple[int, int]] = {}
-        """The last span of what is left open."""
+        self._unreported: dict[str, tuple[int, int]] = {}
+        """The current period in which something is not reported."""
         self._counted: Counts = [None] * len(COUNTERS)
-        """The counters as last told, where they are totals."""
-        self._told_since: int | None = None
-        """The interval of the first report that is not of the run before."""
+        """The counters as last reported, if they are totals."""
+        self._reported_since: int | None = None
+        """The interval of the first report of this input."""
 
-    def go_on(self, report: Any) -> None:
-        """The report is what the run that is appended to left behind."""
+    def resume(self, report: Any) -> None:
+        """Continue from the state at the end of the run that is appended to."""
         self._counted = counters(report)
 
     def take(self, report: Any, rank: int) -> None:
-        """The next report: what it says of the peer's state."""
+        """Update the state by the next report."""
         at, left, over = report.interval, report.left is True, self.at + 1
         bridges = not self._left and at - over <= self._gap_tolerance
         joined = bridges and not left
         if at > over and bridges:
             self._leave_open("receptions", over, at)
-            if self._topics.told is None:
+            if self._topics.reported is None:
                 self._leave_open("subscriptions", over, at)
         if left or not bridges:
             self._turn(at, bridges=bridges, left=left)
         for state in self._states:
-            told = None if left else getattr(report, state.field)
-            if not joined or (told is not None and told != state.told):
-                state.turn(told, joined, at, over)
+            now = None if left else getattr(report, state.field)
+            if not joined or (now is not None and now != state.reported):
+                state.turn(now, joined, at, over)
         self.at, self.rank, self.last, self._left = at, rank, report, left
         if self._first is None:
             self._first = at
 
     def _turn(self, at: int, *, bridges: bool, left: bool) -> None:
-        """A stay begins at a report that follows on none, and ends after one that none follows
-        on; one that says that the peer left tells that it was there before it.
+        """A stay begins at a report without a predecessor, and ends after one without a
+        successor. A report that the peer left shows that it was present before.
         """
         self._be_absent(at if bridges else self.at + 1)
         self._since = None if left else at
@@ -168,36 +168,36 @@ class _Peer:
             self._since = None
 
     def leave(self) -> None:
-        """There are no more reports."""
+        """End all periods after the last report."""
         carried = self._carried()
-        if self._told_since is not None:
-            self._tally.span(self._told_since, self.at)
+        if self._reported_since is not None:
+            self._tally.extend(self._reported_since, self.at)
         self._be_absent(self.at + 1)
         for state in self._states:
             state.turn(None, False, self.at, self.at + 1)
-        for what in tuple(self._untold):
-            self._close_untold(what)
+        for what in tuple(self._unreported):
+            self._close_unreported(what)
         self._rows["peers"].append((self.name, self._first))
         self._rows[CARRIED].append((self.name, self.at, carried))
 
     def _leave_open(self, what: str, start: int, end: int) -> None:
-        """What is known of others is not told of these intervals."""
-        first, last = self._untold.get(what, (start, start))
+        """Record that `what` is not reported for these intervals."""
+        first, last = self._unreported.get(what, (start, start))
         if last != start:
-            self._close_untold(what)
+            self._close_unreported(what)
             first = start
-        self._untold[what] = (first, end)
+        self._unreported[what] = (first, end)
 
-    def _close_untold(self, what: str) -> None:
-        if what in self._untold:
-            self._rows["untold"].append((self.name, what, *self._untold.pop(what)))
+    def _close_unreported(self, what: str) -> None:
+        if what in self._unreported:
+            self._rows["unreported"].append((self.name, what, *self._unreported.pop(what)))
 
-    def tell(self, report: Any) -> None:
-        """What a report tells once, and what is counted of it."""
+    def add_events(self, report: Any) -> None:
+        """Add the events and the traffic of a report, and count its fields."""
         at, sent, received = report.interval, report.sent, report.received
         traffic = self._traffic(report)
-        if self._told_since is None:
-            self._told_since = at
+        if self._reported_since is None:
+            self._reported_since = at
         self._rows["traffic"].append((self.name, at, *traffic))
         self._tally.shapes[shape_of(report, traffic)] += 1
         if sent:
@@ -206,11 +206,11 @@ class _Peer:
             self._receive(received, at)
         elif received is None:
             self._leave_open("receptions", at, at + 1)
-        if self._topics.told is None and not self._left:
+        if self._topics.reported is None and not self._left:
             self._leave_open("subscriptions", at, at + 1)
 
     def _publish(self, sent: Sequence[Any], at: int) -> None:
-        """What a peer sent without having received it."""
+        """Add the messages that the peer published itself."""
         for copy in sent:
             if copy.hops == 0 or (copy.hops is None and copy.publisher == self.name):
                 publisher = copy.publisher or self.name
@@ -219,7 +219,7 @@ class _Peer:
                 )
 
     def _receive(self, received: Sequence[Any], at: int) -> None:
-        """Every arrival, in the order in which its report has them."""
+        """Add all arrivals, in the order of the report."""
         add = self._rows["receptions"].append
         for arrival, copy in enumerate(received):
             add(
@@ -230,7 +230,7 @@ class _Peer:
             )
 
     def _traffic(self, report: Any) -> Counts:
-        """What a report tells of COUNTERS: as counted, else by its events."""
+        """The values of COUNTERS of a report, with missing ones derived from its events."""
         counted = counters(report)
         if self._totals:
             counted = self._added(counted)
@@ -241,7 +241,7 @@ class _Peer:
         return either(counted, events)
 
     def _added(self, counted: Counts) -> Counts:
-        """What was added to counters that run on; one that dropped began anew."""
+        """The increase of counters that are totals; one that dropped was restarted."""
         added = list(counted)
         for number, (value, before) in enumerate(zip(counted, self._counted, strict=True)):
             if value is not None:
@@ -251,45 +251,46 @@ class _Peer:
         return added
 
     def _carried(self) -> bytes:
-        """What a later report goes on from, as a record: the state as last told in this stay, and
-        the counters as last told at all.
+        """The record from which a later report continues: the state as last reported in this stay,
+        and the counters as last reported.
         """
         record = {"format": Report.format, "peer": self.name, "interval": self.at}
-        told = {state.field: state.told for state in self._states if state.told is not None}
+        lists = {state.field: state.reported for state in self._states}
         counted: dict[str, dict[str, dict[str, int | None]]] = {}
         for name, value in zip(TRAFFIC_COLUMNS, self._counted, strict=False):
             kind, what, way = name.split("_")
             counted.setdefault(kind, {}).setdefault(way, {})[what] = value
         more = {"left": self._left, "duplicates": self._counted[-1]}
-        return msgspec.json.encode({**record, **told, **counted, **more})
+        known = {name: value for name, value in lists.items() if value is not None}
+        return msgspec.json.encode({**record, **known, **counted, **more})
 
 
 class _State:
     """One of the lists that make up a peer's state."""
 
     def __init__(self, peer: str, field: str, rows: Rows) -> None:
-        self.field, self.told = field, None
-        """What was last told of it in this stay; null = nothing yet."""
+        self.field, self.reported = field, None
+        """As last reported in this stay; null = not yet."""
         self._add = rows[_TABLE_OF[field]].append
         self._peer, self._parts = peer, _PARTS[field]
         self._held: dict[Any, int] = {}
-        """What is held, and since when."""
+        """Current items, and the interval in which each began."""
 
-    def turn(self, told: Any, joined: bool, at: int, over: int) -> None:
-        """It is told anew. What is gone was over after the last report (`over`), and what does
-        not go on (not `joined`) begins anew.
+    def turn(self, reported: Any, joined: bool, at: int, over: int) -> None:
+        """Set the state from a report at `at`. Items that are gone end after the last report
+        (`over`); if the stay does not continue (not `joined`), all items start again.
         """
         held = self._held
-        now = dict.fromkeys(_items(told)) if told else {}
+        now = dict.fromkeys(_items(reported)) if reported else {}
         for item in [item for item in held if item not in now] if joined else list(held):
             self._add((self._peer, *self._parts(item), held.pop(item), over))
         for item in [item for item in now if item not in held]:
             held[item] = at
-        self.told = told
+        self.reported = reported
 
 
 def _items(entries: list[Any]) -> list[Any]:
-    """Topics, neighbours or roles as what is quickly compared: a name, or a tuple of more."""
+    """Topics, neighbours or roles as hashable values: a name, or a tuple."""
     if type(entries[0]) is str and set(map(type, entries)) == {str}:
         return entries
     return [entry if isinstance(entry, str) else _item(entry) for entry in entries]
@@ -317,7 +318,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 def _said(report: Any) -> tuple[Any, ...]:
-    """All that a report says; what says the same is equal."""
+    """The content of a report, for comparison."""
     state = [getattr(report, field) for field in STATE]
-    items = [told and _items(told) for told in state]
+    items = [entries and _items(entries) for entries in state]
     return (report.seq, report.left is True, items, counters(report), report.sent, report.received)

@@ -1,4 +1,4 @@
-"""What was folded of reports → observed tables, by what is known of the run as a whole."""
+"""Folded tables of reports → observed tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.periods import open_at
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.folded import names_of_reporters, no_rejections
 from ingest.sources.reports.facts import COUNTED, Tally
-from ingest.versions import open_at
 
 
 def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOptions) -> Observed:
@@ -35,23 +35,25 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
         publications=tables["publications"] if arrivals else None,
         receptions=tables["receptions"] if "received" in arrivals else None,
         rejections=no_rejections(tables["peers"].sparkSession) if arrivals else None,
-        untold=_untold(tables["untold"], run, options),
+        unreported=_unreported(tables["unreported"], run, options),
     )
 
 
-def _untold(spans: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:
-    """peer, interval, receptions, subscriptions: what is left open there, but told elsewhere.
+def _unreported(periods: DataFrame, run: Description, options: SourceOptions) -> DataFrame | None:
+    """peer, interval, receptions, subscriptions: true where a report lacks what others have.
 
-    A missing report that is bridged leaves open what arrived, and what the one before it does.
-    Null where every report tells all that any does.
+    A bridged missing report lacks receptions, and what the report before it lacks.
+    Null where all reports have the same fields.
     """
     known = {"received": "receptions", "topics": "subscriptions"}
-    told = {what: field for field, what in known.items() if field not in run.unknown}
+    reported = {what: field for field, what in known.items() if field not in run.unknown}
     counted = Tally.of(run.totals)
-    complete = not any(counted.lacking(field) for field in told.values())
-    if complete and not (told and options.gap_tolerance):
+    complete = not any(counted.lacking(field) for field in reported.values())
+    if complete and not (reported and options.gap_tolerance):
         return None
     each = F.explode(F.expr("transform(sequence(valid_from, valid_to - 1), at -> int(at))"))
-    rows = spans.where(F.col("what").isin(*told)).select("peer", each.alias("interval"), "what")
+    rows = periods.where(F.col("what").isin(*reported)).select(
+        "peer", each.alias("interval"), "what"
+    )
     open_ = (F.bool_or(F.col("what") == what).alias(what) for what in known.values())
     return rows.groupBy("peer", "interval").agg(*open_)

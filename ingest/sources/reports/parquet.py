@@ -1,4 +1,4 @@
-"""Reports in Parquet → rows of records, a row group at a time; a record's place is its row."""
+"""Reports in Parquet → rows, by row group; the line of a record is its row number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from model.errors import InputError
 ENCODING = "parquet"
 
 _AFTERWORDS = (b"vizpub.run", b"vizpub.end")
-"""Where a file's own metadata may hold a run header and an end."""
+"""Keys of the file metadata with a run header and an end."""
 
 
 def is_reports(path: str, head: bytes) -> bool:
@@ -48,12 +48,12 @@ def splits_of(number: int, file: InputFile) -> Iterator[Split]:
 
 @dataclass(frozen=True)
 class GroupReader:
-    """What a row group holds."""
+    """Reads a row group."""
 
     chosen: Chosen
 
     def __call__(self, split: Split) -> Iterator[Row]:
-        """The rows of a split; one that says why, where the rest of it cannot be read."""
+        """The rows of a split; a refusal at the end if the rest cannot be read."""
         tally = Tally()
         with opened(split.path) as parquet:
             of_file = _header(parquet).get("run"), unknown_columns(parquet.schema_arrow)
@@ -82,8 +82,8 @@ class GroupReader:
                 continue
             tally.unknown(unknown)
             if self.chosen.takes(report["run"] or run, tally):
-                told = {name: value for name, value in report.items() if value is not None}
-                text = msgspec.json.encode(told)
+                known = {name: value for name, value in report.items() if value is not None}
+                text = msgspec.json.encode(known)
                 of_peer = report["peer"], report["interval"], report["seq"]
                 yield record_row(*of_peer, split.file, first + row, text)
 
@@ -102,8 +102,8 @@ def _header(parquet: pq.ParquetFile) -> dict[str, Any]:
 
 def _afterwords(parquet: pq.ParquetFile, split: Split, tally: Tally) -> Iterator[Row]:
     """The run header and the end in a file's metadata."""
-    told = parquet.schema_arrow.metadata or {}
-    for text in (told[key] for key in _AFTERWORDS if key in told):
+    metadata = parquet.schema_arrow.metadata or {}
+    for text in (metadata[key] for key in _AFTERWORDS if key in metadata):
         value, wrong = parse(text)
         if wrong:
             yield refused(split, 1, "; ".join(wrong), text)
@@ -112,7 +112,7 @@ def _afterwords(parquet: pq.ParquetFile, split: Split, tally: Tally) -> Iterator
 
 
 def _as_text(batch: pa.RecordBatch, row: int) -> bytes:
-    """A row as JSON, without what is absent."""
-    (told,) = batch.slice(row, 1).to_pylist()
-    known = {name: value for name, value in told.items() if value is not None}
+    """A row as JSON, without absent values."""
+    (values,) = batch.slice(row, 1).to_pylist()
+    known = {name: value for name, value in values.items() if value is not None}
     return json.dumps(known, ensure_ascii=False, default=str).encode("utf-8", "replace")

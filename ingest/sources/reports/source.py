@@ -53,14 +53,14 @@ class ReportReader:
         return LineReader(self.chosen, self.max_line)(split)
 
 
-def first_header(file: InputFile) -> dict[str, Any]:
+def _first_header(file: InputFile) -> dict[str, Any]:
     """The run header that a file begins with; empty if there is none."""
     read = header_of_parquet if file.encoding == ENCODING else header_of_lines
     return read(file.path)
 
 
 def _is_record(line: bytes) -> bool:
-    """Whether a line names a format of the contract, however else it may be wrong."""
+    """Whether a line names a format of the contract, valid or not."""
     record, _ = parse(line)
     return isinstance(record, dict) and str(record.get("format")).startswith("vizpub.")
 
@@ -72,7 +72,7 @@ class Reports(Source):
     options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
     appendable = True
     tables = TABLES
-    carried = (CARRIED, "publications", "receptions", "untold")
+    carried = (CARRIED, "publications", "receptions", "unreported")
     settled = True
 
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -97,7 +97,7 @@ class Reports(Source):
     def reader(
         self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
     ) -> Read:
-        """Reports that name no run are of the only one that the input names, if there is one."""
+        """Reports without a run belong to the run of the input, if it names just one."""
         numbers = (n for n, file in enumerate(files) if file.encoding == ENCODING)
         read = ReportReader(frozenset(numbers), Chosen(options.only), options.max_line)
         if options.only is None:
@@ -108,25 +108,25 @@ class Reports(Source):
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> ReportFold:
-        """Without more to go by, counters are as a header in the first line of a file says."""
+        """Without earlier counts, a header in the first line of a file decides about counters."""
         if counted is not None:
             totals = counters_are_totals(Tally.of(counted), options.only)
         else:
-            totals = any(first_header(file).get("counters") == "total" for file in files)
+            totals = any(_first_header(file).get("counters") == "total" for file in files)
         return ReportFold([file.path for file in files], options.gap_tolerance, totals=totals)
 
     def is_refuted(self, fold: Fold, counted: Counted, options: SourceOptions) -> bool:
-        """Whether a header elsewhere says something else of the counters."""
+        """Whether a later header contradicts the assumption about counters."""
         assert isinstance(fold, ReportFold)
         return fold.totals != counters_are_totals(Tally.of(counted), options.only)
 
-    def tallied(self, told: Tallies) -> Counted:
-        """All that was counted."""
-        return self._together(told).plain
+    def tallied(self, tallies: Tallies) -> Counted:
+        """The sum of the tallies."""
+        return self._together(tallies).plain
 
-    def _together(self, told: Tallies) -> Tally:
+    def _together(self, tallies: Tallies) -> Tally:
         tally = Tally()
-        for one in told:
+        for one in tallies:
             tally.add(Tally.of(one))
         return tally
 
@@ -144,5 +144,5 @@ class Reports(Source):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """What no report of the run has is unknown."""
+        """Tables without any report are unknown."""
         return observe(tables, run, options)

@@ -1,4 +1,4 @@
-"""What reports count: COUNTERS as they tell them, and publication traffic by their events."""
+"""Traffic of reports: their counters, and publication traffic derived from their events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ingest.reports.fields import INT64
 
 Counts = list[int | None]
-"""Values of facts.COUNTERS; null = not told."""
+"""Values of facts.COUNTERS; null = not reported."""
 
 
 def counters(report: Any) -> Counts:
@@ -24,13 +24,13 @@ def _ways(counters: Any) -> tuple[int | None, int | None, int | None, int | None
 
 
 class _NOTHING:
-    """Counters of which nothing is told."""
+    """Counters without reported values."""
 
     messages = bytes = None
 
 
 def of_events(report: Any) -> Counts:
-    """Publication traffic by the events of a report; null where one of them does not say."""
+    """Publication traffic from the events of a report; null where an event lacks a value."""
     messages = size = arrived = arrived_size = None
     if report.sent is not None:
         messages = _sum([None if c.to is None else len(c.to) for c in report.sent])
@@ -51,11 +51,11 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 
 _PUBLICATION = slice(4, 8)
-"""The counters that events tell, too."""
+"""The counters that can also be derived from events."""
 
 
 def either(counted: Counts, events: Counts) -> Counts:
-    """As counted, else by the events."""
+    """The counters, with missing ones derived from events."""
     if counted[_PUBLICATION] == [None] * 4:
         return [*counted[:4], *events, counted[8]]
     pairs = zip(counted[_PUBLICATION], events, strict=True)
@@ -63,8 +63,10 @@ def either(counted: Counts, events: Counts) -> Counts:
 
 
 def differ(counted: Counts, events: Counts) -> bool:
-    """Whether a report counts other publication traffic than its events tell."""
-    told = counted[_PUBLICATION]
-    if told == [None] * 4:
+    """Whether the publication counters of a report differ from its events."""
+    publication = counted[_PUBLICATION]
+    if publication == [None] * 4:
         return False
-    return any(None not in pair and pair[0] != pair[1] for pair in zip(told, events, strict=True))
+    return any(
+        None not in pair and pair[0] != pair[1] for pair in zip(publication, events, strict=True)
+    )

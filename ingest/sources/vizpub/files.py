@@ -1,6 +1,6 @@
-"""Files of the VizPub tool: telling them, and splitting them into their nodes.
+"""Files of the VizPub tool: recognising them, and splitting them into nodes.
 
-A file is one JSON object for one checkpoint of one host. Its nodes stay JSON here.
+A file is one JSON object for one checkpoint of one host. Its nodes are not decoded here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def recognised(path: str, head: bytes) -> str | None:
 
 
 def content_of(path: str) -> tuple[bytes, str | None]:
-    """What is in a file, and why that is not all of it, if it is not."""
+    """The content of a file, and the damage where it is incomplete."""
     filesystem, inside = fs.FileSystem.from_uri(path)
     with filesystem.open_input_stream(inside, compression=None) as stream:
         content = Content(stream)
@@ -67,7 +67,7 @@ def content_of(path: str) -> tuple[bytes, str | None]:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class _Checkpoint:
     """A file's own fields, and its nodes as JSON by their keys."""
 
     fault: str | None
@@ -79,8 +79,8 @@ class Checkpoint:
     nodes: Mapping[str, bytes | memoryview] = field(default_factory=dict)
 
 
-def split(content: bytes, damage: str | None = None) -> Checkpoint:
-    """A file into its nodes. `damage` says why it is not whole, if it is not."""
+def split(content: bytes, damage: str | None = None) -> _Checkpoint:
+    """Split a file into its nodes. `damage` is why it is incomplete; null if it is not."""
     text = content.removeprefix(BOM_UTF8)
     try:
         values = _fields(text)
@@ -89,10 +89,10 @@ def split(content: bytes, damage: str | None = None) -> Checkpoint:
         try:
             values = _fields_with_halves(text)
         except (ValueError, RecursionError):
-            return Checkpoint(_why(content, damage, error), content[:_KEPT])
+            return _Checkpoint(_why(content, damage, error), content[:_KEPT])
     if wrong := "; ".join(_FILE.problems(values, "")):
-        return Checkpoint(wrong, content[:_KEPT])
-    return Checkpoint(
+        return _Checkpoint(wrong, content[:_KEPT])
+    return _Checkpoint(
         None,
         None,
         values["protocolName"],

@@ -14,7 +14,7 @@ from model.run import DUPLICATES
 
 
 @dataclass(frozen=True)
-class ById:
+class _ById:
     """Objects by the id that they carry themselves."""
 
     item: Object
@@ -36,7 +36,7 @@ class ById:
             yield from self.item.unknown(item, f"{at}[]")
 
 
-_MESSAGES = ById(
+_MESSAGES = _ById(
     Object(
         {
             "msgId": Key(),
@@ -60,8 +60,8 @@ COUNTERS = {
 }
 """What a node counts from its start, and VizPub's name for it."""
 BYTES = "publication.bytes"
-NEVER_KNOWN = (BYTES, DUPLICATES)
-"""What none of VizPub's files tells. A node's later copies of a message are only counted."""
+_NEVER_KNOWN = (BYTES, DUPLICATES)
+"""What VizPub's files never report. A node's later copies of a message are only counted."""
 _NUMBERS: dict[str, Kind] = {name: Whole() for name in COUNTERS.values()}
 NODE = Object(
     {
@@ -78,7 +78,7 @@ NODE = Object(
 
 
 def judged(text: bytes, key: str) -> tuple[Any, list[str]]:
-    """The node that goes by the key in its file, and what is wrong with it."""
+    """The node with that key in its file, and its problems."""
     try:
         node = json.loads(text)
     except UnicodeDecodeError:
@@ -99,13 +99,13 @@ def unknown_fields(node: Mapping[str, Any]) -> list[str]:
 
 
 def as_report(node: Mapping[str, Any], run: str, interval: int) -> Json:
-    """A sound node as a record of the report contract.
+    """A valid node as a record of the report contract.
 
-    VizPub's sets and maps come in any order; sorted, what says the same is the same.
+    VizPub's sets and maps have no order; sorting makes equal content equal.
     """
-    told = {name: node.get(theirs) for name, theirs in COUNTERS.items()}
+    counters = {name: node.get(theirs) for name, theirs in COUNTERS.items()}
     control = {
-        way: {what: told[f"control_{what}_{way}"] for what in ("messages", "bytes")}
+        way: {what: counters[f"control_{what}_{way}"] for what in ("messages", "bytes")}
         for way in ("sent", "received")
     }
     topics = node.get("topics")
@@ -117,7 +117,7 @@ def as_report(node: Mapping[str, Any], run: str, interval: int) -> Json:
         "neighbors": sorted(node["neighbors"]),
         "topics": None if topics is None else sorted(topics),
         "control": control,
-        "duplicates": told["duplicates"],
+        "duplicates": counters["duplicates"],
         "sent": _copies(node.get("publicationMsgsSent"), "to", "destinationIds"),
         "received": _copies(node.get("publicationMsgsReceived"), "from", "sourceId"),
     }
@@ -139,6 +139,6 @@ def _copies(messages: Mapping[str, Json] | None, far_end: str, theirs: str) -> l
 
 
 def header_of(run: str) -> Json:
-    """A file as the header of its protocol's run, whose counters are totals."""
-    told = {"protocol": run, "counters": "total", "unknown": list(NEVER_KNOWN)}
-    return {"format": RunHeader.format, "run": run, **told}
+    """The run header of a protocol; counters are totals."""
+    facts = {"protocol": run, "counters": "total", "unknown": list(_NEVER_KNOWN)}
+    return {"format": RunHeader.format, "run": run, **facts}

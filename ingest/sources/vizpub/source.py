@@ -1,6 +1,6 @@
 """Report directories of the VizPub tool of 2014, as reports of this one.
 
-What its numbers and lists mean, and what they cannot tell, is in docs/sources.md.
+docs/sources.md describes what its numbers and lists mean, and what they do not report.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _NO_BYTES = tuple(f"publication_bytes_{way}" for way in ("sent", "received"))
 
 
 @dataclass(frozen=True)
-class NodeReader:
-    """What a file of VizPub holds; a node's place is its number among the nodes."""
+class _NodeReader:
+    """Reads VizPub's files; the line of a record is the number of its node."""
 
     chosen: Chosen
 
@@ -97,7 +97,7 @@ class Vizpub(Reports):
     ) -> Read:
         """Every file names its protocol."""
         del files, tallies
-        return NodeReader(Chosen(options.only))
+        return _NodeReader(Chosen(options.only))
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
@@ -113,9 +113,9 @@ class Vizpub(Reports):
         del before
         tally = Tally.of(counted)
         tally.forget([name for name in COUNTERS if not tally.moved[name]])
-        told = facts.describe(tally, None, options, _WORDS)
-        notes = {note: n for note, n in told.notes.items() if note != facts.lacking(BYTES)}
-        return replace(told, notes=notes)
+        description = facts.describe(tally, None, options, _WORDS)
+        notes = {note: n for note, n in description.notes.items() if note != facts.lacking(BYTES)}
+        return replace(description, notes=notes)
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
@@ -127,16 +127,16 @@ class Vizpub(Reports):
 
 
 def _traffic(counted: DataFrame, moved: Mapping[str, int]) -> DataFrame:
-    """What was received are the messages listed and their later copies, which are only counted.
-    A counter that is 0 in every report was never set, as VizPub's Java cannot leave one out.
+    """Received messages are the listed ones and their later copies, which are only counted.
+    A counter that is 0 in every report was never set, as VizPub's Java cannot omit one.
     """
     from pyspark.sql import functions as F
 
     nothing = F.lit(None).cast("bigint")
-    told = counted.withColumns({name: nothing for name in COUNTERS if not moved.get(name)})
+    known = counted.withColumns({name: nothing for name in COUNTERS if not moved.get(name)})
     copies = F.try_add("publication_messages_received", "duplicates")  # unknown beyond 64 bits
     unknown = dict.fromkeys(_NO_BYTES, nothing)
-    return told.withColumns({"publication_messages_received": copies, **unknown})
+    return known.withColumns({"publication_messages_received": copies, **unknown})
 
 
 def _refuse_merged(files: Sequence[InputFile]) -> None:

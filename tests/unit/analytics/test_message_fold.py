@@ -485,7 +485,7 @@ def told(world: World, at_once: int = 50) -> list[str] | None:
     """What the fold says that some arrival has."""
     fold = fold_of(world, at_once)
     assert list(fold(batches(rows_of(world), 30)))
-    said: list[str] | None = json.loads(fold.told())
+    said: list[str] | None = json.loads(fold.summary())
     return said
 
 

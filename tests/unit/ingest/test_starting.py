@@ -101,7 +101,7 @@ class TestReplacing:
             assert {path: path.read_bytes() for path in before} == before
         ingest(tmp_path, wanted(SECOND, replace=True))
         run = open_run(tmp_path, "monday")
-        assert run.manifest.inputs == (SECOND.told,)
+        assert run.manifest.inputs == (SECOND.manifest_entry,)
         assert run.read("links").num_rows == 30
         named = {directory / FILE, *directory.rglob("*.parquet")}
         assert {path for path in directory.rglob("*") if path.is_file()} == named
@@ -118,14 +118,14 @@ class TestReplacing:
         ingest(tmp_path, wanted(SECOND, replace=True), ["parse"])
         found = begun(tmp_path, wanted(SECOND, append=True))
         assert found.stages == ()
-        assert found.inputs == (FIRST.told, SECOND.told)
+        assert found.inputs == (FIRST.manifest_entry, SECOND.manifest_entry)
 
 
 class TestAppending:
     def test_stopped_append_goes_on_behind_its_last_stage(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         ingest(tmp_path, wanted(FIRST, SECOND, append=True), ["parse", "versions"])
-        assert open_run(tmp_path, "monday").manifest.inputs == (FIRST.told,)
+        assert open_run(tmp_path, "monday").manifest.inputs == (FIRST.manifest_entry,)
         found = begun(tmp_path, wanted(FIRST, SECOND, append=True))
         assert found.stages == ("parse", "versions")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.errors import UseError
-from model.sizes import parse_size, size_told
+from model.sizes import format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from model.sizes import parse_size, size_told
     ],
 )
 def test_size_is_read_and_told(text: str, size: int, told: str) -> None:
-    assert (parse_size(text), size_told(size)) == (size, told)
+    assert (parse_size(text), format_size(size)) == (size, told)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "MB", "1TB", "64 M B", "1e6", "0.1", "1\n2"])

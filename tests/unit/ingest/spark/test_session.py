@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from ingest.spark.session import failures_told
+from ingest.spark.session import vizpub_errors
 from model.errors import DiskFull, SparkFailed
 from tests.support.faults import java_gone
 
@@ -26,7 +26,7 @@ OF_JAVA = """An error occurred while calling o42.parquet.
 
 
 def told(error: Exception) -> str:
-    with pytest.raises(SparkFailed) as caught, failures_told(Path("there")):
+    with pytest.raises(SparkFailed) as caught, vizpub_errors(Path("there")):
         raise error
     return caught.value.cause
 
@@ -51,7 +51,7 @@ def test_python_error_of_a_task_is_the_told_cause() -> None:
 def test_call_of_java_that_is_gone_is_told_as_its_end() -> None:
     with (
         pytest.raises(SparkFailed, match="its Java process has ended"),
-        failures_told(Path("there")),
+        vizpub_errors(Path("there")),
     ):
         java_gone().parquet()
 
@@ -76,10 +76,10 @@ def test_interrupt_is_told_even_where_java_fails_behind_it() -> None:
         finally:
             java_gone().jobsList()
 
-    with pytest.raises(KeyboardInterrupt), failures_told(Path("there")):
+    with pytest.raises(KeyboardInterrupt), vizpub_errors(Path("there")):
         interrupted()
 
 
 def test_full_disk_error_is_told_as_disk_full() -> None:
-    with pytest.raises(DiskFull), failures_told(Path("there")):
+    with pytest.raises(DiskFull), vizpub_errors(Path("there")):
         raise Py4JError(f"Caused by: java.io.IOException: {os.strerror(ENOSPC)}")

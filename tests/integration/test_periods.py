@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ingest.versions import clip, close_at, coalesce, open_at, outside, without
+from ingest.periods import clip, close_at, coalesce, open_at, outside, without
 from model.clock import OPEN
 
 pytestmark = pytest.mark.spark

@@ -1,8 +1,8 @@
-"""From what was seen to versions: maximal, disjoint spans in which a thing held.
+"""Validity periods: made maximal and disjoint, and clipped to presence.
 
-Spans are half-open `[valid_from, valid_to)` in ticks (model.clock). All functions are lazy, take
-and give DataFrames, and shuffle by the thing's own key, so they scale with the number of changes
-and not with the number of intervals.
+Periods are half-open `[valid_from, valid_to)` in ticks (model.clock). All functions are lazy, take
+and return DataFrames, and shuffle by the key of the period, so the cost grows with the number of
+changes, not of intervals.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from model.clock import OPEN
 
 
-def coalesce(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Spans that overlap or touch → maximal disjoint ones. Same columns: keys, valid_from,
+def coalesce(periods: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Periods that overlap or touch → maximal, disjoint ones. Same columns: keys, valid_from,
     valid_to.
 
     a  0  3
@@ -28,29 +28,29 @@ def coalesce(spans: DataFrame, keys: Sequence[str]) -> DataFrame:
     by_start = alike.orderBy("valid_from", "valid_to")
     earlier = by_start.rowsBetween(Window.unboundedPreceding, -1)
     starts = (
-        spans.withColumns(
+        periods.withColumns(
             {"reached": F.max("valid_to").over(earlier), "top": F.max("valid_to").over(alike)}
         )
         .where("reached IS NULL OR valid_from > reached")
-        # What was reached before the next one starts is the end of this one.
+        # The greatest end before the next start is the end of this period.
         .withColumn("valid_to", F.coalesce(F.lead("reached").over(by_start), "top"))
     )
     return starts.select(*keys, "valid_from", "valid_to")
 
 
-def clip(spans: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
-    """The parts of the spans in which the peer named by column `peer` is present.
+def clip(periods: DataFrame, presence: DataFrame, peer: str) -> DataFrame:
+    """The parts of the periods in which the peer named by column `peer` is present.
 
-    `presence` holds peer, valid_from, valid_to, disjoint per peer. Same columns as `spans`.
+    `presence` holds peer, valid_from, valid_to, disjoint per peer. Same columns as `periods`.
     """
     stay = _stays(presence, peer)
     return (
-        spans.join(stay, peer)
+        periods.join(stay, peer)
         .where("valid_from < to AND from < valid_to")
         .withColumns(
             {"valid_from": F.greatest("valid_from", "from"), "valid_to": F.least("valid_to", "to")}
         )
-        .select(*spans.columns)
+        .select(*periods.columns)
     )
 
 
@@ -60,12 +60,13 @@ def _stays(presence: DataFrame, peer: str) -> DataFrame:
     )
 
 
-def without(spans: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """What is left of the spans outside the pieces; both are disjoint per key, and every
-    piece lies inside a span. Same columns: keys, valid_from, valid_to.
+def without(periods: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The parts of the periods outside the pieces; both are disjoint per key, and every
+    piece lies inside a period. Same columns: keys, valid_from, valid_to.
     """
-    marked = spans.select(*keys, "valid_from", "valid_to", F.lit(True).alias("whole")).unionByName(
-        pieces.select(*keys, "valid_from", "valid_to", F.lit(False).alias("whole"))
+    columns = (*keys, "valid_from", "valid_to")
+    marked = periods.select(*columns, F.lit(True).alias("whole")).unionByName(
+        pieces.select(*columns, F.lit(False).alias("whole"))
     )
     in_time = Window.partitionBy(*keys).orderBy("valid_from", F.desc("whole"))
     end = F.last(F.when(F.col("whole"), F.col("valid_to")), ignorenulls=True).over(in_time)
@@ -75,13 +76,13 @@ def without(spans: DataFrame, pieces: DataFrame, keys: Sequence[str]) -> DataFra
     return gaps.where("valid_from < valid_to")
 
 
-def outside(spans: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
-    """The parts of the spans in which one of the peers named by the columns is not present.
+def outside(periods: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
+    """The parts of the periods in which one of the peers named by the columns is not present.
 
-    What `without` gives for the spans and what `clip` leaves of them; but only spans that some
-    stay does not cover, which are few, are moved. Same columns as `spans`.
+    Equal to `without(periods, clip(periods))`, but only the few periods that no stay covers are
+    shuffled. Same columns as `periods`.
     """
-    torn, rest = spans.limit(0), spans
+    torn, rest = periods.limit(0), periods
     for peer in peers:
         stay = _stays(presence, "there")
         covers = [
@@ -93,17 +94,17 @@ def outside(spans: DataFrame, presence: DataFrame, *peers: str) -> DataFrame:
         rest = rest.join(stay, covers, "left_semi")
     kept = reduce(lambda pieces, peer: clip(pieces, presence, peer), peers, torn)
     return without(
-        torn, kept, [name for name in spans.columns if name not in ("valid_from", "valid_to")]
+        torn, kept, [name for name in periods.columns if name not in ("valid_from", "valid_to")]
     )
 
 
-def close_at(spans: DataFrame, end: int) -> DataFrame:
-    """What is open ends at tick `end`: for a source that marks its end."""
-    return spans.withColumn("valid_to", F.least("valid_to", F.lit(end)))
+def close_at(periods: DataFrame, end: int) -> DataFrame:
+    """Open periods end at tick `end`: for a source that marks its end."""
+    return periods.withColumn("valid_to", F.least("valid_to", F.lit(end)))
 
 
-def open_at(spans: DataFrame, end: int) -> DataFrame:
-    """What ends at tick `end` is open: it held in the last interval of the run."""
-    return spans.withColumn(
+def open_at(periods: DataFrame, end: int) -> DataFrame:
+    """Periods that end at tick `end`, the end of the last interval, become open."""
+    return periods.withColumn(
         "valid_to", F.when(F.col("valid_to") == end, F.lit(OPEN)).otherwise(F.col("valid_to"))
     )

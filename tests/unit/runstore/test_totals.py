@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runstore.pooled import Pooled, pooled, reporting
 from runstore.store import open_run
+from runstore.totals import Pooled, pooled, reporting
 
 
 def test_pooled_figures_equal_those_counted_by_hand(workspace: Path) -> None:
