@@ -481,7 +481,7 @@ COPIES = {"duplicates", "receptions", "copies", "sent"}
 def test_query_of_unknown_data_is_refused_or_answers_null(
     graph: Graph, loaded: Any, unknown: str
 ) -> None:
-    history = random_history(18, name="untold")
+    history = random_history(18, name="unreported")
     known = tuple(sorted({*history.rows, *CAPABILITIES} - {unknown}))
     if unknown in history.rows:
         history.rows[unknown] = []
@@ -496,10 +496,10 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
             if p.name in GIVEN and not (p.type == "tick" and p.optional)
         }
         if unknown in query.needs:
-            with pytest.raises(UseError, match=f"run 'untold' has no data on {unknown}"):
-                ask(graph.driver, graph.database, name, values, run="untold")
+            with pytest.raises(UseError, match=f"run 'unreported' has no data on {unknown}"):
+                ask(graph.driver, graph.database, name, values, run="unreported")
         elif not any(p.type == "peer" and p.at for p in query.parameters):
-            found = ask(graph.driver, graph.database, name, values, run="untold")
+            found = ask(graph.driver, graph.database, name, values, run="unreported")
             counts = [i for i, column in enumerate(found.columns) if column in COPIES]
             if name != "runs":
                 told.update(row[i] is not None for row in found.rows for i in counts)
@@ -508,9 +508,9 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
 
 
 def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
-    history = random_history(19, name="untold")
+    history = random_history(19, name="unreported")
     loaded(replace(history, facts=replace(history.facts, known=("links", "publications"))))
-    run, out = open_run(graph.driver, graph.database, "untold"), StringIO()
+    run, out = open_run(graph.driver, graph.database, "unreported"), StringIO()
     with pytest.raises(UseError, match="has no data on presence"):
         export_overlay(run, OverlayExport(), None, out)
     with pytest.raises(UseError, match="has no data on subscriptions"):

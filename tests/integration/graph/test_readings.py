@@ -187,16 +187,16 @@ def test_wrong_kind_or_time_is_refused(history: History, answer: Any) -> None:
 
 
 def test_kind_unknown_to_the_run_is_refused_when_requested(graph: Graph, loaded: Any) -> None:
-    history = random_history(46, name="untold", peers=4, intervals=4)
+    history = random_history(46, name="unreported", peers=4, intervals=4)
     history.rows["subscriptions"] = []
     known = tuple(sorted(set(history.rows) - {"subscriptions"}))
     loaded(replace(history, facts=replace(history.facts, known=known)))
 
     def asked(**given: object) -> list[list[Any]]:
         return ask(
-            graph.driver, graph.database, "history", {"mode": "all", **given}, run="untold"
+            graph.driver, graph.database, "history", {"mode": "all", **given}, run="unreported"
         ).rows
 
     assert {row[0] for row in asked()} == {"links", "presence"}
-    with pytest.raises(UseError, match="run 'untold' has no data on subscriptions"):
+    with pytest.raises(UseError, match="run 'unreported' has no data on subscriptions"):
         asked(kinds="links,subscriptions")

@@ -43,7 +43,7 @@ class World:
     receptions: list[Row] | None
     rejections: list[int]
     subscriptions: list[Row] | None
-    untold: list[tuple[int, int]]
+    unreported: list[tuple[int, int]]
     duplicates_known: bool = True
     sampled_since: int | None = None
 
@@ -89,7 +89,7 @@ def random_world(seed: int, messages: int) -> World:
     rng = np.random.default_rng(seed)
     subscriptions = random_subscriptions(rng)
     publications = [random_publication(rng, m, subscriptions) for m in range(messages)]
-    untold = [
+    unreported = [
         (peer, interval)
         for peer in range(PEERS)
         for interval in range(LAST // TICKS_PER_INTERVAL)
@@ -117,7 +117,7 @@ def random_world(seed: int, messages: int) -> World:
             else:
                 receptions.append(row)
     receptions = [receptions[i] for i in rng.permutation(len(receptions))]
-    return World(publications, receptions, rejections, subscriptions, untold)
+    return World(publications, receptions, rejections, subscriptions, unreported)
 
 
 def naive_interest(
@@ -191,7 +191,7 @@ def naive_eligible(published: Row, world: World) -> set[int]:
         for peer in range(PEERS)
         if naive_interest(world.subscriptions, peer, published["topic"], published["tick"])
     }
-    silent = {peer for peer, interval in world.untold if interval == published["interval"]}
+    silent = {peer for peer, interval in world.unreported if interval == published["interval"]}
     return found - silent - {published["publisher"]}
 
 
@@ -281,7 +281,7 @@ def rows_of(world: World) -> list[Row]:
         | {"tick": row["valid_from"], "time": row["valid_to"]}
         for row in world.subscriptions or ()
     ]
-    rows += [{"kind": SILENCE, "peer": peer, "interval": at} for peer, at in world.untold]
+    rows += [{"kind": SILENCE, "peer": peer, "interval": at} for peer, at in world.unreported]
     of_messages = [{"kind": REJECTION, "message": message} for message in world.rejections]
     names = {"publisher": "peer", "topic": "other", "time_us": "time", "publication_known": "told"}
     for row in world.publications:
@@ -429,9 +429,9 @@ def test_message_tables_without_duplicates_leave_them_null(world: World) -> None
 
 
 def test_message_tables_without_receptions_equal_plain_python(world: World) -> None:
-    untold = replace(world, receptions=None)
-    found = folded(untold)
-    check(untold, found)
+    unreported = replace(world, receptions=None)
+    found = folded(unreported)
+    check(unreported, found)
     rows = found["metrics/messages"]
     known = {name for name in METRICS_MESSAGES.names for row in rows if row[name] is not None}
     assert known == {"message", "eligible", "rejections"}

@@ -220,11 +220,21 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
-    for words in ("query runs", "cypher x", "path monday a b", "topic monday news",
-                  "dissemination monday m", "verify monday", "export gexf monday"):  # fmt: skip
+    for words in ("query runs", "cypher x", "path monday a b", "verify monday",
+                  "export gexf monday"):  # fmt: skip
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
+
+
+def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None:
+    run = ("--format", "csv")
+    assert vizpub("topics", "monday", "--at", "1", *run).stdout.startswith("topic,subscribers,")
+    assert vizpub("topic", "monday", "news", *run).stdout.startswith("src,dst,layers,topics\n")
+    spread = vizpub("dissemination", "monday", "m0", *run)
+    assert spread.stdout.startswith("hop,time_us,from,to,first,subscribed\n"), spread.stderr
+    unknown = vizpub("topic", "tuesday", "news")
+    assert (unknown.exit_code, "no run 'tuesday'" in unknown.stderr) == (2, True)
 
 
 def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: Path) -> None:

@@ -146,7 +146,7 @@ def test_unknown_times_topics_and_messages_are_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("untold", "ask"),
+    ("unreported", "ask"),
     [
         ("presence", lambda run: run.overlay()),
         ("subscriptions", lambda run: run.topic("news")),
@@ -154,11 +154,11 @@ def test_unknown_times_topics_and_messages_are_refused(run: Run) -> None:
     ],
 )
 def test_table_unknown_to_the_source_is_refused(
-    run: Run, untold: str, ask: Callable[[Run], object]
+    run: Run, unreported: str, ask: Callable[[Run], object]
 ) -> None:
     manifest = run.stored.manifest
-    told = {name: entry for name, entry in manifest.tables.items() if name != untold}
-    with pytest.raises(UseError, match=f"has no data on {untold}"):
+    told = {name: entry for name, entry in manifest.tables.items() if name != unreported}
+    with pytest.raises(UseError, match=f"has no data on {unreported}"):
         ask(Run(replace(run.stored, manifest=replace(manifest, tables=told))))
 
 
