@@ -160,7 +160,7 @@ def test_node_of_no_label_is_told_once(graph: Graph, history: History) -> None:
 
 def test_node_that_differs_is_not_told_again_by_numbers(graph: Graph, history: History) -> None:
     found = seen(graph, history, BREAK["a missing value"][1])
-    assert found == [Difference("peers", "tampered/3 reports", True, None)]
+    assert found == [Difference("peers", "tampered/3 is_reporter", True, None)]
 
 
 def test_label_that_is_gone_is_told_of_the_peers(graph: Graph, history: History) -> None:
