@@ -20,6 +20,7 @@ from experiments.drawings import Drawn
 from experiments.measures import Measures, metric_of
 from experiments.message_gexf import write_message
 from experiments.words import UNKNOWN, duration, number, size, told
+from model.files import replacing
 
 if TYPE_CHECKING:
     from experiments.definition import Experiment
@@ -93,9 +94,8 @@ def write_report(found: Findings, out: Path) -> Path:
     pa.csv.write_csv(_published_table(found.judged), out / "published.csv")
     pa.csv.write_csv(_runs_table(found.runs), out / "runs.csv")
     text = "\n".join(_lines(found, table, drawn))
-    unfinished = out / "report.md.new"
-    unfinished.write_text(f"{text}\n", "utf-8")
-    os.replace(unfinished, out / "report.md")
+    with replacing(out / "report.md") as new:
+        new.write_text(f"{text}\n", "utf-8")
     return out / "report.md"
 
 
