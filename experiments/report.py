@@ -23,6 +23,7 @@ from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.export import gexf_output
 from graphstore.gexf.message import MessageGraph, MessageRows
 from graphstore.gexf.writer import write_gexf
+from model.files import replacing
 from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 from runstore.run import Run
 from runstore.snapshots import spread
@@ -98,9 +99,8 @@ def write_report(found: Findings, out: Path) -> Path:
     pa.csv.write_csv(_published_table(found.judged), out / "published.csv")
     pa.csv.write_csv(_runs_table(found.runs), out / "runs.csv")
     text = "\n".join(_lines(found, table, drawn))
-    unfinished = out / "report.md.new"
-    unfinished.write_text(f"{text}\n", "utf-8")
-    os.replace(unfinished, out / "report.md")
+    with replacing(out / "report.md") as new:
+        new.write_text(f"{text}\n", "utf-8")
     return out / "report.md"
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from model.errors import UseError
+from model.files import replacing
 
 
 def make_private(folder: Path) -> None:
@@ -82,7 +83,8 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises: OSError.
     """
-    new = path.with_name(f"{path.name}.new")
-    with os.fdopen(new_file(new), "w", encoding="utf-8") as file:
+    with (
+        replacing(path) as new,
+        os.fdopen(new_file(new), "w", encoding="utf-8") as file,
+    ):
         file.write(text)
-    new.replace(path)

@@ -10,7 +10,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text
 from cli.terminal.streams import standard_output
 from experiments.formatting import markdown
 from model.errors import UnknownName, UseError
+from model.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,13 +135,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         if _is_no_file(goal):
             yield goal
             return
-        part = goal.with_name(f".{goal.stem}.{os.getpid()}.part{goal.suffix}")
-        try:
+        with replacing(goal) as part:
             yield part
-            part.replace(goal)
-        finally:
-            with suppress(OSError):
-                part.unlink()
     except BrokenPipeError:
         raise typer.Exit(0) from None  # the reader of the pipe has ended
     except OSError as error:

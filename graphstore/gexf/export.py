@@ -6,11 +6,10 @@ are streamed from Neo4j into the file.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -25,6 +24,7 @@ from graphstore.gexf.writer import Head, Written, write_gexf
 from graphstore.runs import LoadedRun
 from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
+from model.files import replacing
 from model.metrics import METRICS_PEERS
 from model.progress import Progress, silent
 from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
@@ -130,16 +130,11 @@ def gexf_output(path: Path | None) -> Iterator[TextIO]:
         finally:
             out.detach()
         return
-    partial = path.parent / f".{path.name}.{os.getpid()}.part"
     try:
-        with partial.open("w", encoding="utf-8", newline="\n") as out:
+        with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as out:
             yield out
-        partial.replace(path)
     except OSError as error:
         raise UseError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from model.files import replacing
 from model.jvm.artifacts import cache_path
 from model.jvm.class_data import ClassData, kind_of
 from model.jvm.java import Java
@@ -123,9 +124,9 @@ def _command(java: Java, spark: Path, words: list[str], folder: Path) -> list[st
     kept = folder / "command"
     if not kept.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        new = folder / f"command-{os.getpid()}"
-        new.write_text("\0".join(_ask_launcher(java, spark, words)), "utf-8", "surrogateescape")
-        new.replace(kept)
+        command = "\0".join(_ask_launcher(java, spark, words))
+        with replacing(kept) as new:
+            new.write_text(command, "utf-8", "surrogateescape")
     return kept.read_text("utf-8", "surrogateescape").split("\0")
 
 

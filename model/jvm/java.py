@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from model.errors import JavaMissing, UseError
+from model.files import replacing
 from model.jvm.artifacts import cache_path
 
 _SUPPORTED = ("17", "21")
@@ -139,7 +140,6 @@ def _place_script(path: Path, text: str) -> None:
     if path.is_file() and path.read_text("utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".java-{os.getpid()}")
-    new.write_text(text, "utf-8")
-    new.chmod(0o755)
-    new.replace(path)  # a Java that is starting right now sees the old or the new one
+    with replacing(path) as new:  # a Java may be starting right now
+        new.write_text(text, "utf-8")
+        new.chmod(0o755)

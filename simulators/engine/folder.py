@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from model.errors import UseError
+from model.files import replacing
 from simulators.engine.plan import Plan
 
 
@@ -106,9 +106,8 @@ class Folder:
 
     def _describe(self, plan: Plan, result: Result | None) -> None:
         about = {"plan": _identity(plan), "result": result and asdict(result)}
-        unfinished = self._about.with_suffix(".json.new")
-        unfinished.write_text(json.dumps(about, indent=1), "utf-8")
-        os.replace(unfinished, self._about)
+        with replacing(self._about) as new:
+            new.write_text(json.dumps(about, indent=1), "utf-8")
 
 
 def _identity(plan: Plan) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def test_file_takes_the_place_of_a_link_and_of_what_others_hold(tmp_path: Path) 
 def test_replacement_follows_no_link(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("dear")
-    for name in ("file", "file.new"):
+    for name in ("file", f".file.{os.getpid()}.part"):
         (tmp_path / name).symlink_to(elsewhere)
     replace_text(tmp_path / "file", "secret")
     assert elsewhere.read_text() == "dear"

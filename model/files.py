@@ -1,0 +1,25 @@
+"""Atomic replacement of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new path in the same directory and with the same suffix, to write to. It replaces `path`
+    when the block succeeds, and is removed when the block fails.
+
+    Readers see the old or the new file, never a part. Nothing is synced: a power cut may leave the
+    file empty. What must survive one uses runstore.durable. Raises: OSError.
+    """
+    new = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield new
+        new.replace(path)
+    finally:
+        with suppress(OSError):
+            new.unlink()

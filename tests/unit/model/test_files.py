@@ -1,0 +1,41 @@
+"""Atomic replacement of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model.files import replacing
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    return path
+
+
+def test_file_is_replaced_when_the_block_ends(path: Path) -> None:
+    with replacing(path) as new:
+        new.write_text("new")
+        assert path.read_text() == "old"
+        assert (new.parent, new.suffix) == (path.parent, ".csv")
+    assert [(found, found.read_text()) for found in path.parent.iterdir()] == [(path, "new")]
+
+
+def test_failed_block_leaves_the_old_file_alone(path: Path) -> None:
+    def fail() -> None:
+        with replacing(path) as new:
+            new.write_text("ne")
+            raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        fail()
+    assert [(found, found.read_text()) for found in path.parent.iterdir()] == [(path, "old")]
+
+
+def test_block_that_writes_nothing_is_an_error(path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(path):
+        pass
+    assert path.read_text() == "old"
