@@ -50,7 +50,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Found:
-    """What a path resolves to."""
+    """The result of resolving a path."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
     """By absolute path or URI."""

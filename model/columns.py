@@ -1,4 +1,4 @@
-"""What a table and a column are, and the columns that several tables have."""
+"""Definitions of tables and columns, and columns that several tables have."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Column:
     unit: str = ""
     nullable: bool = False
     graph: Literal["", "directed", "undirected"] = ""
-    """Which way the links are read."""
+    """How the links are read."""
     degenerate: str = ""
     """The value where the graph is broken, tiny or without links."""
 

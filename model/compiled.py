@@ -1,4 +1,4 @@
-"""How operations on arrays are compiled and cached."""
+"""Compiles and caches functions on arrays."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def compiled(*signature: Any) -> Callable[[_Operation], _Operation]:
 
 
 class PackedLocator(_CacheLocator):
-    """Where numba keeps what it compiled from our packages in one file, as executors get them
+    """Numba's cache for functions from our packages in one zip file, as executors get them
     (ingest.spark.shipping): in the user's cache, by the name of the file, which has
     a digest of its content.
 
-    Every session has that file in other directories. numba's own locators go by the path, and so
-    would compile everything again for each. NUMBA_CACHE_LOCATOR_CLASSES names this one. A worker
-    takes 0.9 s of processor time to import the kernels with it and 9.5 s without
+    Every session has that file in another directory. numba's own locators use the path, and so
+    would compile everything again in each session. NUMBA_CACHE_LOCATOR_CLASSES names this one. A
+    worker takes 0.9 s of processor time to import the kernels with it and 9.5 s without
     (`python -m benchmarks.ablations kept_code`).
     """
 
@@ -75,11 +75,11 @@ class PackedLocator(_CacheLocator):
         return locator
 
     def get_cache_path(self) -> str:
-        """Where it is kept."""
+        """The cache folder."""
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """What would make it out of date: never, here."""
+        """Constant: the content of the zip file never changes."""
         return self._content
 
     def get_disambiguator(self) -> str:

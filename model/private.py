@@ -44,7 +44,7 @@ def check_private(folder: Path) -> None:
 
 
 def _check_entries(folder: Path) -> None:
-    """What was put there before the folder was closed is still there."""
+    """Raises: UseError for entries of other users, made before the folder was private."""
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):

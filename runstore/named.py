@@ -39,7 +39,7 @@ class NamedRun:
 
     @property
     def clock(self) -> Clock:
-        """How the run counts time."""
+        """The clock of the run."""
         return self.facts.clock
 
     @property

@@ -107,9 +107,9 @@ def coverage(run: NamedRun, messages: Sequence[str] = ()) -> pa.Table:
 
     A message begins with a row of its publication; after `delay_us` from then, `delivered`
     of the eligible peers are reached: those that subscribe at the tick of the publication,
-    but the publisher (as in metrics/messages). Left out are messages that no one is
-    eligible for, or whose time is not known, and, unless they are named, those that
-    somebody refused, as in every pooled figure.
+    but the publisher (as in metrics/messages). Left out are messages without
+    eligible peers or with unknown times, and, unless they are named, those that a peer
+    refused, as in every pooled figure.
 
         message  message_name  delay_us  delivered  eligible  share
         0        m0            0         0          18        0

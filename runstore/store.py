@@ -52,7 +52,7 @@ class StoredRun:
         return name in self.manifest.tables
 
     def rows(self, name: str) -> int:
-        """How many rows a table has; 0 if it was not written."""
+        """The number of rows of a table; 0 if it was not written."""
         return self.manifest.tables[name].rows if self.has(name) else 0
 
     def files(self, name: str) -> list[Path]:

@@ -57,9 +57,7 @@ class Span:
 
 
 def whole_run(span: Span, wanted: Iterable[str]) -> Figures:
-    """Those of the figures of analytics.comparison.metrics.WHOLE that are wanted. Null is
-    unknown.
-    """
+    """The `wanted` figures of analytics.comparison.metrics.WHOLE, by name; null = unknown."""
     wanted = set(wanted)
     found: Figures = {}
     for names, figures in _FAMILIES.items():

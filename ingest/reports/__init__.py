@@ -1,3 +1,5 @@
-"""The report contract: what a reporter writes, whatever it is. Standard library only; `files` has
-the reader and the writer, `records` the records.
+"""The report contract: the format in which peers report. Standard library only.
+
+In and out: files of records (`records`). `files.ReportReader` reads them, `files.ReportWriter`
+writes them, and `files.problems` checks a record.
 """

@@ -1,6 +1,6 @@
-"""The bytes inside a file that may be compressed, up to where it is damaged.
+"""The content of a file that may be compressed, up to where it is damaged.
 
-Standard library only, but for zstandard, which pyarrow reads.
+Standard library only, except zstandard, which needs pyarrow.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Protocol
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""What compressed files begin with."""
+"""The first bytes of compressed files."""
 
 MAX_LINE = 64 * 2**20
-"""Bytes of a line that is held, if nothing else is asked for."""
+"""Most bytes of a line by default."""
 KEPT = 4096
-"""Bytes of a longer one that are."""
+"""Bytes of a longer line that are kept."""
 _BLOCK = 1 << 16
 _GZIP_WINDOW = 31  # the largest window, with gzip's header and trailer
 
 
 class Readable(Protocol):
-    """The least of a binary stream."""
+    """A binary stream that can be read."""
 
     def read(self, size: int, /) -> bytes:
         """At most `size` bytes; none at the end."""
@@ -31,8 +31,8 @@ class Content:
     """Iterates over the content of a binary stream in chunks, decompressed where need be.
 
     A stream that breaks off or does not decompress yields everything that can be read
-    and ends; `damage` then says why, in words for people, and is null for a sound one.
-    What the compression is, is told by the first bytes, never by the name.
+    and ends; `damage` then says why, as text for users; it is null for an undamaged stream.
+    The first bytes decide about the compression, never the name.
     """
 
     damage: str | None = None
@@ -59,7 +59,7 @@ class Content:
 class LongLine(bytes):
     """The beginning of a line that is longer than the limit.
 
-    It ends in a byte that no UTF-8 has: who does not ask what it is refuses it.
+    It ends in a byte that is invalid in UTF-8, so code that does not check its type refuses it.
     """
 
     size: int
@@ -75,7 +75,7 @@ class LongLine(bytes):
 def lines(content: Iterable[bytes], limit: int = MAX_LINE) -> Iterator[tuple[bytes, bool]]:
     r"""Lines without their `\n`, each with whether it had one: only the last may have none.
 
-    Of one of more than `limit` bytes no more than that is held, and it comes as a `LongLine`.
+    A line of more than `limit` bytes is cut and returned as a `LongLine`.
     """
     held, size = bytearray(), 0
     for chunk in content:
@@ -119,7 +119,7 @@ def _gunzip(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
 
 
 def _up_to_the_error(member: zlib._Decompress, data: bytes) -> bytes:
-    """What one member gives before it breaks: byte by byte, as zlib drops the whole block."""
+    """The content of a member before the error: byte by byte, as zlib drops the whole block."""
     content = bytearray()
     for position in range(len(data)):
         try:
@@ -144,7 +144,7 @@ def _unzstd(blocks: Iterable[bytes]) -> Generator[bytes, None, str | None]:
 
 
 class _Reader:
-    """The least of a file that pyarrow reads from."""
+    """The file interface that pyarrow needs for reading."""
 
     closed = False
 
@@ -159,4 +159,4 @@ class _Reader:
         return content
 
     def close(self) -> None:
-        """Nothing to close: the stream is the caller's."""
+        """Do nothing: the caller closes the stream."""

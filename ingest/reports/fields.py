@@ -1,8 +1,8 @@
-"""The grammar of a report: what each field may hold, and the words for what it may not.
+"""The grammar of a report: the valid values of each field, and the texts of problems.
 
-A *kind* judges one JSON value. Standard library only. The same kinds say what is wrong with a
-value and which fields the contract does not know; the types that records are decoded by, and
-those of columns, are made from them, so that these cannot drift apart.
+A *kind* checks one JSON value. Standard library only. Kinds report the problems of a value and
+its unknown fields; the types for decoding and for columns are made from the same kinds, so they
+cannot differ.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Protocol
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 LAST_INTERVAL = INT32 - 1
-"""The greatest number of an interval: that of the one after it is still 32 bits wide."""
+"""The greatest interval number; the next one still fits into 32 bits."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters, and halves of surrogate pairs, which no encoding can hold."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs."""
 DEEPEST = 100
-"""How deep a JSON value may be nested; how deep Python may go depends on who calls."""
+"""How deep a JSON value may be nested; Python's own limit depends on the caller."""
 
 
 class Kind(Protocol):
-    """What a JSON value may be."""
+    """The valid JSON values of a field."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
-        """What is wrong with the value of the field `at`, in stable words."""
+        """The problems of the value of the field `at`, as stable texts."""
 
     def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Paths of fields below `at` that the contract does not know, as `sent[].colour`."""
+        """Paths of unknown fields below `at`, as `sent[].colour`."""
 
 
 class _Scalar:
-    """A kind without fields of its own."""
+    """A kind without fields."""
 
     def unknown(self, value: object, at: str) -> Iterator[str]:
         """Nothing."""
@@ -110,7 +110,7 @@ class Flag(_Scalar):
 
 @dataclass(frozen=True)
 class Free(_Scalar):
-    """An object of the source's own; in it only what no JSON could hold again is looked for."""
+    """An object defined by the source; only checked for what cannot be written as JSON again."""
 
     def problems(self, value: object, at: str) -> Iterator[str]:
         """Not an object, nested deeper than readers of JSON take, or with halves of surrogates."""
@@ -126,7 +126,7 @@ class Free(_Scalar):
 
 
 def _below(value: object) -> Iterator[tuple[object, int]]:
-    """All values inside one, names too, and how deep they lie."""
+    """All values and names inside a value, with their depths."""
     waiting: list[tuple[object, int]] = [(value, 0)]
     while waiting:
         found, depth = waiting.pop()
@@ -139,7 +139,7 @@ def _below(value: object) -> Iterator[tuple[object, int]]:
 
 @dataclass(frozen=True)
 class Array:
-    """Any number of one kind."""
+    """An array of one kind."""
 
     item: Kind
 
@@ -177,7 +177,7 @@ class Object:
                 yield from kind.problems(value[name], _path(at, name))
 
     def unknown(self, value: object, at: str) -> Iterator[str]:
-        """Fields of other names, here and below."""
+        """Unknown fields, here and below."""
         for name, inner in value.items() if isinstance(value, dict) else ():
             if kind := self.fields.get(name):
                 yield from kind.unknown(inner, _path(at, name))
@@ -187,7 +187,7 @@ class Object:
 
 @dataclass(frozen=True)
 class KeyOr:
-    """A key, or an object that says more."""
+    """A key, or an object with more fields."""
 
     more: Object
 

@@ -1,4 +1,4 @@
-"""The report contract: what a reporter writes, whatever it is. Standard library only.
+"""The report contract: the format in which peers report. Standard library only.
 
 One report = one peer, one reporting interval, one JSON object on one line (NDJSON,
 UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
@@ -79,7 +79,7 @@ _KINDS: dict[str, type[Report] | type[RunHeader] | type[RunEnd]] = {
 
 
 def problems(record: object) -> list[str]:
-    """Why ingest would refuse a record (as `json.loads` gives it); empty if it would not.
+    """Why ingest would refuse a record (a value of `json.loads`); empty if it would accept it.
 
     The words are stable: 'no 'peer'', ''interval' is not an integer', ''control.sent.bytes'
     is negative', ''topics[]' has a control character', 'unknown format 'x'', 'not an object'.
@@ -91,17 +91,17 @@ def problems(record: object) -> list[str]:
         return ["no 'format'"]
     if not isinstance(kind, str) or kind not in FORMATS:
         return [f"unknown format {kind!r}"]
-    # A field that is wrong in a hundred entries is one problem.
+    # The same problem in a hundred entries is listed once.
     return list(dict.fromkeys(FORMATS[kind].problems(record, "")))
 
 
 def unknown_fields(record: Json) -> list[str]:
-    """The names of fields that the contract does not know, as 'sent[].colour', each once."""
+    """The names of unknown fields, as 'sent[].colour', each once."""
     return list(dict.fromkeys(FORMATS[record["format"]].unknown(record, "")))
 
 
 def parse(line: str | bytes) -> tuple[Any, list[str]]:
-    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] where it is none."""
+    """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text."""
     try:
         value = json.loads(line, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -131,8 +131,8 @@ class Line:
 class ReportReader:
     """Iterates over the lines of a report file that are not blank.
 
-    A file that breaks off gives what can be read (its cut line has problems) and ends;
-    `damage` then says why, and is null for a sound file.
+    A damaged file yields the lines that can be read (a cut line has problems), and `damage` has
+    the reason afterwards; it is null for an undamaged file.
 
         reader = ReportReader(path)
         for line in reader: ...
@@ -154,12 +154,12 @@ class ReportReader:
 
 
 class ReportWriter:
-    """Writes a file of reports: the header first, then reports, then perhaps the end.
+    """Writes a file of reports: the header, then reports, then optionally the end.
 
-    The file appears whole when the writer is closed (written beside it, synced, renamed)
-    or, after an exception inside the `with` block, not at all. A name that ends in `.gz`
-    is compressed (1 = fastest … 9 = smallest); the same records make the same bytes. Records
-    that ingest would refuse are refused here.
+    The file appears complete when the writer is closed (a temporary file is synced and renamed),
+    or not at all after an exception inside the `with` block. A name that ends in `.gz`
+    is compressed (1 = fastest … 9 = smallest); the same records give the same bytes. Records
+    that ingest would refuse raise InputError.
 
         with ReportWriter("out/17.ndjson.gz", RunHeader(run="a", interval_us=1_000_000)) as writer:
             writer.write(Report(peer="17", interval=0, neighbors=(Neighbor("3"),)))
@@ -176,12 +176,12 @@ class ReportWriter:
         self._path = Path(path)
         self._run = header.run if header else None
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A leading dot: what a killed writer leaves behind is not ingested.
+        # Ingest skips names with a leading dot, which a killed writer may leave.
         self._unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         self._file = open(self._unfinished, "wb")  # noqa: SIM115
         self._stream: BinaryIO | gzip.GzipFile = self._file
         if self._path.suffix == ".gz":
-            # Neither name nor time: the same reports make the same bytes.
+            # Without name and time, the same reports give the same bytes.
             self._stream = gzip.GzipFile("", "wb", compression, fileobj=self._file, mtime=0)
         if header:
             self.write(header)
@@ -195,7 +195,7 @@ class ReportWriter:
         self._stream.write(text.encode() + b"\n")
 
     def write_lines(self, text: bytes) -> None:
-        """Append records that are lines already, for those who write millions; unchecked."""
+        """Append encoded lines without checks, for writers of millions of records."""
         self._stream.write(text)
 
     def end(self, last_interval: int) -> None:
@@ -203,7 +203,7 @@ class ReportWriter:
         self.write(RunEnd(last_interval, self._run))
 
     def close(self) -> None:
-        """Finish the file and let it appear under its name."""
+        """Sync the file and rename it to its name."""
         try:
             if self._stream is not self._file:
                 self._stream.close()
@@ -216,7 +216,7 @@ class ReportWriter:
         os.replace(self._unfinished, self._path)
 
     def discard(self) -> None:
-        """Leave no file."""
+        """Remove the temporary file."""
         with suppress(OSError):  # a full disk also fails what closing would flush
             self._file.close()
         self._unfinished.unlink()

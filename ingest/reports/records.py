@@ -1,6 +1,6 @@
 """The records of the report contract as dataclasses. Standard library only.
 
-`ingest.reports.files` has the contract itself and is where to import these from.
+`ingest.reports.files` describes the contract; import these from there.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Neighbor:
     """The topic it serves; null = none."""
 
     def to_json(self) -> str | Json:
-        """The shorter of the two forms that loses nothing."""
+        """A string if only the peer is given, otherwise an object."""
         if self.layer == OVERLAY and self.topic is None:
             return self.peer
         return _fields(self)
 
     @classmethod
     def from_json(cls, value: str | Json) -> Self:
-        """From either spelling."""
+        """From a string or an object."""
         if isinstance(value, str):
             return cls(value)
         return cls(value["peer"], value.get("layer") or OVERLAY, value.get("topic"))
@@ -60,8 +60,8 @@ class Role:
 class Counters:
     """Messages and bytes each way.
 
-    They count the interval (`delta`). A source that counts from its start says so in the
-    run header (`"counters": "total"`); ingest then takes differences (the first report
+    They count the events of the interval (`delta`). A source that counts from its start says so in
+    the run header (`"counters": "total"`); ingest then takes differences (the first report
     counts from 0) and treats a drop as a restart.
     """
 
@@ -147,7 +147,7 @@ _SPELLED = {"from_peer": "from"}
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What one peer says of one reporting interval.
+    """The report of one peer on one reporting interval.
 
     Interval i covers `[i·interval_us, (i+1)·interval_us)` of the run's time. `neighbors`,
     `topics` and `roles` are the state when the report is made, at the interval's end;
@@ -161,23 +161,23 @@ class Report:
     peer: str
     interval: int
     seq: int | None = None
-    """Grows with every report of a peer; of two for the same interval the greater one wins."""
+    """Grows with every report of a peer; of two reports for the same interval the greater wins."""
     neighbors: tuple[Neighbor, ...] | None = None
     topics: tuple[str, ...] | None = None
     """Topics the peer subscribes to."""
     roles: tuple[Role, ...] | None = None
     control: Counters | None = None
     publication: Counters | None = None
-    """For sources that only count; where `sent` and `received` are given too, this wins."""
+    """For sources that only count; takes precedence over `sent` and `received`."""
     duplicates: int | None = None
     """Receptions that were not the first; as `publication`."""
     sent: tuple[Sent, ...] | None = None
     received: tuple[Received, ...] | None = None
     left: bool = False
-    """The events of the interval count; the peer is absent in it."""
+    """The peer left in the interval: it is absent, but its events count."""
 
     def to_json(self) -> Json:
-        """The record, without what is unknown."""
+        """The record, without unknown fields."""
         record = {"format": self.format, **_fields(self)}
         if not self.left:
             del record["left"]
@@ -208,7 +208,7 @@ _COUNTERS = {"control", "publication"}
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What holds for the whole run: an optional first line.
+    """Facts about the whole run: an optional first line.
 
     Several values of `run` in the input are refused; `--input-run RUN` picks one, and `--run`
     names the stored run.
@@ -227,7 +227,7 @@ class RunHeader:
     counters: str = "delta"
     """'delta', or 'total' for counters that never restart with an interval."""
     unknown: tuple[str, ...] = ()
-    """What this source cannot tell, as 'control.bytes'."""
+    """What this source does not report, as 'control.bytes'."""
 
     def to_json(self) -> Json:
         """The record."""
@@ -242,7 +242,7 @@ class RunHeader:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """The end of a run: what is alive in its last interval closes after it."""
+    """The end of a run: open periods end after its last interval."""
 
     format: ClassVar[str] = "vizpub.end/1"
 
@@ -280,5 +280,5 @@ def _encoded(value: Any) -> Any:
 
 
 def _known(kind: Any, value: Json) -> dict[str, Any]:
-    """What a JSON object says of the fields of a dataclass; null is absent."""
+    """The fields of a dataclass that a JSON object has; null is absent."""
     return {f.name: value[f.name] for f in fields(kind) if value.get(f.name) is not None}

@@ -1,3 +1,4 @@
-"""Spark as an ingest needs it: the session and its Java, executors elsewhere, sessions that stay.
-`session.spark_session` is the one place that starts one.
+"""Spark sessions: settings, the Java process, executors elsewhere, sessions that keep running.
+
+`session.spark_session` starts a session; `warm.warm_session` reuses a running one.
 """

@@ -43,7 +43,7 @@ def shipped(context: SparkContext, scratch: Path) -> Iterator[None]:
 
 
 def cores(context: SparkContext) -> int:
-    """How many tasks run at once. Waits for the first executor, and for others right behind."""
+    """The number of concurrent tasks. Waits until no more executors register."""
     context.parallelize([0], 1).count()
     found, since = context.defaultParallelism, time.monotonic()
     while time.monotonic() < since + _SETTLED:

@@ -74,7 +74,7 @@ class Jvm:
             rmtree(self.connection_file.parent, ignore_errors=True)
         with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             SparkContext._ensure_initialized(conf=conf)
-        # It ends with its standard input, which closes when nobody holds the process any more.
+        # It ends with its standard input, which closes with this process.
         SparkContext._gateway.proc = self.process  # type: ignore[union-attr]
         return True
 

@@ -41,7 +41,7 @@ def watching(spark: SparkSession, step: str, progress: Progress) -> Iterator[Non
 
 
 @contextmanager
-def report_failed_tasks(spark: SparkSession, tell: Callable[[str], None]) -> Iterator[None]:
+def report_failed_tasks(spark: SparkSession, report: Callable[[str], None]) -> Iterator[None]:
     """After the block, report which Spark tasks failed in it, and why. If the block succeeded, they
     were restarted.
     """
@@ -55,7 +55,7 @@ def report_failed_tasks(spark: SparkSession, tell: Callable[[str], None]) -> Ite
         with suppress(Py4JError, ConnectionError):  # as in _watch
             for why, count in _failures(context.statusStore(), first).items():
                 noun, verb = ("Spark task", "was") if count == 1 else ("Spark tasks", "were")
-                tell(f"{count} {noun} failed{again.format(verb)}: {why}")
+                report(f"{count} {noun} failed{again.format(verb)}: {why}")
 
 
 def _failures(store: Any, first: int) -> Counter[str]:

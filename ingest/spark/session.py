@@ -38,24 +38,24 @@ _OTHER_PAGE = "CRC checksum verification failed"
 _STOPPED = "methods on a stopped SparkContext"
 _WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
-"""All that py4j says where an answer of Java's breaks off; what Java answers goes on from there."""
+"""The whole message of py4j where a reply is cut off; a complete reply continues after it."""
 _GONE = "its Java process has ended, for example because memory ran out; run the same command again"
 _NO_SIGNALS = "-Xrs"
-"""A signal to all of a terminal's processes is for ours; Java would print all its threads."""
+"""Java ignores signals of the terminal, which this process handles; it would print its threads."""
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
 """A third off the start of a short run (measured); a long one wants the full compiler."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 2
 """Partitions of a shuffle: many small ones cost a small run more than anything else."""
 _EVERY_CORE = "local[*]"
-"""What Spark takes where nobody names a master."""
+"""Spark's default master."""
 _ATTEMPTS = 2
 """At a task: a Python worker may be killed, for want of memory or by mistake."""
 LOCATORS = (
     "model.compiled.PackedLocator",
     *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
 )
-"""Where numba on an executor looks for what it compiled: before its own places, ours."""
+"""The cache locators of numba on executors: vizpub's before numba's own."""
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _prepare_environment(master: str | None) -> None:
 
 
 def _choose_python(conf: SparkConf) -> None:
-    """Which Python executors start: on this machine our own, not the first `python3` on PATH."""
+    """Choose the Python of executors: on this machine this one, not the first `python3` on PATH."""
     here = is_local(conf.get("spark.master"))
     own = sys.executable if here else "python3"
     os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python") or own)

@@ -1,1 +1,1 @@
-"""Where a Java is, the locked jars, and how Java starts quickly."""
+"""The Java runtime (`java.find_java`), the locked jars (`artifacts.jars`), a fast start of Java."""

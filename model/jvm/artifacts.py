@@ -1,8 +1,8 @@
 """The jars of the JVM artifacts vizpub runs (Neo4j, Gephi's toolkit, GraphFrames), as locked.
 
 `jars` gives the files of a set and fetches what is missing into the user's cache. A file is
-placed there in one step and only after its sha256 was checked, so that later starts look at
-names and sizes alone. What the lock has no sum of is taken as the repository gives it.
+placed there atomically after a check of its sha256, so later starts only check names and sizes.
+Files without a sha256 in the lock are accepted as the repository returns them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 
 def cache_path() -> Path:
-    """Where vizpub keeps what it fetched: VIZPUB_CACHE, or the user's cache directory."""
+    """The cache folder of vizpub: VIZPUB_CACHE, or the user's cache directory."""
     from platformdirs import user_cache_path
 
     given = os.environ.get("VIZPUB_CACHE")

@@ -1,9 +1,9 @@
 """Class data sharing: an archive of the classes that a program loads, for a faster next start.
 
-Half of what a start of Spark or Neo4j costs goes into loading, checking and linking some 15,000
-classes; Java can map them from an archive instead. The first process of a kind writes down what
-it loads. When it has ended, another one makes the archive of it, at a low priority and with nobody
-waiting. Whatever goes wrong, the next process starts as the first did.
+Loading, checking and linking some 15,000 classes takes half of the start of Spark or Neo4j; Java
+can map them from an archive instead. The first process of a kind writes a list of its classes.
+After its end another process makes the archive in the background, at low priority. If that fails,
+the next process starts like the first.
 
 As a script: `class_data.py FOLDER LIST PID JAVA…`, with the Java process that writes the list.
 """
@@ -105,11 +105,11 @@ class ClassData:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            making.returncode = 0  # nobody waits for it, and Popen is not to warn of that
+            making.returncode = 0  # never waited for; without this, Popen would warn
 
 
 def is_listed(words: Iterable[str]) -> bool:
-    """Whether the command writes down what it loads."""
+    """Whether the command writes a list of its classes."""
     return any(word.startswith(_LIST) for word in words)
 
 
@@ -189,7 +189,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _sweep(kinds: Path) -> None:
-    """Remove the kinds that were used least lately; a Java that maps one goes on with it."""
+    """Remove the least recently used kinds; a running Java keeps its mapped archive."""
     newest = sorted(kinds.iterdir(), key=lambda kind: kind.stat().st_mtime, reverse=True)
     for kind in newest[_KEPT:]:
         shutil.rmtree(kind, ignore_errors=True)

@@ -36,7 +36,7 @@ _BINARY = "protobuf"
 
 
 def _first_records(head: bytes) -> Iterator[bytes]:
-    """Those of a stream of protobuf that begins so; the last may be cut off."""
+    """The records in the head of a protobuf stream; the last may be cut."""
     with suppress(protobuf.StreamBroken):
         yield from protobuf.records([head])
 
