@@ -4,7 +4,7 @@ The header of the query says each one's type:
 
     tick      an interval number ('137'), 'first', 'last' or a time from the epoch ('12.5s');
               tick($other) is one that does not lie before the other
-    peer, topic, message   a name, as in the source → the node's key
+    peer, topic, message   a name, as in the source, or a short form (model.naming) → the node's key
     layers    names of layers, separated by commas
     kinds     of validity periods: links, subscriptions, presence; those that the run knows
     count     a whole number, from 1 to a million
@@ -25,7 +25,8 @@ from cypher import Parameter, Statement
 from graphstore.ask.periods import check_times, class_ranges, level_ranges, mode_ranges
 from graphstore.runs import LoadedRun
 from model.clock import OPEN, Clock, parse_duration_us
-from model.errors import UnknownName, UseError
+from model.errors import AmbiguousName, UnknownName, UseError
+from model.naming import ends_of, number_of
 
 _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
@@ -212,11 +213,15 @@ def _kinds(kinds: list[str], run: LoadedRun) -> list[str]:
 
 def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
     kind = parameter.type
-    found = run.rows("read", f"{kind}-named", name=name)
+    ends = [list(pair) for pair in ends_of(name)] if name else []
+    values = {"name": name, "number": number_of(name), "ends": ends}
+    found = run.rows("read", f"{kind}-named", **values)
     if not found:
         near = [row[0] for row in run.rows("read", f"{kind}-near", name=name)]
         raise UnknownName(kind, name, near)
-    key: str = found[0][0]
+    key, _, is_short = found[0]
+    if is_short and len(found) > 1:
+        raise AmbiguousName(kind, name, [row[1] for row in found])
     if at is not None:
         _check_present(key, name, run, at)
     return key

@@ -17,7 +17,7 @@ from graphstore.ask.queries import Answer, Limits, ask, query_names, runs
 from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
 from graphstore.runs import open_run
 from model.clock import OPEN
-from model.errors import OutOfRange, UnknownName, UseError
+from model.errors import AmbiguousName, OutOfRange, UnknownName, UseError
 from model.run import CAPABILITIES, DUPLICATES
 from tests.integration.graph.conftest import Graph, History, Row, random_history
 
@@ -464,6 +464,26 @@ def test_wrong_query_is_refused_with_what_would_be_right(
 ) -> None:
     with pytest.raises(error, match=words):
         ask(graph.driver, graph.database, name, values, run="asked")
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(
+    ("short", "meant"),
+    [("#3", "peer 3"), ("r 4", "peer 4"), ("p…r 5", "peer 5"), ("pe...6", "peer 6"),
+     ("peer 1", "peer 1")],
+)  # fmt: skip
+def test_short_name_asks_about_the_peer_that_has_it(graph: Graph, short: str, meant: str) -> None:
+    def asked_of(name: str) -> list[list[Any]]:
+        return ask(graph.driver, graph.database, "peer-history", {"peer": name}, run="asked").rows
+
+    assert asked_of(short) == asked_of(meant) != []
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("short", ["peer", "p…r", "…"])
+def test_short_name_of_several_peers_is_refused(graph: Graph, short: str) -> None:
+    with pytest.raises(AmbiguousName, match="more than one peer: peer 0, peer 1, peer 2, … "):
+        ask(graph.driver, graph.database, "peer-history", {"peer": short}, run="asked")
 
 
 GIVEN: dict[str, object] = {
