@@ -210,7 +210,7 @@ ENDLESS = (
         (("cypher", "RETURN $x"), "cannot parse"),
         (("cypher", ENDLESS, "--timeout", "100ms"), "did not end in time"),
         (("path", RUN, "nobody", "no one"), "no peer 'nobody'"),
-        (("topic", RUN, "alert", "--at", "50"), "did you mean alerts"),
+        (("topic", RUN, "alrt", "--at", "50"), "did you mean alerts"),
         (("topic", RUN, "alerts", "--at", "1000"), "outside the run"),
         (("dissemination", RUN, "m"), "no message 'm'"),
         (("query", "overlay", "nosuch", "-p", "at=1"), "no run 'nosuch'"),

@@ -480,7 +480,7 @@ def test_short_name_asks_about_the_peer_that_has_it(graph: Graph, short: str, me
 
 
 @pytest.mark.usefixtures("asked")
-@pytest.mark.parametrize("short", ["peer", "p…r", "…"])
+@pytest.mark.parametrize("short", ["peer", "p…", "…"])
 def test_short_name_of_several_peers_is_refused(graph: Graph, short: str) -> None:
     with pytest.raises(AmbiguousName, match="more than one peer: peer 0, peer 1, peer 2, … "):
         ask(graph.driver, graph.database, "peer-history", {"peer": short}, run="asked")
