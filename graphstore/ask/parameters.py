@@ -214,12 +214,12 @@ def _kinds(kinds: list[str], run: LoadedRun) -> list[str]:
 def _key(parameter: Parameter, name: str, run: LoadedRun, at: int | None) -> str:
     kind = parameter.type
     ends = [list(pair) for pair in ends_of(name)] if name else []
-    values = {"name": name, "number": number_of(name), "ends": ends}
-    found = run.rows("read", f"{kind}-named", **values)
+    found = run.rows("read", f"{kind}-named", name=name, number=number_of(name), ends=ends)
     if not found:
         near = [row[0] for row in run.rows("read", f"{kind}-near", name=name)]
         raise UnknownName(kind, name, near)
-    key, _, is_short = found[0]
+    key: str = found[0][0]
+    is_short: bool = found[0][2]
     if is_short and len(found) > 1:
         raise AmbiguousName(kind, name, [row[1] for row in found])
     if at is not None:
