@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from runstore.run import Run
 from runstore.store import StoredRun
 from tests.support.ingested import SMALL
 
 pytestmark = pytest.mark.spark
 
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 SPELLED = {
     "Publish": "published",
     "Deliver": "delivered_and_own",
@@ -92,3 +96,35 @@ def test_counts_of_each_topic_equal_those_of_tracestat(gossipsub: StoredRun) -> 
                   if key.split()[0] in names}  # fmt: skip
         assert {name: found[name] for name in names.values()} == wanted, topic
         assert found["rpcs_sent"] is None
+
+
+def of_the_page(number: int) -> str:
+    return str(re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[number])
+
+
+def test_totals_of_peers_on_the_page_equal_those_of_tracestat(
+    gossipsub: StoredRun, told: dict[str, Any]
+) -> None:
+    found = {row["peer_name"]: row for row in Run(gossipsub).sql(of_the_page(0)).to_pylist()}
+    assert found.keys() == {row["peer"] for row in told["per_peer"]}
+    for row in told["per_peer"]:
+        assert found[row["peer"]]["duplicates"] == row["duplicates"]
+        arrivals = row["delivered"] + row["duplicates"]
+        assert found[row["peer"]]["receptions"] == arrivals
+
+
+def test_mesh_degree_on_the_page_equals_a_count_of_links(gossipsub: StoredRun) -> None:
+    run = Run(gossipsub)
+    found = run.sql(of_the_page(1)).to_pylist()
+    assert len({row["interval"] for row in found}) > 100
+    for interval in (3, 40, 109):
+        overlay = run.overlay(interval, layers=["mesh"]).to_pylist()
+        links = Counter(row["topic_name"] for row in overlay)
+        degrees = {
+            row["topic_name"]: row["mesh_degree"] * row["subscribers"]
+            for row in found
+            if row["interval"] == interval
+        }
+        assert degrees.keys() >= links.keys()
+        assert degrees == pytest.approx({topic: links[topic] for topic in degrees})
+        assert sum(links.values()) > 0
