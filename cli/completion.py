@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from analytics.options import ENGINES
+
+if TYPE_CHECKING:
+    from cypher import Parameter
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
@@ -123,15 +127,24 @@ def complete_queries(ctx: typer.Context) -> Iterable[str]:
 @_offering
 def complete_parameters(ctx: typer.Context) -> Iterable[str]:
     """Parameters of the query already typed, up to the equals sign, and words they may be."""
+    return [f"{p.name}={word}" for p in _asked(ctx) for word in p.words or [""]]
+
+
+@_offering
+def complete_values(ctx: typer.Context) -> Iterable[str]:
+    """Values of the next parameter of the query already typed: words, peers or topics."""
+    parameter = _asked(ctx)[len(ctx.params.get("values") or ())]
+    if parameter.type in ("peer", "topic"):
+        return _keys(ctx, f"{parameter.type}s")
+    return parameter.words
+
+
+def _asked(ctx: typer.Context) -> list[Parameter]:
+    """What the query already typed asks of the user, in the order of its header."""
     import cypher
 
-    asked = cypher.statement("queries", _typed(ctx, "name", 0)).parameters
-    return [
-        f"{p.name}={word}"
-        for p in asked
-        if p.type not in ("run", "levels", "ranges")
-        for word in p.words or [""]
-    ]
+    asked = cypher.statement("queries", _typed(ctx, "name", 1)).parameters
+    return [p for p in asked if p.type not in ("run", "levels", "ranges")]
 
 
 @_offering

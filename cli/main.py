@@ -27,6 +27,7 @@ from cli.commands import (
     session,
     simulate,
     sql,
+    summary,
     tables,
 )
 from cli.errors import CommandGroup
@@ -126,6 +127,7 @@ for module in (
     sql,
     tables,
     metrics,
+    summary,
     compare,
     plot,
     query,

@@ -96,10 +96,11 @@ def statement(folder: str, name: str) -> Statement:
     if name not in names(folder):
         raise KeyError(f"{folder}/{name}")
     text = (files(__name__) / folder / f"{name}.cypher").read_text("utf-8")
-    return _parsed(folder, name, text)
+    return parsed(folder, name, text)
 
 
-def _parsed(folder: str, name: str, text: str) -> Statement:
+def parsed(folder: str, name: str, text: str) -> Statement:
+    """A statement of that text, with its header taken apart; no header is an empty one."""
     header = [line for line in text.splitlines() if line.startswith("//")]
     parameters = [m for line in header if (m := _PARAMETER.fullmatch(line))]
     needs = [m["tables"].split(", ") for line in header if (m := _NEEDS.fullmatch(line))]

@@ -387,10 +387,10 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing, format=2)
+READ = Stage("read", _read, Nothing, format=3)
 NAMES = Stage("names", _names, Names)
 PERIODS = Stage("periods", _periods, Periods)
-EVENTS = Stage("events", _events, Events)
+EVENTS = Stage("events", _events, Events, format=2)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure)
 PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)

@@ -82,6 +82,10 @@ TRAFFIC = Table(
         *TRAFFIC_OF_PEER,
         maybe("dropped", "int64", "sends given up because a queue was full", "messages"),
         maybe("duplicates", "int64", "receptions that were not the first, as counted by the peer"),
+        *(
+            maybe(f"rpcs_{way}", "int64", f"RPCs {way}: packets of messages and control entries")
+            for way in ("sent", "received")
+        ),
     ),
     ("peer", "interval"),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +12,10 @@ from cli.completion import complete_columns, complete_metrics, complete_peers, c
 from cli.options import Limit, Output, RunName, Window, comma_list, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
+from model.errors import UnknownName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +36,14 @@ class _Part:
     ] = None
     topic: Annotated[
         str | None, typer.Option(help="Only this topic.", autocompletion=complete_topics)
+    ] = None
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,-B,…",
+            help="Sort by these columns; - before one = the largest first. Unknown comes last.",
+            autocompletion=complete_columns,
+        ),
     ] = None
     limit: Limit = 0
 
@@ -56,6 +69,7 @@ def metrics(
     vizpub metrics monday
     vizpub metrics monday --from 10 --to 20 --columns network_size,diameter
     vizpub metrics monday topics --topic news --format csv
+    vizpub metrics monday messages --sort -delay_us_max --limit 10
     vizpub metrics monday messages -o messages.json
     ```
     """
@@ -65,5 +79,21 @@ def metrics(
     first, last = window.intervals(opened.clock)
     where = Where(first, last, part.peer, part.topic)
     found = opened.metrics(table, comma_list(part.columns), where).to_arrow()
-    found = found.slice(0, part.limit or None)
+    found = _sorted(found, comma_list(part.sort) or ()).slice(0, part.limit or None)
     show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)
+
+
+def _sorted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows by these columns, those with '-' descending; rows that are equal stay in order.
+
+    Raises: UnknownName for a column that is not printed.
+    """
+    if not columns:
+        return rows
+    for name in columns:
+        if name.removeprefix("-") not in rows.column_names:
+            raise UnknownName("column to sort by", name.removeprefix("-"), rows.column_names)
+    place = "place in the table"
+    placed = rows.append_column(place, [range(rows.num_rows)])
+    orders = [(n.removeprefix("-"), "descending" if n[0] == "-" else "ascending") for n in columns]
+    return placed.sort_by([*orders, (place, "ascending")]).drop_columns([place])

@@ -5,19 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import complete_parameters, complete_queries, complete_runs
+from cli.completion import (
+    complete_parameters,
+    complete_queries,
+    complete_runs,
+    complete_values,
+)
 from cli.options import Limit, Output, command
 from cli.service import asking
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
 from model.clock import parse_duration_us
-from model.errors import UseError
+from model.errors import UnknownName, UseError
 
 if TYPE_CHECKING:
+    from cypher import Statement
     from graphstore.ask.free_text import Stream
     from graphstore.ask.queries import Answer, Limits
 
@@ -77,34 +84,102 @@ def query(
     settings: Settings,
     question: Question,
     output: Output,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", autocompletion=complete_queries)
-    ] = None,
     run: Annotated[str | None, typer.Argument(metavar="RUN", autocompletion=complete_runs)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|FILE.cypher", autocompletion=complete_queries)
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Argument(metavar="VALUE", autocompletion=complete_values)
+    ] = None,
 ) -> None:
-    """Run a shipped query on a run; without NAME, list the queries and their parameters.
+    """Run a shipped query, or one of your own in a file, on a run; alone it lists the queries.
 
-    Give peers, topics and messages by their names in the source. A time is an interval
-    number, `first`, `last`, or a time since the run's start such as 12.5s.
+    Values are given in the order of the list, or by name with -p. Peers, topics and messages
+    have their names in the source. A time is an interval number, `first`, `last`, or a time
+    since the run's start such as 12.5s. `vizpub query NAME` explains one query.
+
+    A file begins with a header like those in cypher/queries/, and can only read.
 
     Examples:
 
     ```
     vizpub query
+    vizpub query shortest-path
+    vizpub query monday overlay 12
+    vizpub query monday shortest-path 12 alice bob --format json
+    vizpub query monday history -p mode=as-of -p at=12 -p kinds=links
+    vizpub query monday mine.cypher 12
     vizpub query runs
-    vizpub query overlay monday -p at=12
-    vizpub query shortest-path monday -p at=12 -p from=alice -p to=bob --format json
     ```
     """
-    if name is None:
+    if run is None:
         show(_shipped(), output, settings)
-        return
-    from graphstore.ask.queries import shipped
+    elif name is None:
+        _one_word(settings, question, output, run)
+    elif name.endswith(".cypher"):
+        _answer_own(settings, question, output, run, Path(name), values or [])
+    else:
+        given = _given(_query_of(name, run), values or [], question.values)
+        answer(settings, output, name, run, given, question.limits)
 
-    shipped(name)
-    values = question.values
-    named = values.pop("run", None)
-    answer(settings, output, name, run or named, values, question.limits)
+
+def _one_word(settings: Settings, question: Question, output: Output, word: str) -> None:
+    """`vizpub query WORD`: a query that needs no run is answered, another one explained; for a run
+    the queries are listed.
+    """
+    from graphstore.ask.queries import query_names, shipped
+    from runstore.store import run_names
+
+    if word not in query_names():
+        if word not in run_names(settings.workspace):
+            raise UnknownName("run or query", word, query_names(), "vizpub query")
+        show(_shipped(), output, settings)
+    elif shipped(word).parameters:
+        show(_explained(shipped(word)), output, settings)
+    else:
+        answer(settings, output, word, None, question.values, question.limits)
+
+
+def _query_of(name: str, run: str) -> Statement:
+    """The shipped query. Raises: UnknownName, and UseError where it stands before the run."""
+    from graphstore.ask.queries import query_names, shipped
+
+    if name not in query_names() and run in query_names():
+        raise UseError(f"the run comes first: vizpub query {name} {run}")
+    return shipped(name)
+
+
+def _given(query: Statement, words: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """The values by name: those without one are in the order of the header."""
+    from graphstore.ask.parameters import asked_of_user
+
+    order = [parameter.name for parameter in asked_of_user(query)]
+    if len(words) > len(order):
+        takes = " ".join(order) or "none"
+        raise UseError(f"query {query.name}: {len(words)} values are too many; it takes: {takes}")
+    placed = dict(zip(order, words, strict=False))
+    for twice in placed.keys() & named.keys():
+        raise UseError(f"parameter {twice} is given twice")
+    return placed | dict(named)
+
+
+def _answer_own(
+    settings: Settings,
+    question: Question,
+    output: Output,
+    run: str,
+    file: Path,
+    words: Sequence[str],
+) -> None:
+    from graphstore.ask.own import read_query, streaming_own
+
+    own = read_query(file)
+    given = _given(own, words, question.values)
+    with (
+        asking(settings) as neo4j,
+        streaming_own(neo4j.driver, neo4j.database, own, given, run, question.limits) as found,
+    ):
+        show_answer(found, output, settings)
 
 
 def _shipped() -> Rows:
@@ -118,6 +193,18 @@ def _shipped() -> Rows:
 
     columns = ("query", "parameters", "answers")
     return Rows(columns, [(name, usage(name), found(name).purpose) for name in query_names()])
+
+
+def _explained(query: Statement) -> Rows:
+    """The parameters of a query, and the columns of its answer."""
+    from graphstore.ask.parameters import asked_of_user
+
+    takes = [
+        (f"[{p.name}]" if p.optional else p.name, "time" if p.type == "tick" else p.type, p.meaning)
+        for p in asked_of_user(query)
+    ]
+    gives = [(column.name, "answer", column.meaning) for column in query.columns]
+    return Rows((query.name, "type", "meaning"), [*takes, *gives])
 
 
 def answer(

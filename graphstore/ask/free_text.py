@@ -80,14 +80,23 @@ def streaming(
     lacks a parameter or takes too long; UnknownName, RunNotComplete, Neo4jUnavailable,
     Neo4jAnswer.
     """
+    values = {name: _from_json(value) for name, value in given.items()}
+    if isinstance(run := values.get("run"), str):
+        open_run(driver, database, run)
+    with judged(driver, database, text, values, limits) as found:
+        yield found
+
+
+@contextmanager
+def judged(
+    driver: Driver, database: str, text: str, values: dict[str, Any], limits: Limits
+) -> Iterator[Stream]:
+    """As `streaming`, with values as Neo4j gets them. Raises: likewise."""
     check_length(text)
     text = plain(text)
     words = list(tokens(text))
     check_words(words)
     check_size(words)
-    values = {name: _from_json(value) for name, value in given.items()}
-    if isinstance(run := values.get("run"), str):
-        open_run(driver, database, run)
     with _in_words(), asking(driver, database, limits.timeout_s) as asked:
         explain = asked.query(_EXPLAIN + text)
         summary = asked.do(lambda session: session.run(explain, values).consume())

@@ -30,6 +30,11 @@ from model.naming import ends_of, number_of
 
 _OURS = ("run", "levels", "ranges")
 _NAMES = ("peer", "topic", "message")
+TYPES = (
+    *("tick", *_NAMES, "layers", "kinds", "count", "duration"),
+    *("int", "string", "list<int>", "list<string>", "run", "levels"),
+)
+"""The types that a query of the user's own may have, beside words."""
 KINDS = ("links", "subscriptions", "presence")
 """The tables of validity periods."""
 _MOST = 1_000_000
@@ -76,9 +81,9 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
     check_names(query, given)
     mode = _mode(query, given)
     ticks = {
-        p.name: run.facts.clock.parse_at(str(given[p.name]))
+        p.name: run.facts.clock.parse_at(str(at))
         for p in query.parameters
-        if p.type == "tick" and p.name in given
+        if p.type == "tick" and (at := given.get(p.name, p.default)) is not None
     }
     _check_order(query, ticks, run.facts.clock)
     found = {p.name: _value(p, given.get(p.name, p.default), run, ticks) for p in query.parameters}
@@ -89,7 +94,7 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
 
 def _mode(query: Statement, given: Mapping[str, object]) -> str | None:
     """The mode of a query that has one, given with the times that it needs."""
-    for p in query.parameters:
+    for p in query.parameters if any(p.type == "ranges" for p in query.parameters) else ():
         if p.name == "mode":
             mode = _chosen(p, str(given[p.name]))
             check_times(mode, given)

@@ -46,7 +46,7 @@ def shipped(name: str) -> cypher.Statement:
     try:
         return cypher.statement("queries", name)
     except KeyError:
-        raise UnknownName("query", name, query_names(), "vizpub query --help") from None
+        raise UnknownName("query", name, query_names(), "vizpub query") from None
 
 
 def ask(

@@ -230,6 +230,8 @@ REPORT = Object(
         "control": _COUNTERS,
         "publication": _COUNTERS,
         "duplicates": Whole(),
+        "rpcs_sent": Whole(),
+        "rpcs_received": Whole(),
         "sent": Array(Object({**_COPY, "to": Array(Key())}, required=("message",))),
         "received": Array(
             Object({**_COPY, "from": Key(), "subscribed": Flag()}, required=("message",))

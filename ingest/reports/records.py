@@ -171,6 +171,9 @@ class Report:
     """For sources that only count; takes precedence over `sent` and `received`."""
     duplicates: int | None = None
     """Receptions that were not the first; as `publication`."""
+    rpcs_sent: int | None = None
+    """Packets of messages and control entries, however many of these each carries."""
+    rpcs_received: int | None = None
     sent: tuple[Sent, ...] | None = None
     received: tuple[Received, ...] | None = None
     left: bool = False

@@ -36,7 +36,9 @@ _UNKNOWN = (
     "traffic in bytes (the logs have no sizes)",
     "connections between peers (the logs have only the mesh)",
     "rejected messages, and sends given up because a queue was full",
+    "RPCs (a line is one entry of an RPC)",
 )
+_UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
 class Interop(Libp2p):
@@ -76,11 +78,11 @@ class Interop(Libp2p):
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """As Libp2p.observe; it is not known what was dropped."""
+        """As Libp2p.observe; it is not known what was dropped, nor which entries were one RPC."""
         found = super().observe(tables, run, options)
         assert found.traffic is not None
         columns = (
-            "CAST(NULL AS BIGINT) AS dropped" if name == "dropped" else name
+            f"CAST(NULL AS BIGINT) AS {name}" if name in _UNCOUNTED else name
             for name in found.traffic.columns
         )
         return replace(found, traffic=found.traffic.selectExpr(*columns))

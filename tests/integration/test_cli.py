@@ -158,9 +158,10 @@ def test_path_command_equals_networkx(vizpub: Shell) -> None:
 
 
 def test_overlay_at_a_time_is_that_of_its_interval(vizpub: Shell) -> None:
-    query = ("query", "overlay", RUN, "--format", "json", "-p")
+    query = ("query", RUN, "overlay", "--format", "json", "-p")
     graph = overlay(vizpub, 50)
     rows = vizpub(*query, "at=50").json()
+    assert vizpub("query", RUN, "overlay", "50", "--format", "json").json() == rows
     assert {(row["src"], row["dst"]) for row in rows if row["dst"]} == set(graph.edges)
     assert vizpub(*query, "at=50.999999s").json() == rows
 
@@ -213,10 +214,10 @@ ENDLESS = (
         (("topic", RUN, "alrt", "--at", "50"), "did you mean alerts"),
         (("topic", RUN, "alerts", "--at", "1000"), "outside the run"),
         (("dissemination", RUN, "m"), "no message 'm'"),
-        (("query", "overlay", "nosuch", "-p", "at=1"), "no run 'nosuch'"),
-        (("query", "overlay", RUN), "at is missing"),
-        (("query", "overlay", RUN, "-p", "at=1", "-p", "when=2"), "no parameter when"),
-        (("query", "overlay", RUN, "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
+        (("query", "nosuch", "overlay", "-p", "at=1"), "no run 'nosuch'"),
+        (("query", RUN, "overlay"), "at is missing"),
+        (("query", RUN, "overlay", "-p", "at=1", "-p", "when=2"), "no parameter when"),
+        (("query", RUN, "overlay", "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
         (("export", "gexf", RUN, "--topic", "alert"), "did you mean alerts"),
         (("export", "gexf", RUN, "--attributes", "degre"), "did you mean degree"),
         (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),
@@ -281,7 +282,7 @@ def test_difference_is_found_by_verify_and_mended_by_rebuild(vizpub: Shell) -> N
 
 ASKING = (
     ("query", "runs"),
-    ("query", "overlay", RUN, "-p", "at=50"),
+    ("query", RUN, "overlay", "-p", "at=50"),
     ("topic", RUN, "alerts", "--at", "50"),
     ("cypher", "RETURN 1"),
     ("verify", RUN),

@@ -45,7 +45,7 @@ def edges(tmp_path: Path) -> Path:
     return path
 
 
-OVERLAY = ("query", "overlay", RUN, "-p", "at=0")
+OVERLAY = ("query", RUN, "overlay", "-p", "at=0")
 
 
 def test_copy_in_neo4j_follows_load_and_replaced_ingest(
@@ -92,7 +92,7 @@ def test_copy_of_an_earlier_run_is_named_by_verify(
     assert "is the copy of an earlier run of that name" in found.stderr
     assert f"vizpub load {RUN}" in found.stderr
     for words, unknown in (
-        (("query", "relays", RUN, "-p", "topic=news"), "subscriptions and receptions"),
+        (("query", RUN, "relays", "-p", "topic=news"), "subscriptions and receptions"),
         (("topic", RUN, "news", "--at", "0"), "subscriptions"),
         (("dissemination", RUN, "m"), "receptions"),
     ):

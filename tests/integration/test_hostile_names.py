@@ -185,7 +185,7 @@ def test_query_takes_hostile_names_and_invents_none(vizpub: Hostile, query: str)
 def test_unknown_topic_name_is_refused_without_control_characters(
     vizpub: Hostile, name: str
 ) -> None:
-    result = vizpub("query", "topic-subgraph", RUN, "-p", "at=0", "-p", f"topic={name}")
+    result = vizpub("query", RUN, "topic-subgraph", "-p", "at=0", "-p", f"topic={name}")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert unsafe(result.output) == set()
@@ -212,7 +212,7 @@ def test_machine_readable_output_holds_hostile_names_unchanged(
     vizpub: Hostile, form: str, tmp_path: Path
 ) -> None:
     file = tmp_path / f"overlay.{form}"
-    vizpub.done("query", "overlay", RUN, "-p", "at=0", "-o", str(file))
+    vizpub.done("query", RUN, "overlay", "-p", "at=0", "-o", str(file))
     text = file.read_text("utf-8")
     rows: list[dict[str, Any]]
     if form == "csv":
@@ -226,7 +226,7 @@ def test_machine_readable_output_holds_hostile_names_unchanged(
 
 @pytest.mark.parametrize("form", ["md", "table"])
 def test_tables_for_people_hold_no_control_characters(vizpub: Hostile, form: str) -> None:
-    assert unsafe(vizpub.done("query", "overlay", RUN, "-p", "at=0", "-f", form)) == set()
+    assert unsafe(vizpub.done("query", RUN, "overlay", "-p", "at=0", "-f", form)) == set()
     assert unsafe(vizpub.done("runs", "show", RUN, "quarantine", "-f", form)) == set()
 
 

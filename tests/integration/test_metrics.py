@@ -138,7 +138,7 @@ def span_tables(states: Mapping[int, State]) -> dict[str, list[Row]]:
 def random_traffic(rng: np.random.Generator, peer: int, interval: int) -> Row:
     """All told, bytes unknown, or nothing known."""
     known = int(rng.choice([0, 1, 2]))
-    row: Row = {"peer": peer, "interval": interval, "dropped": None, "duplicates": None}
+    row: Row = dict.fromkeys(table("traffic").names) | {"peer": peer, "interval": interval}
     for name in TRAFFIC_COLUMNS:
         told = known == 2 or (known == 1 and "bytes" not in name)
         row[name] = int(rng.integers(0, 5000)) if told else None

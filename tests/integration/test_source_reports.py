@@ -142,6 +142,8 @@ EXAMPLE = (
             "received": {"messages": 1, "bytes": 512},
         },
         duplicates=0,
+        rpcs_sent=11,
+        rpcs_received=8,
         sent=[
             {
                 "message": "m1",
@@ -194,7 +196,7 @@ def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
         ("17", "rendezvous", "7", 42, OPEN),
         ("17", "seed", None, 42, OPEN),
     }
-    assert found.rows("traffic") == {("17", 42, 12, 9, 4023, 3980, 2, 1, 1024, 512, 0)}
+    assert found.rows("traffic") == {("17", 42, 12, 9, 4023, 3980, 2, 1, 1024, 512, 0, 11, 8)}
     assert found.rows("publications") == {("m1", "7", "17", 42, 42000100, 42)}
     assert found.rows("receptions") == {
         ("m0", "7", "5", "17", "99", 42000050, 42, 42, 0, None, 3, True)
@@ -202,7 +204,8 @@ def test_example_of_the_contract_gives_its_tables(book: Book) -> None:
     assert found.rows("rejections") == set()
     assert found.staged.quarantine == []
     assert found.seen.traffic is not None
-    assert found.seen.traffic.columns == ["peer", "interval", *TRAFFIC_COLUMNS, "duplicates"]
+    more = ["duplicates", "rpcs_sent", "rpcs_received"]
+    assert found.seen.traffic.columns == ["peer", "interval", *TRAFFIC_COLUMNS, *more]
 
 
 NEIGHBORS_ALONE = case(
@@ -226,6 +229,7 @@ def test_fields_that_no_report_has_are_unknown(book: Book) -> None:
         "publication.messages",
         "publication.bytes",
         "duplicates",
+        "rpcs",
         "sent",
         "received",
     }
@@ -359,6 +363,22 @@ COUNTED = [
 COUNTED_CASES = tuple(
     case(f"counters: {kind}", [header(counters=kind), *COUNTED]) for kind in ("total", "delta")
 )
+
+
+RPC_TOTALS = [(2, 7), (3, 12), (4, 1)]
+RPCS = case(
+    "rpcs", [header(counters="total"), *(report("a", i, rpcs_sent=n) for i, n in RPC_TOTALS)]
+)
+
+
+def test_rpcs_alone_are_traffic_and_total_counters_too(book: Book) -> None:
+    found = book.take(RPCS)
+    assert "rpcs" not in found.told.unknown
+    assert {(row[1], row[11], row[12]) for row in found.rows("traffic")} == {
+        (2, 7, None),
+        (3, 5, None),
+        (4, 1, None),
+    }
 
 
 def test_total_counters_become_differences(book: Book) -> None:

@@ -95,6 +95,7 @@ def random_record(rng: random.Random, peer: int, interval: int) -> Record:
         "control": counters(),
         "publication": counters(),
         "duplicates": rng.randrange(9),
+        "rpcs_sent": rng.randrange(9),
         "sent": [{**copy(), "to": [name(), name()]}],
         "received": [{**copy(), "from": name(), "time_us": rng.randrange(10**12)}],
         "left": True,

@@ -104,7 +104,7 @@ class TestDemo:
     def test_description_has_protocol_clock_and_unknowns(self, demo: StoredRun) -> None:
         told = demo.manifest
         assert (told.protocol, told.clock) == ("protocol.demo", Clock(1, None, 0, 3))
-        assert told.unknown == ("roles", "publication.bytes", "duplicates of a message")
+        assert told.unknown == ("roles", "rpcs", "publication.bytes", "duplicates of a message")
         assert told.notes == {}
         assert told.tables["quarantine"].rows == 0
 
@@ -479,7 +479,12 @@ class TestTwoHosts:
             at: {(peer, other) for peer, node in nodes.items() for other in node["neighbors"]}
             for at, nodes in expected.items()
         }
-        assert seen.told.unknown == ("roles", "publication.bytes", "duplicates of a message")
+        assert seen.told.unknown == (
+            "roles",
+            "rpcs",
+            "publication.bytes",
+            "duplicates of a message",
+        )
 
     def test_missing_report_is_bridged_by_gap_tolerance(
         self, spark: SparkSession, two_hosts: Path, outside_data: Outside

@@ -25,6 +25,7 @@ STREAMS, MESH = "streams", "mesh"
 COUNTED = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
+    *("rpcs_sent", "rpcs_received"),
 )
 """The traffic columns that a trace has."""
 
@@ -269,6 +270,7 @@ class _Traffic:
             is_received = event.type == Type.RECV_RPC
             self._sums[is_received] += event.counts.control
             self._sums[2 + is_received] += event.counts.messages
+            self._sums[5 + is_received] += 1
 
     def end(self, following: int | None = None) -> None:
         """The interval is over; the next one with an event follows."""

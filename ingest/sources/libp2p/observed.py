@@ -53,7 +53,7 @@ def _named(streams: DataFrame, reporting: DataFrame) -> DataFrame:
 
 
 def _traffic(counted: DataFrame, reporting: DataFrame, clock: Clock) -> DataFrame:
-    """Peer and interval: control entries and messages of sent and received RPCs.
+    """Peer and interval: sent and received RPCs, and the control entries and messages in them.
 
     A trace is complete, so a present peer without events has no traffic: 0. `dropped`
     counts DROP_RPC events, which are not sent. Bytes are in no trace: null.

@@ -15,12 +15,12 @@ from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.errors import InputError, UnknownName, UseError
 
-COUNTERS = (*TRAFFIC_COLUMNS, "duplicates")
+COUNTERS = (*TRAFFIC_COLUMNS, "duplicates", "rpcs_sent", "rpcs_received")
 STATE = ("neighbors", "topics", "roles")
 _FIELDS = (
     *(*STATE, "sent", "received"),
     *("control.messages", "control.bytes", "publication.messages", "publication.bytes"),
-    "duplicates",
+    *("duplicates", "rpcs"),
 )
 """Optional fields of reports."""
 
@@ -151,6 +151,7 @@ COUNTED = {
         for what in ("messages", "bytes")
     },
     "duplicates": {"duplicates"},
+    "rpcs": {"rpcs_sent", "rpcs_received"},
 }
 """The optional fields that are counters, and their columns in COUNTERS."""
 
@@ -171,7 +172,8 @@ def shape_of(report: Any, traffic: Sequence[int | None]) -> int:
         | (c[4] is not None or c[5] is not None) << 7
         | (c[6] is not None or c[7] is not None) << 8
         | (c[8] is not None) << 9
-        | (report.left is True) << 10
+        | (c[9] is not None or c[10] is not None) << 10
+        | (report.left is True) << 11
     )
 
 

@@ -260,7 +260,8 @@ class _Peer:
         for name, value in zip(TRAFFIC_COLUMNS, self._counted, strict=False):
             kind, what, way = name.split("_")
             counted.setdefault(kind, {}).setdefault(way, {})[what] = value
-        more = {"left": self._left, "duplicates": self._counted[-1]}
+        later = slice(len(TRAFFIC_COLUMNS), None)
+        more = {"left": self._left, **dict(zip(COUNTERS[later], self._counted[later], strict=True))}
         known = {name: value for name, value in lists.items() if value is not None}
         return msgspec.json.encode({**record, **known, **counted, **more})
 

@@ -13,7 +13,8 @@ Counts = list[int | None]
 
 def counters(report: Any) -> Counts:
     """The values of COUNTERS."""
-    return [*_ways(report.control), *_ways(report.publication), report.duplicates]
+    more = report.duplicates, report.rpcs_sent, report.rpcs_received
+    return [*_ways(report.control), *_ways(report.publication), *more]
 
 
 def _ways(counters: Any) -> tuple[int | None, int | None, int | None, int | None]:
@@ -57,9 +58,9 @@ _PUBLICATION = slice(4, 8)
 def either(counted: Counts, events: Counts) -> Counts:
     """The counters, with missing ones derived from events."""
     if counted[_PUBLICATION] == [None] * 4:
-        return [*counted[:4], *events, counted[8]]
+        return [*counted[:4], *events, *counted[8:]]
     pairs = zip(counted[_PUBLICATION], events, strict=True)
-    return [*counted[:4], *(e if c is None else c for c, e in pairs), counted[8]]
+    return [*counted[:4], *(e if c is None else c for c, e in pairs), *counted[8:]]
 
 
 def differ(counted: Counts, events: Counts) -> bool:

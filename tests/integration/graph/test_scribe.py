@@ -214,20 +214,19 @@ def test_topics_query_names_the_rendezvous_at_each_time(vizpub: Calls) -> None:
 
     assert topics("0") == [("news", 4, ["p0"], 0), ("sport", 3, ["p6"], 0)]
     assert topics("4") == [("news", 5, ["p1"], 1), ("sport", 3, ["p6"], 0)]
-    history = vizpub.json("query", "peer-history", RUN, "-p", "peer=p1")
+    history = vizpub.json("query", RUN, "peer-history", "-p", "peer=p1")
     (played,) = [row for row in history if row["what"] == "plays"]
     assert (played["other"], played["topic"], played["valid_from"]) == ("rendezvous", "news", 3)
 
 
 def test_duplicates_are_counted_by_topic_message_and_peer(vizpub: Calls) -> None:
-    topics = vizpub.json("query", "duplicates-by-topic", RUN)
+    topics = vizpub.json("query", RUN, "duplicates-by-topic")
     assert [tuple(row.values()) for row in topics] == [
         ("news", 1, 6, 1, 0.2), ("sport", 0, 0, 0, None),
     ]  # fmt: skip
-    message = ("duplicates-of-message", RUN, "-p", "message=m1")
-    (again,) = vizpub.json("query", *message)
+    (again,) = vizpub.json("query", RUN, "duplicates-of-message", "m1")
     assert again == {"peer": "p4", "duplicates": 1, "receptions": 1}
-    (root,) = vizpub.json("query", "peer-topics", RUN, "-p", "peer=p0")
+    (root,) = vizpub.json("query", RUN, "peer-topics", "-p", "peer=p0")
     assert root == {"topic": "news", "published": 0, "received": 1, "receptions": 1,
                     "duplicates": 0, "sent": 2}  # fmt: skip
 

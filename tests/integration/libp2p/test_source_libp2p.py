@@ -220,7 +220,7 @@ def test_traffic_totals_equal_the_known_numbers(as_json: Any) -> None:
     assert total("control_messages_received") == 2_585
     assert total("publication_messages_sent") == 3_662
     assert total("publication_messages_received") == 3_662
-    assert total("dropped") == 59
+    assert (total("rpcs_sent"), total("rpcs_received"), total("dropped")) == (5_675, 6_028, 59)
 
 
 def test_traffic_per_peer_equals_the_counts_of_routers(as_json: Any, truth: Any) -> None:
@@ -236,6 +236,8 @@ def test_traffic_per_peer_equals_the_counts_of_routers(as_json: Any, truth: Any)
             assert row[f"control_messages_{way}"] == control
             assert row[f"publication_messages_{way}"] == counts.get(f"{rpc}.messages", 0)
         assert row["dropped"] == counts.get("DropRPC", 0)
+        assert row["rpcs_sent"] == counts.get("SendRPC", 0)
+        assert row["rpcs_received"] == counts.get("RecvRPC", 0)
 
 
 def test_traffic_has_a_row_per_peer_and_interval_present(as_json: Any) -> None:

@@ -206,7 +206,7 @@ def test_metrics_are_filtered_and_printed_in_each_format(vizpub: Call) -> None:
         ("export csv monday", "-o DIR"),
         ("export gexf monday --topic a --message b", "not both"),
         ("export check nosuch.gexf", "No such file"),
-        ("query shortst-path monday", "did you mean shortest-path"),
+        ("query monday shortst-path", "did you mean shortest-path"),
         ("ingest nosuch --run x --interval soon", "not a duration"),
         ("ingest nosuch --run x --max-line long", "not a size; write for example 64MB"),
     ],

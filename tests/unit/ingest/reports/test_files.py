@@ -56,6 +56,8 @@ FULL: dict[str, Any] = {
         "received": {"messages": 1, "bytes": 512},
     },
     "duplicates": 0,
+    "rpcs_sent": 11,
+    "rpcs_received": 8,
     "sent": [
         {
             "message": "m1",
@@ -117,6 +119,8 @@ reports = st.builds(
     control=maybe(counters),
     publication=maybe(counters),
     duplicates=maybe(counts),
+    rpcs_sent=maybe(counts),
+    rpcs_received=maybe(counts),
     sent=some(st.builds(Sent, **copies, to=some(keys))),
     received=some(
         st.builds(Received, **copies, from_peer=maybe(keys), subscribed=maybe(st.booleans()))
@@ -211,6 +215,7 @@ WRONG = [
     ("control.sent.messages", -12, "'control.sent.messages' is negative"),
     ("publication.received.bytes", 1.5, "'publication.received.bytes' is not an integer"),
     ("duplicates", 2**63, "'duplicates' is too large"),
+    ("rpcs_sent", -1, "'rpcs_sent' is negative"),
     ("left", 1, "'left' is not true or false"),
     ("sent.0.message", ..., "no 'sent[].message'"),
     ("sent.0.to", "3", "'sent[].to' is not an array"),

@@ -280,6 +280,7 @@ def test_rejection_of_an_own_message_is_left_out(tmp_path: Path) -> None:
 SUMS = (
     *("control_messages_sent", "control_messages_received"),
     *("publication_messages_sent", "publication_messages_received", "dropped"),
+    *("rpcs_sent", "rpcs_received"),
 )
 
 
@@ -305,6 +306,7 @@ def random_rpcs(seed: int) -> tuple[list[Happened], dict[tuple[str, int], Counte
         else:
             here[f"control_messages_{ways[type]}"] += control + (type == Type.RECV_RPC)
             here[f"publication_messages_{ways[type]}"] += messages
+            here[f"rpcs_{ways[type]}"] += 1
     return events, sums
 
 

@@ -1,0 +1,66 @@
+"""Queries of the user's own in a file, with a header like that of a shipped one (`cypher`).
+
+The header says what its parameters are, so they are given as for a shipped query. The text is
+judged like any free text (graphstore.ask.free_text): it can only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from neo4j import Driver
+
+import cypher
+from graphstore.ask.free_text import Stream, judged
+from graphstore.ask.parameters import TYPES
+from graphstore.ask.queries import Limits, prepared
+from graphstore.runs import open_run
+from model.errors import UseError
+
+
+def read_query(file: Path) -> cypher.Statement:
+    """The query in a file. Raises: UseError where it cannot be read, or its header is wrong."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UseError(f"{file} cannot be read: {error}") from error
+    query = cypher.parsed("own", file.name, text)
+    declared = {parameter.name for parameter in query.parameters}
+    for line in text.splitlines():
+        words = line.removeprefix("//").split()
+        if line.startswith("// $") and words[0].removeprefix("$") not in declared:
+            raise UseError(
+                f"{file}: '{line}' declares no parameter; write for example: // $at tick – the time"
+            )
+    times = {p.name for p in query.parameters if p.type == "tick" and not p.optional}
+    for parameter in query.parameters:
+        if parameter.type not in TYPES and not parameter.words:
+            raise UseError(
+                f"{file}: ${parameter.name} has the type '{parameter.type}'; "
+                f"there are: {', '.join(TYPES)}, and words such as in|out"
+            )
+        if (parameter.at or parameter.type == "levels") and parameter.at not in times:
+            raise UseError(
+                f"{file}: ${parameter.name} needs a time that must be given: {parameter.type}($at)"
+            )
+    return query
+
+
+@contextmanager
+def streaming_own(
+    driver: Driver,
+    database: str,
+    query: cypher.Statement,
+    given: Mapping[str, object],
+    run: str,
+    limits: Limits,
+) -> Iterator[Stream]:
+    """Its answer, row by row, for the length of the block; `$run` may stand in the text undeclared.
+
+    Raises: as graphstore.ask.queries.ask, and as graphstore.ask.free_text.streaming.
+    """
+    text, values = prepared(query, given, open_run(driver, database, run))
+    with judged(driver, database, text, {"run": run, **values}, limits) as found:
+        yield found

@@ -1,0 +1,50 @@
+"""`vizpub metrics --sort`, against sorting by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(workspace: Path) -> Call:
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), "metrics", "monday", *words])
+
+    return run
+
+
+def records(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return list(json.loads(result.stdout))
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_rows_are_sorted_before_they_are_limited(call: Call, limit: int) -> None:
+    rows = records(call("peers", "-f", "json"))
+    found = records(call("peers", "-f", "json", "--sort", "-degree,peer", "--limit", str(limit)))
+    by_hand = sorted(rows, key=lambda row: (-row["degree"], row["peer"], row["interval"]))
+    assert found == by_hand[: limit or None]
+    assert found != rows[: limit or None]
+
+
+@pytest.mark.parametrize("column", ["diameter", "-diameter"])
+def test_unknown_values_come_last(call: Call, column: str) -> None:
+    found = [row["diameter"] for row in records(call("-f", "json", "--sort", column))]
+    assert found[:3] == sorted(found[:3], reverse=column.startswith("-"))
+    assert found[3] is None
+
+
+def test_column_that_is_not_there_is_refused(call: Call) -> None:
+    result = call("--sort", "diametre")
+    assert result.exit_code == 2
+    assert "no column to sort by 'diametre'; did you mean diameter" in result.stderr

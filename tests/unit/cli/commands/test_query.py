@@ -1,0 +1,60 @@
+"""What `vizpub query` says without asking Neo4j."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import cypher
+from cli.main import app
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(workspace: Path) -> Call:
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), "query", *words])
+
+    return run
+
+
+def records(result: Result) -> list[dict[str, str]]:
+    assert result.exit_code == 0, result.output
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+def test_queries_are_listed_alone_and_for_a_run(call: Call) -> None:
+    listed = records(call("-f", "csv"))
+    assert [row["query"] for row in listed] == cypher.names("queries")
+    assert records(call("monday", "-f", "csv")) == listed
+    (path,) = (row for row in listed if row["query"] == "shortest-path")
+    assert path["parameters"] == "at from to [layers]"
+
+
+def test_query_alone_is_explained(call: Call) -> None:
+    rows = [tuple(row.values()) for row in records(call("topic-subgraph", "-f", "csv"))]
+    assert ("at", "time", "the time") in rows
+    assert [row[0] for row in rows if row[1] == "answer"] == ["src", "dst", "layers", "topics"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("overlay monday", "the run comes first: vizpub query monday overlay"),
+        ("monday overlya", "did you mean overlay"),
+        ("overlya", "no run or query 'overlya'; did you mean overlay"),
+        ("monday overlay 1 mesh 3", "3 values are too many; it takes: at layers"),
+        ("monday overlay 1 -p at=2", "parameter at is given twice"),
+        ("monday missing.cypher 1", "missing.cypher cannot be read"),
+    ],
+)
+def test_mistake_is_told_in_words(call: Call, words: str, said: str) -> None:
+    result = call(*words.split())
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
