@@ -20,6 +20,7 @@ from experiments.definition import Experiment
 from experiments.groups import Group
 from experiments.results import Replica
 from model.errors import RunNotComplete, UnknownName, UseError
+from model.files import bytes_below
 from model.progress import Progress, silent
 from model.run import check_run_name
 from runstore.run import Run
@@ -155,7 +156,7 @@ class Planned:
         )
         outcome = ingest(request, progress)
         took = round(time.perf_counter() - begun, 1)
-        costs = Costs(_bytes(self.folder.reports), _bytes(outcome.run.directory), took)
+        costs = Costs(bytes_below(self.folder.reports), bytes_below(outcome.run.directory), took)
         self._costs.write_text(json.dumps(asdict(costs)), "utf-8")
 
 
@@ -252,10 +253,6 @@ def _report_run(run: Planned, making: Making) -> None:
         f"{run.label}: simulated in {duration(result.seconds)}, {size(costs.reports_bytes)} of "
         f"reports ingested in {duration(costs.ingest_seconds)}"
     )
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 _STEPS = 100
