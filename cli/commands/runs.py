@@ -221,7 +221,7 @@ def _what_is_there(settings: Settings, run: str) -> str:
         raise UnknownName("run", run, there, "vizpub runs list")
     files = f"{folder}, {size(bytes_below(folder))}" if run in there else "nothing in the workspace"
     if copy is None:
-        words = "Neo4j does not answer: whether it has a copy is not known"
+        words = "Neo4j does not answer now: it may have a copy"
     else:
         words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
     return f"run '{run}': {files}; {words}"

@@ -117,7 +117,7 @@ def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iter
 def _warnings(summary: ResultSummary) -> tuple[str, ...]:
     """One line each."""
     return tuple(
-        " ".join(status.status_description.split())
+        " ".join(status.status_description.removeprefix("warn: ").split())
         for status in summary.gql_status_objects
         if status.is_notification
     )
