@@ -81,6 +81,7 @@ bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spar
 	(on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
 	@echo "Setting up .venv with $(PYTHON) (about a minute, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes \
+		-r requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -q -e .
 	@touch $@

@@ -6,14 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from model.errors import UseError, VizpubError
+from model.files import bytes_below
 from model.jvm.artifacts import cache_path, jar_set, missing
 from model.jvm.class_data import find_archive
 from model.jvm.java import Java, find_java
@@ -33,6 +34,15 @@ class Check:
     get: str = ""
     """How to get it."""
     optional: bool = False
+    development: bool = False
+    """Only who works on vizpub itself uses it."""
+
+    @property
+    def needed_for(self) -> str:
+        """Who needs it."""
+        if self.development:
+            return "development"
+        return "some commands" if self.optional else "every run"
 
     @property
     def fails(self) -> bool:
@@ -41,7 +51,7 @@ class Check:
 
 
 def checks(workspace: Path) -> Iterator[Check]:
-    """Every part, required ones first."""
+    """Every part: what users need, then what some commands need, then what developers need."""
     yield _python()
     yield _packages()
     java = _found_java()
@@ -126,19 +136,23 @@ def _given_neo4j() -> Check:
 
 def _workspace(workspace: Path) -> Check:
     there = _nearest(workspace)
-    if _may_write(there):
-        free = shutil.disk_usage(there).free / 1e9
-        return Check("workspace", "ok", f"{workspace}, {free:.0f} GB free")
-    return Check("workspace", "missing", f"{there} cannot be written", "give --workspace DIR")
+    if refused := _refused(there):
+        found = f"{there} cannot be written: {refused}"
+        return Check("workspace", "missing", found, "give --workspace DIR")
+    free = shutil.disk_usage(there).free / 1e9
+    return Check("workspace", "ok", f"{workspace}, can be written, {free:.0f} GB free")
 
 
 def _cache() -> Check:
     """Jars, compiled kernels and archives of Java classes: without them each start takes longer."""
     folder = cache_path()
-    if not _may_write(folder):
-        found = f"{folder} cannot be written: every start downloads, loads and compiles again"
+    if refused := _refused(_nearest(folder)):
+        found = (
+            f"{folder} cannot be written ({refused}): every start downloads, loads and compiles "
+            "again"
+        )
         return Check("cache", "missing", found, "set VIZPUB_CACHE=DIR", optional=True)
-    size = sum(map(_size, folder.rglob("*"))) / 1e9
+    size = bytes_below(folder) / 1e9
     quick = [program for program in ("spark", "neo4j") if any(map(find_archive, _kinds(program)))]
     archives = f"; cached classes of {' and '.join(quick)}" if quick else ""
     return Check("cache", "ok", f"{folder}, {size:.1f} GB{archives}", optional=True)
@@ -149,26 +163,30 @@ def _kinds(program: str) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
-def _size(path: Path) -> int:
-    with suppress(OSError):  # files may be removed meanwhile
-        return path.stat().st_size if path.is_file() else 0
-    return 0
-
-
 def _nearest(folder: Path) -> Path:
     """The folder, or the nearest parent of it that exists."""
     return next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
 
 
-def _may_write(folder: Path) -> bool:
-    there = _nearest(folder)
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+def _refused(folder: Path) -> str:
+    """Why a file cannot be written there; empty if it can. The permissions do not say it of a full
+    disk, of a quota, or to root of a file system that can only be read."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"vizpub" * 1000)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
-def _optional(part: str, found: str | None, use: str, get: str) -> Check:
+def _optional(
+    part: str, found: str | None, use: str, get: str, *, development: bool = False
+) -> Check:
     if found:
-        return Check(part, "ok", found, optional=True)
-    return Check(part, "missing", use, get, optional=True)
+        return Check(part, "ok", found, optional=True, development=development)
+    return Check(part, "missing", use, get, optional=True, development=development)
 
 
 def _compiler(java: Java | VizpubError) -> Check:
@@ -196,12 +214,14 @@ def _graphframes() -> Check:
 
 def _browser() -> Check:
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    return _optional("Chromium", found, "for tests in a browser", "install chromium")
+    use, get = "for tests in a browser", "install chromium"
+    return _optional("Chromium", found, use, get, development=True)
 
 
 def _docker() -> Check:
     found = _answer(["docker", "version", "--format", "{{.Server.Version}}"])
-    return _optional("Docker", found, "for the images", "install docker and start its engine")
+    use, get = "to build the images", "install docker and start its engine"
+    return _optional("Docker", found, use, get, development=True)
 
 
 def _answer(command: Sequence[str]) -> str | None:

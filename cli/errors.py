@@ -18,7 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.terminal.streams import is_closed, message, prepare, standard_output
+from cli.terminal.streams import STYLE, is_closed, message, prepare, standard_output
 from model.errors import VizpubError
 
 _INTERRUPTED = 130
@@ -44,6 +44,8 @@ class CommandGroup(TyperGroup):
                 return self._ran(*words, **more)
         except _Ended as ended:  # before a command began, or after it ended
             sys.exit(ended.exit_code)
+        finally:
+            STYLE.json = False
 
     def _ran(self, *words: Any, **more: Any) -> Any:
         """As `main`; output of typer itself (help, version) can fail as well."""
@@ -70,12 +72,15 @@ class CommandGroup(TyperGroup):
             raise
         except typer.TyperException as error:
             error.message += _misplaced(error, ctx)
-            raise
+            if not STYLE.json:
+                raise
+            message(error.format_message(), "error", exit_code=error.exit_code)
+            raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            message("interrupted")
+            message("interrupted", "error", exit_code=_INTERRUPTED)
             raise typer.Exit(_INTERRUPTED) from None
         except _Ended as ended:
-            message(ended.word)
+            message(ended.word, "error", exit_code=ended.exit_code)
             raise typer.Exit(ended.exit_code) from None
         except BrokenPipeError as error:  # while typer prints help
             with standard_output():
@@ -126,13 +131,17 @@ def _signals_raised() -> Iterator[None]:
 
 def report(error: Exception, *, debug: bool = False) -> int:
     """Print the error on stderr. Returns its exit code."""
-    if debug:
+    fields: dict[str, Any] = {"error": type(error).__name__}
+    if debug and STYLE.json:
+        fields["traceback"] = "".join(traceback.format_exception(error))
+    elif debug:
         traceback.print_exception(error)
     if isinstance(error, VizpubError):
-        message(f"error: {error}")
+        message(str(error), "error", prefix="error: ", exit_code=error.exit_code, **fields)
         return error.exit_code
     hint = "" if debug else " (vizpub --debug shows more)"
-    message(f"unexpected {type(error).__name__}: {_first_line(error)}{hint}")
+    text = f"unexpected {type(error).__name__}: {_first_line(error)}{hint}"
+    message(text, "error", exit_code=1, **fields)
     return 1
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from cli.commands import (
     compare,
+    config,
     demo,
     doctor,
     experiment,
@@ -30,14 +32,35 @@ from cli.commands import (
     summary,
     tables,
 )
+from cli.configuration import configuration, configure
 from cli.errors import CommandGroup
 from cli.imports import SPARK_COMMANDS, lean_imports
+from cli.options import command
 from cli.settings import Settings
+from cli.terminal.streams import STYLE
+from model.errors import VizpubError
 from runstore.leavings import sweep
+
+
+class _Program(CommandGroup):
+    """All commands, with the defaults of the configuration file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the global options and the file. Raises: as configure."""
+        rest = super().parse_args(ctx, args)
+        STYLE.json = ctx.params["log_format"] == "json"
+        try:
+            configure(ctx)
+        except VizpubError:
+            if not ctx.resilient_parsing:  # the shell completes without the file
+                raise
+        STYLE.json = ctx.params["log_format"] == "json"
+        return rest
+
 
 app = typer.Typer(
     name="vizpub",
-    cls=CommandGroup,
+    cls=_Program,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
@@ -62,20 +85,43 @@ class _Say(logging.Handler):
         self._settings = settings
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._settings.say(record.getMessage())
+        level = record.levelname.lower()
+        self._settings.say(record.getMessage(), level, logger=record.name)
 
 
 def _show_log(settings: Settings) -> None:
-    """Print log records of the ingest on stderr: warnings, with --debug also information."""
+    """Print log records of the ingest on stderr: warnings, with --verbose also information."""
     logger = logging.getLogger("ingest")
     logger.handlers = [_Say(settings)]
-    logger.setLevel(logging.INFO if settings.debug else logging.WARNING)
+    logger.setLevel(logging.INFO if settings.debug or settings.verbose else logging.WARNING)
     logger.propagate = False
 
 
+@dataclass(frozen=True)
+class _Messages:
+    """Which messages are shown, and how."""
+
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show what an ingest does, and why.")
+    ] = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show errors only, no messages or progress.")
+    ] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")] = (
+        False
+    )
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(metavar="text|json", help="Messages as text, or as a JSON object per line."),
+    ] = "text"
+
+
 @app.callback()
+@command
 def vizpub(
     ctx: typer.Context,
+    messages: _Messages,
     workspace: Annotated[
         Path,
         typer.Option(
@@ -85,13 +131,15 @@ def vizpub(
             help="The workspace: directory of the runs and the local Neo4j.",
         ),
     ] = Path("vizpub-data"),
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show errors only, no messages or progress.")
-    ] = False,
-    no_color: Annotated[
-        bool, typer.Option("--no-color", help="No colours (also: NO_COLOR=1).")
-    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="VIZPUB_CONFIG",
+            metavar="FILE",
+            is_eager=True,
+            help="Defaults of options (default: vizpub.toml in the workspace, if it is there).",
+        ),
+    ] = None,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
@@ -109,13 +157,24 @@ def vizpub(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # for characters that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
-    if not debug and not logging.getLogger().handlers:
+    if not messages.debug and not logging.getLogger().handlers:
         # Libraries log calls that were interrupted; the user knows that already.
         logging.getLogger().addHandler(logging.NullHandler())
     if ctx.invoked_subcommand not in SPARK_COMMANDS:
         ctx.with_resource(lean_imports())
-    ctx.obj = Settings(workspace, debug=debug, quiet=quiet, color=not no_color)
+    ctx.with_resource(configuration(ctx).in_environment())
+    ctx.obj = Settings(
+        workspace,
+        debug=messages.debug,
+        quiet=messages.quiet,
+        color=not messages.no_color,
+        verbose=messages.verbose,
+        json_log=messages.log_format == "json",
+        config=config,
+    )
     _show_log(ctx.obj)
+    if messages.verbose and (file := configuration(ctx).file):
+        ctx.obj.say(f"read {file}")
     sweep(workspace)
 
 
@@ -136,6 +195,7 @@ for module in (
     neo4j,
     export,
     session,
+    config,
     doctor,
     demo,
 ):

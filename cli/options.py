@@ -92,7 +92,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function with plain arguments.
 
     A parameter that is a dataclass becomes one option per field; `Settings` is taken from
-    the global options.
+    the global options, and `ctx` is the context of the call.
     """
     parameters = inspect.signature(function, eval_str=True).parameters
     groups: dict[str, Any] = {
@@ -109,9 +109,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         }
         if "settings" in parameters:
             built["settings"] = ctx.obj
+        if "ctx" in parameters:
+            built["ctx"] = ctx
         function(**given, **built)
 
-    shown = [p for p in parameters.values() if p.name not in {*groups, "settings"}]
+    shown = [p for p in parameters.values() if p.name not in {*groups, "settings", "ctx"}]
     shown += [p for group in groups.values() for p in _field_parameters(group)]
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in shown]

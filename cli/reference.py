@@ -28,7 +28,9 @@ Every command that prints data takes `--format` and `-o FILE`. A table on a term
 to its width; the other formats have every column and value in full. In tables `-` is
 unknown, in JSON `null`, in CSV an empty field; 0 is a measured zero.
 
-`vizpub --install-completion` lets Tab complete the names of runs, topics, peers and queries.
+A file or the environment can set the default of any option ([configuration](configuration.md)).
+`vizpub --install-completion` lets Tab complete the names of runs, topics, peers, queries and
+settings.
 This page is made from the commands' own help (`python -m cli.reference`).
 """
 

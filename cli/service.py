@@ -170,6 +170,23 @@ def _state(run: StoredRun, state: str, tables: str | None) -> str:
     return "outdated" if known and is_of_other_tables({"tables": tables}, run.facts) else state
 
 
+def copy_in_neo4j(settings: Settings, run: str) -> str | None:
+    """The state of the copy of a run; null = not known, 'absent' = there is none. No server is
+    started.
+    """
+    from graphstore.runs import run_states
+    from graphstore.server.connection import find_connection
+
+    if not _any_neo4j(settings):
+        return "absent"
+    try:
+        with connected(find_connection(settings.workspace / "neo4j")) as neo4j:
+            state, _ = run_states(neo4j.driver, neo4j.database).get(run, ("absent", None))
+    except ServiceError:
+        return None
+    return state
+
+
 def remove_from_neo4j(settings: Settings, run: str) -> bool:
     """Remove a run from Neo4j, if there is one with that run. Returns whether it was removed."""
     if not _any_neo4j(settings):

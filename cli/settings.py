@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cli.terminal.streams import message
 from model.progress import Progress, silent
@@ -21,6 +22,10 @@ class Settings:
     debug: bool = False
     quiet: bool = False
     color: bool = True
+    verbose: bool = False
+    json_log: bool = False
+    config: Path | None = None
+    """The configuration file, if it is not the workspace's own."""
 
     @property
     def scratch(self) -> Path:
@@ -30,20 +35,22 @@ class Settings:
     def as_arguments(self) -> list[str]:
         """The same options as command-line arguments."""
         switches = {"--debug": self.debug, "--quiet": self.quiet, "--no-color": not self.color}
+        switches |= {"--verbose": self.verbose, "--log-format=json": self.json_log}
+        switches |= {f"--config={self.config}": self.config is not None}
         chosen = [word for word, on in switches.items() if on]
         return ["--workspace", str(self.workspace), *chosen]
 
-    def say(self, text: str) -> None:
-        """Print a message for the user on stderr."""
+    def say(self, text: str, level: str = "info", **fields: Any) -> None:
+        """Print a message for the user on stderr; the fields are for programs."""
         if not self.quiet:
-            message(text)
+            message(text, level, **fields)
 
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """Show progress: a bar on a terminal, otherwise a line per step."""
         if self.quiet:
             yield silent
-        elif sys.stderr.isatty():
+        elif sys.stderr.isatty() and not self.json_log:
             with bar(color=self.color) as progress:
                 yield progress
         else:
@@ -79,13 +86,13 @@ def bar(*, color: bool = True) -> Iterator[Progress]:
         yield show
 
 
-def _line_per_step(say: Callable[[str], None]) -> Progress:
+def _line_per_step(say: Callable[..., None]) -> Progress:
     """Print the name of each step once, when it begins: for logs and pipes."""
     begun: set[str] = set()
 
     def show(step: str, done: int, total: int, note: str = "") -> None:
         if step not in begun:
             begun.add(step)
-            say(step)
+            say(step, step=step, done=done, total=total)
 
     return show

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from experiments.definition import Experiment
 from experiments.groups import Group
 from experiments.results import Replica
 from model.errors import RunNotComplete, UnknownName, UseError
+from model.files import bytes_below
 from model.progress import Progress, silent
 from model.run import check_run_name
 from runstore.run import Run
@@ -155,7 +157,7 @@ class Planned:
         )
         outcome = ingest(request, progress)
         took = round(time.perf_counter() - begun, 1)
-        costs = Costs(_bytes(self.folder.reports), _bytes(outcome.run.directory), took)
+        costs = Costs(bytes_below(self.folder.reports), bytes_below(outcome.run.directory), took)
         self._costs.write_text(json.dumps(asdict(costs)), "utf-8")
 
 
@@ -197,15 +199,18 @@ def make(runs: Sequence[Planned], making: Making) -> int:
     Raises: as simulate, spread and ingest.
     """
     missing = [run for run in runs if run.run() is None]
-    course = _Course(making.progress, 2 * len(missing))
+    before = len(runs) - len(missing)
+    course = _Course(making.progress, before, len(missing))
+    if missing and before:
+        making.say(f"{before} of {len(runs)} runs are complete already")
     for start in range(0, len(missing), making.parallel):
         batch = missing[start : start + making.parallel]
-        course.begin(f"simulate {_names(batch)}", 2 * start, len(batch))
+        course.begin(f"simulate {_names(batch)}", start, 2 * start, len(batch))
         _simulate([run for run in batch if not run.has_reports()], making, course)
-        for place, run in enumerate(batch, 2 * start + len(batch)):
-            course.begin(f"ingest {run.label}", place, 1)
+        for place, run in enumerate(batch):
+            course.begin(f"ingest {run.label}", start + place, 2 * start + len(batch) + place, 1)
             run.ingest(making.master, course.of_ingest)
-            _report_run(run, making)
+            _report_run(run, making, course)
             if not making.keep_reports:
                 run.remove_reports()
     if not making.keep_reports:
@@ -242,20 +247,20 @@ def _simulate(runs: Sequence[Planned], making: Making, course: _Course) -> None:
     )
 
 
-def _report_run(run: Planned, making: Making) -> None:
+def _report_run(run: Planned, making: Making, course: _Course) -> None:
+    """A line for a finished run: which of how many, its costs, and when all will be finished."""
     from experiments.formatting import duration, size
 
     result, costs = run.result(), run.costs()
     assert result
     assert costs
-    making.say(
-        f"{run.label}: simulated in {duration(result.seconds)}, {size(costs.reports_bytes)} of "
-        f"reports ingested in {duration(costs.ingest_seconds)}"
-    )
-
-
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    course.finish()
+    parts = [
+        f"{course.place}: {run.label}: simulated in {duration(result.seconds)}, "
+        f"{size(costs.reports_bytes)} of reports ingested in {duration(costs.ingest_seconds)}",
+        course.end(),
+    ]
+    making.say("; ".join(filter(None, parts)))
 
 
 _STEPS = 100
@@ -263,16 +268,53 @@ _STEPS = 100
 
 
 class _Course:
-    """Combines the progress of all runs; simulation and ingest count half a run each."""
+    """Combines the progress of all runs, and estimates when they end; simulation and ingest count
+    half a run each.
+    """
 
-    def __init__(self, progress: Progress, halves: int) -> None:
-        self._progress, self._halves = progress, halves
-        self._what, self._before, self._now = "", 0, 1
+    def __init__(
+        self,
+        progress: Progress,
+        before: int,
+        missing: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._progress, self._complete, self._missing = progress, before, missing
+        self._clock, self._begun = clock, clock()
+        self._what, self._run, self._before, self._now, self._done = "", 0, 0, 1, 0.0
 
-    def begin(self, what: str, before: int, now: int) -> None:
-        """Begin a step of `now` half runs at once, after `before` half runs."""
-        self._what, self._before, self._now = what, before, now
+    @property
+    def place(self) -> str:
+        """Which run of how many, with those that were complete before: 'run 3 of 12'."""
+        return f"run {self._complete + self._run + 1} of {self._complete + self._missing}"
+
+    def begin(self, what: str, run: int, before: int, now: int) -> None:
+        """Begin a step of `now` half runs at once, after `before` half runs; `run` is the first of
+        its runs, from 0.
+        """
+        self._what, self._run, self._before, self._now = what, run, before, now
         self._show(0.0, "")
+
+    def finish(self) -> None:
+        """The step is done."""
+        self._done = self._before + self._now
+
+    def left(self) -> float | None:
+        """Seconds until all runs are made, if the rest is as fast; null at the beginning."""
+        if self._done < 1:
+            return None
+        return (self._clock() - self._begun) * (2 * self._missing - self._done) / self._done
+
+    def end(self) -> str:
+        """When all will be finished; empty where that is not known, and at the end."""
+        from experiments.formatting import duration
+
+        if not (left := self.left()):
+            return ""
+        now = datetime.now()
+        then = now + timedelta(seconds=left)
+        day = "" if then.date() == now.date() else "%Y-%m-%d "
+        return f"ends at about {then:{day}%H:%M}, in {duration(round(left))}"
 
     def of_simulation(self, step: str, done: int, total: int, note: str = "") -> None:
         """Intervals of one simulation, or tasks of several."""
@@ -286,6 +328,7 @@ class _Course:
             self._show((int(number) - 1 + (done / total if total else 0)) / int(stages), name)
 
     def _show(self, share: float, note: str) -> None:
-        done = round(_STEPS * (self._before + share * self._now))
-        text = f"{self._what}: {note}" if note else self._what
-        self._progress("runs", done, _STEPS * self._halves, text)
+        self._done = self._before + share * self._now
+        text = f"{self.place}, {self._what}: {note}" if note else f"{self.place}, {self._what}"
+        whole = "; ".join(filter(None, [text, self.end()]))
+        self._progress("runs", round(_STEPS * self._done), _STEPS * 2 * self._missing, whole)

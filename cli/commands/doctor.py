@@ -23,8 +23,9 @@ def register(app: typer.Typer) -> None:
 def doctor(settings: Settings, output: Output) -> None:
     """Check this machine: what is installed, what is missing, and how to get it.
 
-    Exit code 0 if runs can be ingested, loaded and queried here. Optional parts do not
-    count, nor do parts that are fetched on first use.
+    Exit code 0 if runs can be ingested, loaded and queried here. Parts that only some commands or
+    developers need do not count, nor do parts that are fetched on first use. A file is written into
+    the workspace and the cache, and removed.
 
     Examples:
 
@@ -46,7 +47,7 @@ def _line(check: Check) -> dict[str, Any]:
     get = check.get if check.state != "ok" else ""
     return {
         "part": check.part,
-        "needed": not check.optional,
+        "needed for": check.needed_for,
         "state": check.state,
         "found": check.found,
         "get": get,

@@ -276,6 +276,8 @@ def cypher(
         asking(settings) as neo4j,
         streaming(neo4j.driver, neo4j.database, statement, values, question.limits) as found,
     ):
+        for warning in found.warnings:
+            settings.say(f"Neo4j: {warning}", "warning")
         show_answer(found, output, settings)
 
 

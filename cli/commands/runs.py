@@ -14,8 +14,8 @@ from cli.completion import complete_tables
 from cli.options import Limit, Output, RunName, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
-from cli.terminal.streams import confirm
-from model.errors import CheckFailed
+from cli.terminal.streams import confirm, message
+from model.errors import CheckFailed, UnknownName
 
 if TYPE_CHECKING:
     from runstore.store import BrokenRun, StoredRun
@@ -182,6 +182,8 @@ def remove(
 ) -> None:
     """Remove a run from the workspace and from Neo4j.
 
+    Before it asks, it says what is there.
+
     Examples:
 
     ```
@@ -196,6 +198,7 @@ def remove(
 
     stored = check_run_name(run) in run_names(settings.workspace)
     if not yes:
+        message(_what_is_there(settings, run))
         confirm(f"Remove run '{run}' from {settings.workspace} and from Neo4j?")
     # The copy goes first, so that an interrupted removal can be repeated.
     removed = remove_from_neo4j(settings, run)
@@ -203,6 +206,25 @@ def remove(
         remove_run(settings.workspace, run)
     shutil.rmtree(guide_folder(settings, run), ignore_errors=True)
     settings.say(f"removed run '{run}'")
+
+
+def _what_is_there(settings: Settings, run: str) -> str:
+    """The files of a run and its copy in Neo4j. Raises: UnknownName if there is neither."""
+    from cli.service import copy_in_neo4j
+    from experiments.formatting import size
+    from model.files import bytes_below
+    from runstore.store import run_names
+
+    copy, folder = copy_in_neo4j(settings, run), settings.workspace / "runs" / run
+    there = run_names(settings.workspace)
+    if run not in there and copy == "absent":
+        raise UnknownName("run", run, there, "vizpub runs list")
+    files = f"{folder}, {size(bytes_below(folder))}" if run in there else "nothing in the workspace"
+    if copy is None:
+        words = "Neo4j does not answer now: it may have a copy"
+    else:
+        words = "no copy in Neo4j" if copy == "absent" else f"a copy in Neo4j ({copy})"
+    return f"run '{run}': {files}; {words}"
 
 
 def show_summary(run: StoredRun, output: Output, settings: Settings) -> None:

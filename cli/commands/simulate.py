@@ -112,7 +112,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
         # Otherwise true would be read as the number 1.
         if (is_flag := getattr(known[name], "is_flag", False)) != isinstance(item, bool):
             raise InputError(f"{value}: {name} is {'' if is_flag else 'not '}true or false")
-    ctx.default_map = chosen
+    ctx.default_map = {**(ctx.default_map or {}), **chosen}
     return value
 
 

@@ -5,12 +5,14 @@ A message that cannot be written to stderr is dropped; data that cannot be writt
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 
@@ -61,9 +63,26 @@ def standard_output() -> Iterator[TextIO]:
         raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def message(text: str) -> None:
-    """Print a message for the user on stderr."""
-    print(printable_lines(text), file=sys.stderr)
+class Style:
+    """How messages are written: as text, or as one JSON object per line."""
+
+    def __init__(self) -> None:
+        self.json = False
+
+
+STYLE = Style()
+"""Of this process; the command line sets it before a command begins."""
+
+
+def message(text: str, level: str = "info", *, prefix: str = "", **fields: Any) -> None:
+    """Print a message for the user on stderr; only JSON has the level and the fields, and only
+    text the prefix.
+    """
+    if not STYLE.json:
+        print(printable_lines(prefix + text), file=sys.stderr)
+        return
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    print(json.dumps({"time": now, "level": level, "message": text, **fields}), file=sys.stderr)
 
 
 def confirm(question: str) -> None:

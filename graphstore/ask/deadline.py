@@ -37,16 +37,21 @@ Step = Callable[[Session], Any]
 
 
 @contextmanager
-def asking(driver: Driver, database: str, seconds: float) -> Iterator[Asked]:
+def asking(
+    driver: Driver, database: str, seconds: float, *, warnings: bool = False
+) -> Iterator[Asked]:
     """Who may be asked for so many seconds, for the length of the block."""
-    with closing(Asked(driver, database, seconds)) as asked:
+    with closing(Asked(driver, database, seconds, warnings=warnings)) as asked:
         yield asked
 
 
 class Asked:
     """A reading session in a thread of its own, which takes steps in their order."""
 
-    def __init__(self, driver: Driver, database: str, seconds: float) -> None:
+    def __init__(
+        self, driver: Driver, database: str, seconds: float, *, warnings: bool = False
+    ) -> None:
+        self._warnings = warnings
         self._driver, self._database, self._seconds = driver, database, seconds
         self._end = time.monotonic() + seconds
         self._lost = False
@@ -100,7 +105,7 @@ class Asked:
     def _serve(self) -> None:
         given: Future[Any] = Future()
         try:
-            with sessions.reading(self._driver, self._database) as session:
+            with sessions.reading(self._driver, self._database, warnings=self._warnings) as session:
                 while job := self._steps.get():
                     step, given = job
                     given.set_result(step(session))

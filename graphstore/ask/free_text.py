@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from neo4j import Driver, Record, Result, Session
+from neo4j import Driver, Record, Result, ResultSummary, Session
 
 from graphstore.ask.deadline import Asked, asking
 from graphstore.ask.judge import ALLOWED, check_plan, check_words
@@ -45,6 +45,8 @@ class Stream:
 
     columns: tuple[str, ...]
     rows: Iterator[list[Any]]
+    warnings: tuple[str, ...] = ()
+    """What the server says of the statement, such as of a label that no node has."""
     more: bool = False
     """There are more rows than the limit; known when the rows were read."""
 
@@ -97,12 +99,12 @@ def judged(
     words = list(tokens(text))
     check_words(words)
     check_size(words)
-    with _in_words(), asking(driver, database, limits.timeout_s) as asked:
+    with _in_words(), asking(driver, database, limits.timeout_s, warnings=True) as asked:
         explain = asked.query(_EXPLAIN + text)
         summary = asked.do(lambda session: session.run(explain, values).consume())
         check_plan(summary.plan, summary.query_type)
         result = asked.do(lambda session: session.run(asked.query(text), values))
-        found = Stream(tuple(result.keys()), iter(()))
+        found = Stream(tuple(result.keys()), iter(()), _warnings(summary))
         found.rows = _rows(asked, result, found, limits.rows)
         yield found
 
@@ -119,6 +121,15 @@ def _rows(asked: Asked, result: Result, found: Stream, most: int | None) -> Iter
         most = None if most is None else most - count
         size = min(2 * size, _BATCH)
     found.more = bool(asked.do(partial(_next, result, 1)))
+
+
+def _warnings(summary: ResultSummary) -> tuple[str, ...]:
+    """One line each."""
+    return tuple(
+        " ".join(status.status_description.removeprefix("warn: ").split())
+        for status in summary.gql_status_objects
+        if status.is_notification
+    )
 
 
 def _next(result: Result, count: int, _: Session) -> list[Record]:

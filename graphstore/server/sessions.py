@@ -50,12 +50,12 @@ def writing(driver: Driver, database: str) -> Iterator[Session]:
 
 
 @contextmanager
-def reading(driver: Driver, database: str) -> Iterator[Session]:
-    """A session in which the server refuses to write.
+def reading(driver: Driver, database: str, *, warnings: bool = False) -> Iterator[Session]:
+    """A session in which the server refuses to write; with `warnings`, summaries have them.
 
     Raises: UseError where the time is up, Neo4jUnavailable, Neo4jAnswer.
     """
-    with _session(driver, database, READ_ACCESS) as session:
+    with _session(driver, database, READ_ACCESS, warnings=warnings) as session:
         yield session
 
 
@@ -73,12 +73,15 @@ def rows(
 
 
 @contextmanager
-def _session(driver: Driver, database: str, access: str) -> Iterator[Session]:
-    # A type or property that no run has used yet is no news: no notifications.
+def _session(
+    driver: Driver, database: str, access: str, *, warnings: bool = False
+) -> Iterator[Session]:
+    # In our own statements, a type or property that no run has used yet is no news.
+    severity = NotificationMinimumSeverity
     config: dict[str, Any] = {
         "database": database,
         "default_access_mode": access,
-        "notifications_min_severity": NotificationMinimumSeverity.OFF,
+        "notifications_min_severity": severity.WARNING if warnings else severity.OFF,
     }
     uri = _URIS.get(driver, f"database '{database}'")
     with _errors(uri, _AGAIN[access]), driver.session(**config) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -114,7 +115,9 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_experiment_run_says_how_many_claims_are_met(first: CompletedProcess[str]) -> None:
     assert first.returncode == 0, first.stderr
-    assert "F = 2, seed 1: simulated in" in first.stderr
+    assert "run 1 of 2: F = 2, seed 1: simulated in" in first.stderr
+    ((number, *_),) = re.findall(r"run (\d) of 2: .*; ends at about [\d: -]+, in", first.stderr)
+    assert number == "1"  # after the last one there is nothing to wait for
     assert "2 of 3 claims met" in first.stderr
 
 

@@ -319,6 +319,18 @@ def test_endless_answer_is_streamed_and_can_be_abandoned(graph: Graph) -> None:
     assert ask(graph, "RETURN 1 AS x").rows == [[1]]
 
 
+def test_label_that_does_not_exist_is_said_in_one_line(graph: Graph) -> None:
+    def warnings(text: str) -> tuple[str, ...]:
+        with streaming(graph.driver, graph.database, text, {}) as found:
+            assert list(found.rows) == [[0]]
+            return found.warnings
+
+    (line,) = warnings("MATCH (p:Pear)\nRETURN count(p) AS x")
+    assert "Pear" in line
+    assert "\n" not in line
+    assert warnings("MATCH (p:Peer {run: 'nosuch'}) RETURN count(p) AS x") == ()
+
+
 def test_statement_beyond_the_time_limit_is_stopped(graph: Graph) -> None:
     text = "UNWIND range(1, 1000000000) AS x RETURN sum(x % 7) AS y"
     with pytest.raises(UseError, match="did not end in time"):

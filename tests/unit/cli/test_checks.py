@@ -100,6 +100,26 @@ def test_workspace_below_a_file_fails(tmp_path: Path) -> None:
     assert not found(tmp_path / "new" / "below")["workspace"].fails
 
 
+def test_workspace_and_cache_are_tested_by_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_CACHE", "/proc")  # where nobody can make a file, not even root
+    parts = found(Path("/proc/here"))
+    assert parts["workspace"].fails
+    assert "/proc cannot be written: " in parts["workspace"].found
+    assert (parts["cache"].state, parts["cache"].fails) == ("missing", False)
+    assert found(tmp_path)["workspace"].state == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_for_developers_come_last_and_are_marked(tmp_path: Path) -> None:
+    who = [check.needed_for for check in checks(tmp_path)]
+    assert who == sorted(who, key=["every run", "some commands", "development"].index)
+    parts = found(tmp_path)
+    assert {name for name, c in parts.items() if c.needed_for == "every run"} == NEEDED
+    assert {name for name, c in parts.items() if c.development} == {"Chromium", "Docker"}
+
+
 def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.checks, "_PACKAGES", ("pyspark", "pyarrow", "no-such-package"))
     assert found(tmp_path)["packages"].found == "without no-such-package"

@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -252,7 +253,17 @@ def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: P
 
 
 def test_run_is_removed_only_after_confirmation(vizpub: Call, workspace: Path) -> None:
-    assert vizpub("runs", "remove", "monday").exit_code == 2  # nobody answers the question
+    (workspace / "runs/monday/large").write_bytes(bytes(7_000_000))
+    asked = vizpub("runs", "remove", "monday")  # nobody answers the question
+    assert asked.exit_code == 2
+    first, question = asked.stderr.splitlines()[:2]
+    assert re.fullmatch(
+        rf"run 'monday': {workspace}/runs/monday, 7(.\d+)? MB; no copy in Neo4j", first
+    )
+    assert question.startswith("Remove run 'monday'")
+    unknown = vizpub("runs", "remove", "nosuch")
+    assert "Remove" not in unknown.stderr
+    assert "no run 'nosuch'" in unknown.stderr
     assert (workspace / "runs" / "monday").exists()
     (workspace / "browser" / "monday").mkdir(parents=True)  # the guide of Neo4j Browser
     assert vizpub("runs", "remove", "monday", "--yes").exit_code == 0

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from experiments.definition import Content, Experiment
-from experiments.runs import Place, Planned, planned_runs
+from experiments.runs import Place, Planned, _Course, planned_runs
 from simulators.engine.folder import Folder
 from simulators.engine.simulation import simulate
 
@@ -62,3 +63,31 @@ def test_reports_exist_from_simulation_until_they_are_let_go(
     assert one.result()
     one.forget()
     assert one.result() is None
+
+
+def test_progress_says_which_run_of_how_many_and_when_all_end() -> None:
+    shown: list[tuple[int, int, str]] = []
+    now = [1000.0]
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        shown.append((done, total, note))
+
+    course = _Course(progress, 2, 4, lambda: now[0])
+    course.begin("simulate a and b", 0, 0, 2)
+    assert shown[-1] == (0, 800, "run 3 of 6, simulate a and b")
+    assert course.left() is None
+    now[0] += 20
+    course.begin("ingest a", 0, 2, 1)
+    assert course.left() == 60  # 2 of 8 halves in 20 s
+    now[0] += 10
+    course.of_ingest("structure (3/4)", 1, 2)
+    assert shown[-1][:2] == (262, 800)  # 2.625 halves
+    assert shown[-1][2].startswith("run 3 of 6, ingest a: structure; ends at about ")
+    course.finish()
+    assert (course.place, course.left()) == ("run 3 of 6", 50)  # 3 of 8 halves in 30 s
+    assert re.fullmatch(r"ends at about [-\d: ]+, in 50 s", course.end())
+    now[0] += 100_000
+    assert re.search(r" \d{4}-\d\d-\d\d \d\d:\d\d, in 46.3 h$", course.end())
+    course.begin("ingest d", 3, 7, 1)
+    course.finish()
+    assert (course.place, course.end()) == ("run 6 of 6", "")

@@ -1,0 +1,131 @@
+"""`vizpub config`: the settings, and where they come from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from cli.configuration import (
+    FILE,
+    SERVICES,
+    Configuration,
+    commands,
+    configuration,
+    full_name,
+    settable,
+)
+from cli.options import Output, command
+from cli.settings import Settings
+from cli.terminal.output import Rows, show
+from model.errors import UnknownName
+
+_MASK = "******"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(no_args_is_help=True, help="Show the settings and where they come from.")
+    group.command("show")(command(show_settings))
+    app.add_typer(group, name="config", rich_help_panel="Set-up")
+
+
+def _complete(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of commands and settings."""
+    try:
+        rows = _rows(ctx.find_root(), Configuration())
+        names = {".".join(part) for name, _, _ in rows for part in _parts(name)}
+    except Exception:  # the shell cannot show an error
+        return []
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _parts(name: str) -> Iterator[list[str]]:
+    words = name.split(".")
+    return (words[: end + 1] for end in range(len(words)))
+
+
+def show_settings(
+    ctx: typer.Context,
+    settings: Settings,
+    output: Output,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=_complete,
+            help="Only this command or setting, with all built-in defaults.",
+        ),
+    ] = None,
+) -> None:
+    """Show the settings and where each comes from: a flag, a variable, the file, or the default.
+
+    Without NAME: the global options, the services, and every option of a command that is set.
+    docs/configuration.md describes the file.
+
+    Examples:
+
+    ```
+    vizpub config show
+    vizpub config show ingest
+    vizpub config show ingest.interval --format json
+    ```
+    """
+    here = configuration(ctx)
+    rows = list(_rows(ctx.find_root(), here))
+    if name is None:
+        rows = [
+            row for row in rows if "." not in row[0] or row[0] in SERVICES or row[2] != "default"
+        ]
+    else:
+        known = sorted({".".join(part) for full, _, _ in rows for part in _parts(full)})
+        if name not in known:
+            raise UnknownName("command or setting", name, known)
+        rows = [row for row in rows if f"{row[0]}.".startswith(f"{name}.")]
+    show(Rows(("setting", "value", "from"), rows), output, settings)
+    read = f"read {here.file}" if here.file else f"no {FILE} in {settings.workspace}"
+    settings.say(read)
+
+
+Row = tuple[str, Any, str]
+
+
+def _rows(root: Any, here: Configuration) -> Iterable[Row]:
+    """Every setting with its value and where it comes from."""
+    for path, found in commands(root, root.command):
+        for parameter in settable(found):
+            yield _option(root, here, path, parameter)
+        if not path:
+            yield from _services(here)
+
+
+def _option(root: Any, here: Configuration, path: tuple[str, ...], parameter: Any) -> Row:
+    name = full_name(path, parameter)
+    source = None if path else root.get_parameter_source(parameter.name)
+    if source is not None and source.name == "COMMANDLINE":
+        return name, _plain(root.params[parameter.name]), parameter.opts[0]
+    if name in here.values:
+        return name, _plain(here.values[name]), here.origins[name]
+    return name, _plain(parameter.default), "default"
+
+
+def _plain(value: Any) -> Any:
+    """Values as they stand in a file; null = no default."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or None
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _services(here: Configuration) -> Iterator[Row]:
+    for name, variables in SERVICES.items():
+        if name in here.origins:
+            yield name, here.values[name], here.origins[name]
+        elif given := os.environ.get(variables[0]):
+            # An address can have a password in it, which is refused, but not before it is used.
+            yield name, _MASK if "@" in given else given, variables[0]
+        else:
+            yield name, None, "default"
+    if os.environ.get("NEO4J_PASSWORD"):
+        yield "neo4j.password", _MASK, "NEO4J_PASSWORD"

@@ -1,0 +1,350 @@
+"""The configuration file: defaults of options and services, and where each value comes from.
+
+A flag comes first, then the environment, then the file, then the built-in default. The tables of
+the file are named as the commands and its keys as their options, so that every option can stand
+there; the commands themselves say which there are and which values they take. `[neo4j]`, `[spark]`
+and `cache` stand for the environment variables of `SERVICES`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from model.errors import InputError, UnknownName, UseError, VizpubError
+
+FILE = "vizpub.toml"
+"""Name of the file in a workspace."""
+
+SERVICES = {
+    "neo4j.uri": ("NEO4J_URI",),
+    "neo4j.user": ("NEO4J_USERNAME", "NEO4J_USER"),
+    "neo4j.password-file": ("NEO4J_PASSWORD_FILE", "NEO4J_PASSWORD"),
+    "neo4j.database": ("NEO4J_DATABASE",),
+    "neo4j.container": ("VIZPUB_NEO4J_CONTAINER",),
+    "spark.master": ("SPARK_MASTER",),
+    "spark.memory": ("VIZPUB_SPARK_MEMORY",),
+    "cache": ("VIZPUB_CACHE",),
+}
+"""Settings that are no options, with the variables they stand for. The first one is set, unless one
+of them is set already."""
+
+_LOGIN = ("neo4j.uri", "neo4j.user", "neo4j.password-file", "neo4j.database")
+"""Of one server: where the environment names another, none of them is taken from the file."""
+
+_PATHS = ("neo4j.password-file", "cache")
+_KEY = "vizpub.configuration"
+_TEXT = "text in quotes"
+_NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the file and the environment say."""
+
+    file: Path | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """Defaults of options, by command and parameter, as typer takes them."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """The same and the services, by their full names, such as ingest.no-load."""
+    origins: dict[str, str] = field(default_factory=dict)
+    """File or variable of each of the values."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """Variables to set for the services."""
+
+    def keep(self, path: Sequence[str], parameter: Any, value: Any, origin: str) -> None:
+        """Take a value of an option, in place of an earlier one."""
+        table = self.options
+        for name in path:
+            table = table.setdefault(name, {})
+        table[parameter.name] = value
+        name = full_name(path, parameter)
+        self.values[name], self.origins[name] = value, origin
+
+    @contextmanager
+    def in_environment(self) -> Iterator[None]:
+        """Set the variables of the services for the length of the block."""
+        os.environ.update(self.variables)
+        try:
+            yield
+        finally:
+            for name in self.variables:
+                os.environ.pop(name, None)
+
+
+def configuration(ctx: typer.Context) -> Configuration:
+    """The configuration of this call."""
+    found: Configuration = ctx.find_root().meta.get(_KEY) or Configuration()
+    return found
+
+
+def configure(ctx: typer.Context) -> None:
+    """Make what the file and the environment say the defaults of all options.
+
+    Raises: InputError for a file that cannot be read or a value of another type, UnknownName for
+    a key that is no option, UseError.
+    """
+    given = ctx.params["config"]
+    path = Path(given) if given else Path(ctx.params["workspace"]) / FILE
+    here = Configuration(path if given or path.exists() else None)
+    words = [*ctx._protected_args, *ctx.args]
+    if here.file:
+        if not given:
+            _check_ours(path)
+        reading = _Reading(here, path, words, implicit=not given)
+        reading.table(ctx.command, _toml(path), ())
+    for names, command in _called(ctx, words):
+        _read_environment(here, names, command)
+    ctx.default_map = here.options
+    for parameter in settable(ctx.command):
+        source = ctx.get_parameter_source(parameter.name)
+        if source is not None and source.name == "DEFAULT" and parameter.name in here.options:
+            ctx.params[parameter.name] = here.options[parameter.name]
+    ctx.meta[_KEY] = here
+
+
+def settable(command: Any) -> list[Any]:
+    """Options that can stand in the file: all but those that act themselves, such as --help."""
+    return [
+        p
+        for p in command.params
+        if p.param_type_name == "option" and not p.is_eager and p.callback is None
+    ]
+
+
+def key(parameter: Any) -> str:
+    """'--no-load' → 'no-load'."""
+    return str(next(o for o in parameter.opts if o.startswith("--"))[2:])
+
+
+def full_name(path: Sequence[str], parameter: Any) -> str:
+    """Name of an option with its command: ingest.no-load."""
+    return ".".join((*path, key(parameter)))
+
+
+def variable(path: Sequence[str], parameter: Any) -> str:
+    """The variable of an option: VIZPUB_INGEST_NO_LOAD, or the one in its help."""
+    return str(
+        parameter.envvar
+        or "_".join(("VIZPUB", *path, key(parameter))).upper().replace("-", "_").replace(":", "_")
+    )
+
+
+def commands(
+    ctx: typer.Context, command: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command below, with its path, the command itself first."""
+    yield path, command
+    if isinstance(command, TyperGroup):
+        for name in command.list_commands(ctx):
+            yield from commands(ctx, command.get_command(ctx, name), (*path, name))
+
+
+def _called(ctx: typer.Context, words: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The commands that are called: vizpub, and those that the words name; all for `config`."""
+    if words[:1] == ["config"]:
+        yield from commands(ctx, ctx.command)
+        return
+    command: Any = ctx.command
+    path: tuple[str, ...] = ()
+    yield path, command
+    # Some commands are made on use, so they are not looked up without need.
+    begin = f"VIZPUB_{words[0]}_".upper() if words else ""
+    if not words or not any(name.startswith(begin) for name in os.environ):
+        return
+    for word in words:
+        if not isinstance(command, TyperGroup):
+            return
+        found = None
+        with suppress(VizpubError):  # typer says it as well
+            found = command.get_command(ctx, word)
+        if found is None:
+            return
+        command, path = found, (*path, word)
+        yield path, command
+
+
+def _read_environment(into: Configuration, path: tuple[str, ...], command: Any) -> None:
+    for parameter in settable(command):
+        name = variable(path, parameter)
+        if not (text := os.environ.get(name)):
+            continue
+        given = text.split() if parameter.multiple else text
+        into.keep(path, parameter, _taken(parameter, given, name), name)
+
+
+def _taken(parameter: Any, value: Any, where: str) -> Any:
+    """The value as the option takes it. Raises: InputError."""
+    try:
+        return parameter.get_runtime_param().coerce(value, param=parameter, ctx=None)
+    except typer.BadParameter as error:
+        said = error.message.removeprefix("Value error, ").removeprefix("Input ")
+        raise InputError(f"{where}: {said}") from None
+
+
+def _check_ours(path: Path) -> None:
+    """Raises: UseError for a file of others, which could send a password somewhere else."""
+    found = path.stat()
+    if found.st_uid not in (os.geteuid(), 0) or found.st_mode & stat.S_IWOTH:
+        raise UseError(
+            f"{path} belongs to another user or can be written by everybody; if you trust it, "
+            f"name it: vizpub --config {path} …"
+        )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Checks the file and takes what it says."""
+
+    into: Configuration
+    file: Path
+    words: Sequence[str]
+    """The words of the call after the global options."""
+    implicit: bool
+    """The file was found in the workspace."""
+
+    def table(self, command: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Take a table. Raises: InputError, UnknownName, UseError."""
+        options = {key(p): p for p in settable(command)} if command else {}
+        for name, value in content.items():
+            below, full = (*path, name), ".".join((*path, name))
+            if full in SERVICES:
+                self._service(full, value)
+            elif name in options:
+                self._option(path, options[name], value)
+            elif self._is_table(command, below):
+                if not isinstance(value, dict):
+                    raise InputError(f"{self.file}: {full} is a table; write [{full}]")
+                self._command(command, value, below)
+            else:
+                self._unknown(command, options, below)
+
+    def _is_table(self, command: Any, path: tuple[str, ...]) -> bool:
+        known = isinstance(command, TyperGroup) and (
+            path[-1] in command.commands or _makes_on_use(command)
+        )
+        return known or any(name.startswith(".".join(path) + ".") for name in SERVICES)
+
+    def _command(self, group: Any, content: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Take the table of a command. One that is made on use is made only for its own calls and
+        for `config`: it would load what other commands do not need."""
+        name = path[-1]
+        if group is not None and name not in group.commands and _makes_on_use(group):
+            if self.words[:1] != ["config"] and tuple(self.words[: len(path)]) != path:
+                return
+            try:
+                command = group.get_command(None, name)
+            except UnknownName as error:
+                raise InputError(f"{self.file}: {'.'.join(path)}: {error}") from None
+        else:
+            command = group.commands.get(name) if group else None
+        self.table(command, content, path)
+
+    def _unknown(self, command: Any, options: Mapping[str, Any], path: tuple[str, ...]) -> None:
+        """Raises: UnknownName, or UseError for a password."""
+        full, table = ".".join(path), ".".join(path[:-1])
+        if full == "neo4j.password":
+            raise UseError(
+                f"{self.file}: a password does not stand in this file; write it to a file of mode "
+                "0600 and name that file: neo4j.password-file, or set NEO4J_PASSWORD"
+            )
+        names = [*options, *(command.commands if isinstance(command, TyperGroup) else ())]
+        known = {".".join((*path[:-1], name)) for name in names}
+        known |= {name for name in SERVICES if name.startswith(table)}
+        see = f"vizpub config show {table}".strip()
+        raise UnknownName(f"setting in {self.file}", full, sorted(known), see)
+
+    def _option(self, path: tuple[str, ...], parameter: Any, value: Any) -> None:
+        full = full_name(path, parameter)
+        if full == "workspace" and self.implicit:
+            raise UseError(
+                f"{self.file}: the workspace is where this file was found; it can be set in a file "
+                "that --config names"
+            )
+        self._check_type(full, parameter, value)
+        if parameter.type_descriptor.is_path:
+            value = self._path(value)
+        value = _taken(parameter, value, f"{self.file}: {full}")
+        self.into.keep(path, parameter, value, str(self.file))
+
+    def _check_type(self, full: str, parameter: Any, value: Any) -> None:
+        """Raises: InputError. Otherwise true would be read as the number 1, and 7 as a text."""
+        if parameter.is_flag:
+            fits, words = isinstance(value, bool), "true or false"
+        elif parameter.multiple:
+            fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+            words = "a list of texts"
+        else:
+            types, words = _NUMBERS.get(parameter.type_descriptor.annotation, ((str,), _TEXT))
+            fits = isinstance(value, types) and not isinstance(value, bool)
+        if not fits:
+            raise InputError(f"{self.file}: {full} is {words}, not {_spelled(value)}")
+
+    def _service(self, full: str, value: Any) -> None:
+        if not isinstance(value, str):
+            raise InputError(f"{self.file}: {full} is {_TEXT}, not {_spelled(value)}")
+        if full in _PATHS:
+            value = self._path(value)
+        names = SERVICES[full]
+        elsewhere = full in _LOGIN and os.environ.get("NEO4J_URI")
+        if elsewhere or any(os.environ.get(name) for name in names):
+            return
+        if full == "neo4j.uri":
+            self._check_uri(value)
+        if full == "neo4j.password-file":
+            self._check_private(Path(value))
+        self.into.variables[names[0]] = value
+        self.into.values[full], self.into.origins[full] = value, str(self.file)
+
+    def _check_uri(self, uri: str) -> None:
+        from graphstore.server.address import check_uri
+
+        try:
+            check_uri(uri)
+        except UseError as error:
+            raise InputError(f"{self.file}: neo4j.uri: {error}") from None
+
+    def _check_private(self, path: Path) -> None:
+        from model.private import read_private
+
+        try:
+            read_private(path)
+        except FileNotFoundError:
+            raise InputError(f"{self.file}: neo4j.password-file: no file {path}") from None
+        except UseError as error:
+            raise InputError(f"{self.file}: neo4j.password-file: {error}") from None
+
+    def _path(self, text: str) -> str:
+        """A path of the file; a relative one begins at the folder of the file."""
+        return text if text == "-" else str(self.file.parent / Path(text).expanduser())
+
+
+def _makes_on_use(group: Any) -> bool:
+    """Whether a group has commands that it makes when they are looked up."""
+    return type(group).get_command is not TyperGroup.get_command
+
+
+def _spelled(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

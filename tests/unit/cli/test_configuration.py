@@ -1,0 +1,218 @@
+"""Defaults from the file and the environment, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.configuration import SERVICES
+from cli.main import app
+from tests.support.imports import codes_and_imports
+
+Call = Callable[..., Result]
+NEO4J = ("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_USER", "NEO4J_PASSWORD", "NEO4J_PASSWORD_FILE")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def vizpub(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    for name in os.environ:
+        if name.startswith(("VIZPUB_", "SPARK_")) or name in (*NEO4J, "NEO4J_DATABASE"):
+            monkeypatch.delenv(name)
+
+    def call(*words: str) -> Result:
+        return CliRunner().invoke(app, ["--workspace", str(workspace), *words])
+
+    return call
+
+
+def shown(result: Result) -> dict[str, tuple[object, str]]:
+    """Values and origins by name."""
+    assert result.exit_code == 0, result.stderr
+    return {row["setting"]: (row["value"], row["from"]) for row in json.loads(result.stdout)}
+
+
+def test_flag_comes_before_environment_before_file_before_default(
+    vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(*words: str) -> int:
+        return len(json.loads(vizpub("metrics", "monday", "--format", "json", *words).stdout))
+
+    every = rows()
+    file = workspace / "vizpub.toml"
+    file.write_text("[metrics]\nlimit = 3\n")
+    of_file = rows()
+    monkeypatch.setenv("VIZPUB_METRICS_LIMIT", "2")
+    assert (every, of_file, rows(), rows("--limit", "1")) == (4, 3, 2, 1)
+    words = ("config", "show", "--format", "json")
+    assert shown(vizpub(*words))["metrics.limit"] == (2, "VIZPUB_METRICS_LIMIT")
+    monkeypatch.delenv("VIZPUB_METRICS_LIMIT")
+    assert shown(vizpub(*words))["metrics.limit"] == (3, str(file))
+    file.unlink()
+    assert "metrics.limit" not in shown(vizpub(*words))
+    assert shown(vizpub(*words, "metrics"))["metrics.limit"] == (0, "default")
+
+
+def test_global_options_stand_in_file_environment_and_flags(
+    vizpub: Call, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'workspace = "{workspace}"\nlog-format = "json"\nquiet = true\n')
+    given = CliRunner().invoke(app, ["--config", str(file), "metrics", "nosuch"])
+    assert json.loads(given.stderr)["error"] == "UnknownName"
+    assert "there are: half, monday" in given.stderr
+    monkeypatch.setenv("VIZPUB_CONFIG", str(file))
+    monkeypatch.setenv("VIZPUB_QUIET", "false")
+    found = shown(CliRunner().invoke(app, ["-v", "config", "show", "--format", "json"]))
+    assert found["workspace"] == (str(workspace), str(file))
+    assert found["quiet"] == (False, "VIZPUB_QUIET")
+    assert found["verbose"] == (True, "--verbose")
+    assert found["debug"] == (False, "default")
+
+
+def test_switch_of_the_file_is_undone_by_the_environment(
+    vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "vizpub.toml").write_text("[ingest]\nno-load = true\nbulk = false\n")
+    words = ("config", "show", "ingest", "--format", "json")
+    assert shown(vizpub(*words))["ingest.no-load"][0] is True
+    monkeypatch.setenv("VIZPUB_INGEST_NO_LOAD", "false")
+    found = shown(vizpub(*words))
+    assert found["ingest.no-load"] == (False, "VIZPUB_INGEST_NO_LOAD")
+    assert found["ingest.bulk"][0] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("inges = 1", "'inges'; did you mean ingest?"),
+        ("[ingest]\nno_load = true", "'ingest.no_load'; did you mean ingest.no-load"),
+        ("[runs]\nlst = 3", "'runs.lst'; did you mean runs.list"),
+        ("[sprk]\nmaster = 'x'", "'sprk'; did you mean spark"),
+        ("[neo4j]\nurl = 'x'", "'neo4j.url'; did you mean neo4j.uri"),
+        ("[simulate.poldercast]\npears = 1", "did you mean simulate.poldercast.peers"),
+        ("[simulate.poldercst]\npeers = 1", "no system 'poldercst'"),
+        ("ingest = true", "ingest is a table; write [ingest]"),
+        ("[ingest]\nno-load = 1", "ingest.no-load is true or false, not 1"),
+        ("[ingest]\ninterval = 5", "ingest.interval is text in quotes, not 5"),
+        ("[metrics]\nlimit = '3'", "metrics.limit is a whole number, not '3'"),
+        ("[metrics]\nlimit = true", "metrics.limit is a whole number, not true"),
+        ("[metrics]\nlimit = -1", "metrics.limit: should be greater than or equal to 0"),
+        ("[query]\nparam = 'x'", "query.param is a list of texts, not 'x'"),
+        ("[neo4j]\nuri = 7", "neo4j.uri is text in quotes, not 7"),
+        ("[neo4j]\nuri = 'http://db'", "is not an address for queries"),
+        ("[neo4j]\npassword = 'secret-x'", "a password does not stand in this file"),
+        ("[neo4j]\npassword-file = 'none'", "neo4j.password-file: no file"),
+        ("log-format = 'xml'", "log-format: 'xml' is not one of 'text', 'json'"),
+        ("workspace = 'x'", "the workspace is where this file was found"),
+        ("version = true", "'version'"),
+        ("x = ", "is not TOML"),
+    ],
+)
+def test_wrong_setting_is_refused_with_file_key_and_nearest(
+    vizpub: Call, workspace: Path, text: str, words: str
+) -> None:
+    file = workspace / "vizpub.toml"
+    file.write_text(text)
+    result = vizpub("config", "show")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert str(file) in result.stderr
+    assert words in result.stderr
+    assert "secret-x" not in result.stderr
+
+
+def test_wrong_variable_is_refused_by_its_name(
+    vizpub: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIZPUB_METRICS_LIMIT", "many")
+    assert vizpub("runs", "list").exit_code == 0
+    refused = vizpub("metrics", "monday")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "VIZPUB_METRICS_LIMIT: should be a valid integer" in refused.stderr
+
+
+def test_services_of_the_file_reach_the_commands_for_the_call_only(
+    vizpub: Call, workspace: Path
+) -> None:
+    secret = workspace / "password"
+    secret.write_text("guess-me")
+    secret.chmod(0o600)
+    file = workspace / "vizpub.toml"
+    file.write_text("[neo4j]\nuri = 'bolt://127.0.0.1:1'\npassword-file = 'password'\n")
+    asked = vizpub("query", "runs")
+    assert (asked.exit_code, "bolt://127.0.0.1:1" in asked.stderr) == (3, True)
+    found = shown(vizpub("config", "show", "neo4j", "--format", "json"))
+    assert found["neo4j.password-file"] == (str(secret), str(file))
+    assert not {name for names in SERVICES.values() for name in names} & {*os.environ}
+    secret.chmod(0o644)
+    refused = vizpub("query", "runs")
+    assert (refused.exit_code, f"chmod 600 {secret}" in refused.stderr) == (2, True)
+
+
+def test_login_of_the_file_is_not_sent_to_the_server_of_the_environment(
+    vizpub: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "vizpub.toml").write_text("[neo4j]\nuri = 'bolt://db'\nuser = 'reader'\n")
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:1")
+    monkeypatch.setenv("NEO4J_PASSWORD", "guess-me")
+    result = vizpub("config", "show", "neo4j", "--format", "json")
+    found = shown(result)
+    assert found["neo4j.uri"] == ("bolt://127.0.0.1:1", "NEO4J_URI")
+    assert found["neo4j.user"] == (None, "default")
+    assert found["neo4j.password"] == ("******", "NEO4J_PASSWORD")
+    assert "guess-me" not in result.output
+    monkeypatch.setenv("NEO4J_URI", "bolt://me:guess-me@db")
+    assert "guess-me" not in vizpub("config", "show").output
+
+
+def test_workspace_file_that_others_can_write_must_be_named(vizpub: Call, workspace: Path) -> None:
+    file = workspace / "vizpub.toml"
+    file.write_text("quiet = true\n")
+    file.chmod(0o666)
+    refused = vizpub("runs", "list")
+    assert (refused.exit_code, f"vizpub --config {file}" in refused.stderr) == (2, True)
+    assert vizpub("--config", str(file), "runs", "list").exit_code == 0
+
+
+def test_setting_names_are_completed(vizpub: Call) -> None:
+    def offered(typed: str) -> list[str]:
+        env = {"_VIZPUB_COMPLETE": "complete_bash", "COMP_WORDS": f"vizpub config show {typed}"}
+        return CliRunner().invoke(app, [], env={**env, "COMP_CWORD": "3"}).stdout.split()
+
+    assert offered("ingest.no") == ["ingest.no-betweenness", "ingest.no-load"]
+    assert offered("neo4j.u") == ["neo4j.uri", "neo4j.user"]
+
+
+def test_messages_are_one_json_object_per_line(vizpub: Call, workspace: Path) -> None:
+    def told(*words: str) -> list[dict[str, object]]:
+        result = vizpub("--log-format", "json", *words)
+        lines = [json.loads(line) for line in result.stderr.splitlines()]
+        assert all(re.fullmatch(r"[-\d]+T[\d:.]+Z", line["time"]) for line in lines)
+        return lines
+
+    (unknown,) = told("metrics", "nosuch")
+    assert (unknown["level"], unknown["exit_code"]) == ("error", 2)
+    assert str(unknown["message"]).startswith("no run 'nosuch'")
+    (wrong,) = told("metrics", "--nosuch")
+    assert (wrong["level"], wrong["exit_code"]) == ("error", 2)
+    *_, intact = told("runs", "check", "monday")
+    assert (intact["level"], intact["message"]) == (
+        "info",
+        "all 14 files of run 'monday' are intact",
+    )
+    assert vizpub("runs", "check", "monday").stderr.endswith(f"{intact['message']}\n")
+    (traced,) = told("--debug", "metrics", "nosuch")
+    assert "Traceback" in str(traced["traceback"])
+
+
+def test_table_of_a_system_is_not_read_by_other_commands(workspace: Path) -> None:
+    (workspace / "vizpub.toml").write_text("[simulate.poldercast]\npeers = 7\n")
+    words = ["--workspace", str(workspace), "metrics", "monday"]
+    assert codes_and_imports([words], {}) == [(0, [])]
