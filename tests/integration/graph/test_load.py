@@ -379,4 +379,4 @@ def test_hostile_names_are_loaded_and_queried_unchanged(graph: Graph, loaded: Lo
         received = [r for r in history.rows["receptions"] if r["message"] == id]
         assert len(rows("dissemination-tree", message=name)) == len(received)
     with pytest.raises(UnknownName):
-        rows("peer-history", peer="x" * 9_999)
+        rows("peer-history", peer="y" * 9_999)
