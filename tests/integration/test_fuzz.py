@@ -149,6 +149,33 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
     assert taken == expected
 
 
+def test_plain_columns_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
+    def row(number: int) -> list[str]:
+        return [f"a{number}", f"b{number % 7}", str(number % 50)]
+
+    made = mixture(
+        rng,
+        count,
+        lambda n: " ".join(row(n)).encode(),
+        lambda n: odd_fields(rng, row(n)).replace(b",", b"\t"),
+    )
+    lines = write(tmp_path / "links.txt", [b"# src dst time", *made])
+    found = folded(Edges(), "columns(src,dst,interval)", tmp_path / "links.txt")
+    told = reasons(found)
+    check_some(
+        told, count, "not 3 fields", "not UTF-8", "control char", "not an integer", "longer",
+        "is negative",
+    )  # fmt: skip
+    expected = Counter(
+        (src.decode(), dst.decode(), int(at))
+        for number, line in enumerate(lines, 1)
+        if number not in told and (read := line.split()) and read[0][:1] not in (b"#", b"%")
+        for src, dst, at in [read]
+    )
+    taken = Counter((row.peer, json.loads(row.record)[0], row.time) for row in found.rows)
+    assert taken == expected
+
+
 def test_deliveries_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
     def row(number: int) -> list[str]:
         message, peer = f"m{number // 20}", f"p{number % 20}"
