@@ -31,7 +31,8 @@ STEP = "look at the input"
 _HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
-_COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
+COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
+"""How the content of packed files begins, and how their names end."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -196,7 +197,7 @@ def _unfit(path: str, hashed: _Hashed) -> str | None:
         return "empty"
     # Spark chooses the decompressor by name, so a wrong name would give garbage.
     name = path.partition("?")[0] if "://" in path else path
-    for kind, (magic, suffixes) in _COMPRESSED.items():
+    for kind, (magic, suffixes) in COMPRESSED.items():
         packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
         if packed and not named:
             return f"{kind} content, but a name without {suffixes[0]}: rename it"
