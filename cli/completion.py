@@ -19,7 +19,7 @@ KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """Kinds of figures."""
 LAYOUTS = ("ring", "layers")
 """Layouts of a dissemination tree."""
-SOURCES = ("auto", "reports", "libp2p", "interop", "vizpub", "edges", "deliveries")
+SOURCES = ("auto", "reports", "libp2p", "interop", "hermes", "vizpub", "edges", "deliveries")
 """Formats of the input."""
 _MOST = 200
 """Completions shown at most; a run may have 100,000 peers."""

@@ -33,9 +33,10 @@ _NO_FILES = {
 _DEEP = f"{os.sep}**{os.sep}"
 _OF_PROCESS = ("/dev/", "/proc/")
 _AS_FILE = (
-    "input is read more than once: write it into a file first, for example: "
-    "zcat trace.json.gz > trace.json"
+    "input is read more than once: write it into a file first, or give it as standard input, which "
+    "is kept meanwhile, for example: zcat trace.json.gz | vizpub ingest - --run NAME"
 )
+_WEB = ("http", "https")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ def check_unchanged(stamps: Mapping[str, Stamp]) -> None:
 
 def located(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or URI, and the path in it. Raises: InputError."""
+    if urlsplit(path).scheme in _WEB and "://" in path:
+        raise InputError(
+            f"{path}: input is not fetched from the web, because it is read more than once",
+            f"pipe it in: curl -fsSL '{path}' | vizpub ingest - --run NAME",
+        )
     try:
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
             path if "://" in path else os.path.abspath(path)

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -31,7 +31,8 @@ STEP = "look at the input"
 _HEAD = 1 << 16
 """Bytes of a file's content that a source may look at."""
 
-_COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
+COMPRESSED = {"gzip": (GZIP, (".gz",)), "zstandard": (ZSTD, (".zst", ".zstd"))}
+"""How the content of packed files begins, and how their names end."""
 _SHOWN = 5
 _LOOKED_AT = (
     "path string, size bigint, sha256 string, damage string, unfit string, recognised array<string>"
@@ -82,15 +83,20 @@ def inventory(
         looked_at = _look_here(sorted(stamps), sources, progress)
     else:
         looked_at = _look_in_tasks(spark, sorted(stamps), sources)
-    source = _tell_source(looked_at, source_name, sources)
     named = {file for found in given.values() if found.named for file in found.files}
-    files, skipped = _sort_out(looked_at, source, named, stamps)
+    looked_at = _without_vague(looked_at, named, sources)
+    source = _tell_source(looked_at, source_name, sources)
+    joined = next(one.joins for one in sources if one.name == source)
+    files, skipped = _sort_out(looked_at, (source, *sorted(joined)), named, stamps)
     skipped += chain(*(found.skipped.items() for found in given.values()))
     _check_taken(list(given), named, files, skipped)
     check_unchanged({file.path: stamps[file.path] for file in files})
+    own = {row.path for row in looked_at if _encoding(row, source)}
     by_path = {file.path: file for file in files}
     for path, found in given.items():
-        _check_encodings(path, [by_path[file] for file in found.files if file in by_path])
+        inside = [by_path[file] for file in found.files if file in by_path]
+        _check_encodings(path, [file for file in inside if file.path in own])
+        _check_encodings(path, [file for file in inside if file.path not in own])
     return Inventory(files, sorted(set(skipped)), source)
 
 
@@ -191,7 +197,7 @@ def _unfit(path: str, hashed: _Hashed) -> str | None:
         return "empty"
     # Spark chooses the decompressor by name, so a wrong name would give garbage.
     name = path.partition("?")[0] if "://" in path else path
-    for kind, (magic, suffixes) in _COMPRESSED.items():
+    for kind, (magic, suffixes) in COMPRESSED.items():
         packed, named = hashed.start.startswith(magic), name.endswith(suffixes)
         if packed and not named:
             return f"{kind} content, but a name without {suffixes[0]}: rename it"
@@ -223,6 +229,21 @@ class _Hashed:
             pass
 
 
+def _without_vague(
+    looked_at: Sequence[_LookedAt], named: set[str], sources: Sequence[Source]
+) -> list[_LookedAt]:
+    """The files, not recognised by vague answers unless they are named or there are no others."""
+    vague = {f"{source.name}:{kind}" for source in sources for kind in source.vague}
+
+    def sure(row: _LookedAt) -> list[str]:
+        is_named = row.path in named
+        return [a for a in row.recognised if is_named or a.partition("(")[0] not in vague]
+
+    if not any(map(sure, looked_at)):
+        return list(looked_at)
+    return [replace(row, recognised=sure(row)) for row in looked_at]
+
+
 def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[Source]) -> str:
     """The one source that recognises files. Raises: InputError for none or several."""
     if name != AUTO:
@@ -230,8 +251,9 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     examples: dict[str, str] = {
         answer.split(":")[0]: row.path for row in reversed(looked_at) for answer in row.recognised
     }
-    if len(examples) == 1:
-        return next(iter(examples))
+    for source in sources:
+        if source.name in examples and examples.keys() <= {source.name, *source.joins}:
+            return source.name
     names = ", ".join(source.name for source in sources)
     if not examples:
         raise InputError(
@@ -245,19 +267,29 @@ def _tell_source(looked_at: Sequence[_LookedAt], name: str, sources: Sequence[So
     )
 
 
+def _encoding(row: _LookedAt, source: str) -> str | None:
+    """What the source recognised the file as."""
+    answers = (answer.split(":") for answer in row.recognised)
+    return next((encoding for name, encoding in answers if name == source), None)
+
+
 def _sort_out(
-    looked_at: Sequence[_LookedAt], source: str, named: set[str], stamps: Mapping[str, Stamp]
+    looked_at: Sequence[_LookedAt],
+    sources: Sequence[str],
+    named: set[str],
+    stamps: Mapping[str, Stamp],
 ) -> tuple[list[InputFile], list[tuple[str, str]]]:
+    """The files of the sources, and the others; `sources` = the source, and those that it joins."""
     files, skipped = [], []
     for row in looked_at:
-        encodings = [e for name, e in (a.split(":") for a in row.recognised) if name == source]
+        encoding = next(filter(None, (_encoding(row, name) for name in sources)), None)
         # Unfinished files of a killed writer begin with a dot.
         hidden = os.path.basename(row.path).startswith(".") and row.path not in named
-        if encodings and not hidden:
-            entry = row.path, encodings[0], row.size, row.sha256
+        if encoding and not hidden:
+            entry = row.path, encoding, row.size, row.sha256
             files.append(InputFile(*entry, stamps[row.path]))
         else:
-            unknown = f"not recognised as {source}" + (f" ({row.damage})" if row.damage else "")
+            unknown = f"not recognised as {sources[0]}" + (f" ({row.damage})" if row.damage else "")
             skipped.append((row.path, "hidden" if hidden else row.unfit or unknown))
     return files, skipped
 

@@ -16,6 +16,8 @@ from shutil import rmtree
 
 OF_SPARK = "work"
 """The kind of folders of Spark's temporary files."""
+OF_STDIN = "stdin"
+"""The kind of folders of standard input."""
 OF_IMPORTS = "staging"
 """The kind of folders of files to import into Neo4j."""
 _HINT = 200

@@ -8,7 +8,16 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from model.locks import OF_IMPORTS, OF_SPARK, Held, holding, lock_of, sweep_folders, with_locks
+from model.locks import (
+    OF_IMPORTS,
+    OF_SPARK,
+    OF_STDIN,
+    Held,
+    holding,
+    lock_of,
+    sweep_folders,
+    with_locks,
+)
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
@@ -18,10 +27,12 @@ _BEGINNING = {f"{_RUN_JSON}.new"}
 
 
 def sweep(workspace: Path) -> None:
-    """Remove Spark's temporary files, the files of an import into Neo4j, directories of runs that
-    did not begin, and locks, each if its process has ended. What cannot be removed stays.
+    """Remove Spark's temporary files, kept standard input, the files of an import into Neo4j,
+    directories of runs that did not begin, and locks, each if its process has ended. What cannot be
+    removed stays.
     """
     sweep_folders(workspace / SCRATCH, OF_SPARK)
+    sweep_folders(workspace / SCRATCH, OF_STDIN)
     sweep_folders(workspace / "neo4j", OF_IMPORTS)
     for directory in with_locks(workspace / "runs", "[!.]*"):
         if lock_of(directory).exists() or not (directory / _RUN_JSON).exists():

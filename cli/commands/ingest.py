@@ -119,7 +119,9 @@ class Handling(Filling):
 
 def ingest(
     settings: Settings,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Files, folders, URIs, or -.")
+    ],
     run: Annotated[str, typer.Option(metavar="NAME", help="Name of the run.")],
     reading: Reading,
     handling: Handling,
@@ -136,14 +138,16 @@ def ingest(
     ```
     vizpub ingest traces/ --run monday
     vizpub ingest trace.pb.gz --run monday --interval 500ms --no-load
+    curl -fsSL https://example.org/trace.json.gz | vizpub ingest - --run monday
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
     vizpub ingest reports/ --run live --append
     ```
     """
     from ingest.pipeline import ingest as run_ingest
+    from ingest.standard_input import kept
 
-    with settings.progress() as progress:
-        outcome = run_ingest(_request(settings, paths, run, reading, handling), progress)
+    with kept(paths, sys.stdin, settings.scratch) as files, settings.progress() as progress:
+        outcome = run_ingest(_request(settings, files, run, reading, handling), progress)
     if outcome.already_complete:
         settings.say(f"run '{run}' is already complete")
     _show(outcome.run, output, settings)
@@ -170,7 +174,7 @@ def _show(run: StoredRun, output: Output, settings: Settings) -> None:
 
 
 def _request(
-    settings: Settings, paths: list[str], run: str, reading: Reading, handling: Handling
+    settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
     from ingest.job import Measuring
     from ingest.pipeline import IngestRequest
@@ -178,7 +182,7 @@ def _request(
 
     interval_us = parse_duration_us(reading.interval) if reading.interval else None
     return IngestRequest(
-        paths=tuple(paths),
+        paths=paths,
         run=run,
         workspace=settings.workspace,
         source=reading.source,

@@ -3,12 +3,16 @@
 from ingest.sources.base import Source
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
+from ingest.sources.hermes import Hermes
 from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.reports import Reports
 from ingest.sources.vizpub import Vizpub
 
-SOURCES: tuple[Source, ...] = (Reports(), Libp2p(), Interop(), Vizpub(), Deliveries(), Edges())
+SOURCES: tuple[Source, ...] = (
+    *(Reports(), Libp2p(), Interop(), Hermes()),
+    *(Vizpub(), Deliveries(), Edges()),
+)
 
 
 def source_named(name: str) -> Source:

@@ -137,6 +137,12 @@ class Source(ABC):
     """The names of the SourceOptions that it supports."""
     appendable: bool = False
     """Later input changes nothing in earlier intervals, except open periods."""
+    joins: frozenset[str] = frozenset()
+    """Sources whose files it reads beside its own, into the same run."""
+    vague: frozenset[str] = frozenset()
+    """Kinds of encoding that other texts may look like: such files count if they are named, or if
+    the input has no others.
+    """
     carried: tuple[str, ...] = ()
     """Folded tables that a run keeps for appends."""
     tables: Mapping[str, pa.Schema]

@@ -1,7 +1,8 @@
-"""Tabular files: comma-separated text with a header, and Parquet. Rows are checked by column.
+"""Tabular files: comma-separated text with a header, plain columns, Parquet; checked by column.
 
-All values are read as text, so the same rules check both. The columns of a file are part of its
-encoding: `csv(src,dst,valid_from,valid_to)`.
+All values are read as text, so the same rules check all. The columns of a file are part of its
+encoding: `csv(src,dst,valid_from,valid_to)`. Plain columns are text with blanks or tabs between
+the values and without a header; lines that begin with # or % are comments.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from abc import abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +26,13 @@ from ingest.sources.base import Source, SourceOptions, Tallies
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
 
 _PARQUET = "parquet"
+PLAIN = "columns"
+"""The kind of encoding of plain columns."""
+PAIRS = f"{PLAIN}(src,dst)"
+_COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
+_PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
+_PEEK = 100
+"""Lines that are compared with the first one of a file before all are counted."""
 _FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
 _FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
 _NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
@@ -31,6 +40,7 @@ _INTEGER = re.compile("-?[0-9]+")
 _DIGITS = len(str(INT64))
 
 _QUOTE = "a quote that is not around a whole field, or is not closed"
+_COUNTS = "the number of peers and of links, not a link"
 
 NO_ROWS = "the files have no rows, or all were refused: see the quarantine"
 
@@ -69,23 +79,30 @@ class _TableReader:
     place: Callable[[Fields], Placed]
     """Takes a valid row, with null for columns that its file lacks."""
     max_line: int | None
+    counts: Mapping[int, int]
+    """The number of the line of counts (`_line_of_counts`), by the number of its file."""
 
     def __call__(self, split: Split) -> Iterator[Row]:
-        """The rows of a split, without headers and blank lines."""
+        """The rows of a split, without headers, comments and blank lines."""
         encoding = self.encodings[split.file]
         read = self._rows if encoding.startswith(_PARQUET) else self._lines
         return read(split, columns_of(encoding))
 
     def _lines(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
         header = ",".join(columns).encode()
+        is_plain = is_plain_text(self.encodings[split.file])
         for line in lines(split, self.max_line):
             text = line.text.removesuffix(b"\r")
             if line.fault:
                 yield refused(split, line.number, line.fault, line.text)
-            elif text.strip(b" ") and text.replace(b'"', b"") != header:
-                fields = _fields(text)
-                if fields is None:
-                    found: Placed | str = _QUOTE
+            elif _COMMENT.match(text) if is_plain else _is_header(text, header):
+                continue
+            else:
+                fields = text.split() if is_plain else _fields(text)
+                if line.number == self.counts.get(split.file):
+                    found: Placed | str = _COUNTS
+                elif fields is None:
+                    found = _QUOTE
                 elif len(fields) != len(columns):
                     found = f"not {len(columns)} fields"
                 else:
@@ -114,6 +131,31 @@ class _TableReader:
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
         wrong = [problem for name, rule in rules if (problem := rule(fields, name))]
         return "; ".join(wrong) or self.place(fields)
+
+
+def is_plain_text(encoding: str) -> bool:
+    """Whether a recognised file has plain columns."""
+    return encoding.startswith(f"{PLAIN}(")
+
+
+def _is_header(text: bytes, header: bytes) -> bool:
+    """Whether a line of CSV is blank, or the header."""
+    return not text.strip(b" ") or text.replace(b'"', b"") == header
+
+
+def _line_of_counts(number: int, path: str, max_line: int | None) -> int | None:
+    """The number of a file's first line, if it is a pair n, m before m other lines, and n is above
+    every number in some of them: some lists begin with how many peers and links they have.
+    """
+    told = (x for x in lines(Split(number, path), max_line) if not _COMMENT.match(x.text))
+    first = next(told, None)
+    if first is None or not (pair := _PAIR.fullmatch(first.text)):
+        return None
+    peers, links = map(int, pair.groups())
+    some = [_PAIR.fullmatch(line.text) for line in islice(told, _PEEK)]
+    if any(found and max(map(int, found.groups())) >= peers for found in some):
+        return None
+    return first.number if len(some) + sum(1 for _ in told) == links else None
 
 
 def _fields(text: bytes) -> list[bytes] | None:
@@ -227,10 +269,15 @@ class TableSource(Source):
     def reader(
         self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
     ) -> Read:
-        """Reads CSV and Parquet; checks each row by itself."""
+        """Reads CSV, plain columns and Parquet; checks each row by itself."""
         del tallies
-        encodings = [file.encoding for file in files]
-        return _TableReader(encodings, self.rules, self.place, options.max_line)
+        encodings, limit = [file.encoding for file in files], options.max_line
+        counts = {
+            number: line
+            for number, file in enumerate(files)
+            if file.encoding == PAIRS and (line := _line_of_counts(number, file.path, limit))
+        }
+        return _TableReader(encodings, self.rules, self.place, limit, counts)
 
     def tallied(self, tallies: Tallies) -> Counted:
         """Combined by `together`."""

@@ -1,13 +1,14 @@
 """Deliveries of messages as CSV or Parquet: `msg,node,prev_node,t_us`.
 
 Each row is an arrival of message `msg` at peer `node` from `prev_node`, `t_us` microseconds
-after the run's epoch; `prev_node` = `node` marks the publisher. Dissemination only: presence,
-links and subscriptions are unknown.
+after the run's epoch; `prev_node` = `node` marks the publisher. Edge lists without times may stand
+beside them: then the links, and all peers, are there over the whole run. Without them, presence and
+links are unknown. Subscriptions always are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from pyspark.sql import DataFrame
@@ -15,8 +16,9 @@ from pyspark.sql import functions as F
 
 from ingest.files import InputFile
 from ingest.fold import Counted, KeyFold
-from ingest.reader import Row
+from ingest.reader import Row, Split
 from ingest.reports.fields import INT32
+from ingest.reports.records import OVERLAY
 from ingest.sources.base import Description, Observed, SourceOptions
 from ingest.sources.delimited import (
     NO_ROWS,
@@ -25,40 +27,69 @@ from ingest.sources.delimited import (
     Rule,
     TableSource,
     Together,
+    columns_of,
     key,
     number_of,
     whole,
 )
+from ingest.sources.edges import WITHOUT_TIMES, Edges, times_of
 from ingest.sources.folded import OBSERVED, no_rejections
-from model.clock import Clock
+from model.clock import OPEN, Clock
 from model.errors import InputError
 
 _INTERVAL_US = 1_000_000
 _MOST_INTERVALS = 10_000_000
 _HEADER = ("msg", "node", "prev_node", "t_us")
-_TABLES = {name: OBSERVED[name] for name in ("publications", "receptions", "names", "quarantine")}
-_UNKNOWN = ("presence", "links", "topics", "roles", "traffic", "rejections")
+_TABLES = {
+    name: OBSERVED[name] for name in ("publications", "receptions", "links", "names", "quarantine")
+}
+_OF_LINKS = ("presence", "links")
+_UNKNOWN = ("topics", "roles", "traffic", "rejections")
 _AHEAD = -1
 """The time of publications in the fold: before all arrivals."""
+_LINK = -2
+"""The time of links in the fold."""
+_EDGES = Edges()
+
+
+def _are_links(file: InputFile) -> bool:
+    return "src" in columns_of(file.encoding)
 
 
 class Deliveries(TableSource):
-    """The source. Its rows are folded by message."""
+    """The source. Its rows are folded by message, those of links by `src` peer."""
 
     name = "deliveries"
+    joins = frozenset({_EDGES.name})
     tables = _TABLES
-    headers = (_HEADER,)
-    rules: Mapping[str, Rule] = dict(zip(_HEADER, (key, key, key, whole), strict=True))
-    together: Mapping[str, Together] = {"latest": max, "repeated": sum}
+    headers: Collection[tuple[str, ...]] = (_HEADER,)
+    rules: Mapping[str, Rule] = {
+        **dict(zip(_HEADER, (key, key, key, whole), strict=True)),
+        **{name: _EDGES.rules[name] for name in ("src", "dst", "layer", "topic")},
+    }
+    together: Mapping[str, Together] = {"latest": max, "repeated": sum, "linked": any}
 
-    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
-        """None: the format has no links."""
-        del files
-        return frozenset()
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
+        """Those of the edge lists."""
+        links = [file for file in files if _are_links(file)]
+        return _EDGES.layers(links) if links else frozenset()
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """As TableSource. Raises: InputError for links with times."""
+        for file in files:
+            if _are_links(file) and (times := times_of(file)) != WITHOUT_TIMES:
+                raise InputError(
+                    f"{file.path} lists links {times}, and cannot be joined with deliveries",
+                    "their times are in microseconds: give links without times, which hold for "
+                    "the whole run (src,dst), or ingest the links as a run of their own",
+                )
+        return super().splits(files)
 
     @staticmethod
     def place(row: Fields) -> Placed:
-        """By message and time, publications first."""
+        """By message and time, publications first; links by `src`."""
+        if row["src"]:
+            return Placed(row["src"], _LINK, 0, (row["dst"], row["layer"] or OVERLAY, row["topic"]))
         message, peer, previous, text = (row[name] or "" for name in _HEADER)
         time = number_of(text) or 0
         when = (_AHEAD, time) if peer == previous else (time, 0)
@@ -69,7 +100,8 @@ class Deliveries(TableSource):
     ) -> _DeliveryFold:
         """Message by message."""
         del counted
-        return _DeliveryFold([file.path for file in files], options.interval_us or _INTERVAL_US)
+        linked, interval_us = any(map(_are_links, files)), options.interval_us or _INTERVAL_US
+        return _DeliveryFold([file.path for file in files], interval_us, linked=linked)
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -90,18 +122,33 @@ class Deliveries(TableSource):
             )
         repeated = counted["repeated"]
         notes = {"repeated_records": repeated} if repeated else {}
-        return Description(Clock(interval_us, 1, 0, last), unknown=_UNKNOWN, notes=notes)
+        unknown = _UNKNOWN if counted["linked"] else (*_OF_LINKS, *_UNKNOWN)
+        return Description(
+            Clock(interval_us, 1, 0, last), unknown=unknown, notes=notes, totals=counted
+        )
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
     ) -> Observed:
-        """Every peer that published or received a message counts as a reporter."""
-        del run, options
+        """Every peer that published or received a message, or has a link, counts as a reporter."""
+        del options
         published, received = tables["publications"], tables["receptions"]
         peers = published.select("publisher").unionAll(received.select("peer")).toDF("name")
+        links = tables["links"] if run.totals["linked"] else None
+        presence = None
+        if links is not None:
+            ends = links.select(F.explode(F.array("src", "dst")))
+            peers = peers.unionAll(ends).distinct()
+            presence = peers.select(
+                F.col("name").alias("peer"),
+                F.lit(0).cast("bigint").alias("valid_from"),
+                F.lit(OPEN).alias("valid_to"),
+            )
         return Observed(
             peers=peers.distinct().withColumn("is_reporter", F.lit(True)),
             names=tables["names"],
+            presence=presence,
+            links=links,
             publications=published,
             receptions=received,
             rejections=no_rejections(published.sparkSession),
@@ -109,15 +156,15 @@ class Deliveries(TableSource):
 
 
 class _DeliveryFold(KeyFold):
-    """Makes publications and receptions of the rows of each message.
+    """Makes publications and receptions of the rows of each message, and links of the others.
 
     It holds the rows of the current time, and the first publication of the message.
     """
 
-    def __init__(self, files: Sequence[str], interval_us: int) -> None:
-        """Takes the names of the files, and the length of an interval."""
+    def __init__(self, files: Sequence[str], interval_us: int, *, linked: bool) -> None:
+        """Takes the names of the files, the length of an interval, and whether links are known."""
         super().__init__(_TABLES, files)
-        self._interval_us = interval_us
+        self._interval_us, self._linked = interval_us, linked
 
     def start(self) -> None:
         """Nothing is counted."""
@@ -125,19 +172,22 @@ class _DeliveryFold(KeyFold):
         self._repeated = 0
 
     def counted(self) -> Counted:
-        """The `latest` time of an accepted row, and the number of `repeated` rows."""
-        return {"latest": self._latest, "repeated": self._repeated}
+        """The `latest` time of an accepted row, the number of `repeated` rows, and `linked`."""
+        return {"latest": self._latest, "repeated": self._repeated, "linked": self._linked}
 
     def begin(self, key: str) -> None:
-        """A message."""
+        """A message, the peer at the beginning of links, or both."""
         self._message, self._arrivals = key, 0
         self._when: tuple[int, int] | None = None
         self._said: set[tuple[str, str]] = set()
         self._published: tuple[Row, Sequence[str]] | None = None
 
     def take(self, row: Row) -> None:
-        """A delivery."""
+        """A delivery or a link."""
         record = msgspec.json.decode(row.record)
+        if row.time == _LINK:
+            self.rows["links"].append((row.peer, *record, 0, OPEN))
+            return
         peer, previous, _ = record
         if self._when != (row.time, row.rank):
             self._when = row.time, row.rank

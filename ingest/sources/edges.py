@@ -1,12 +1,15 @@
-"""Temporal edge lists: only the structure of an overlay.
+"""Edge lists, with times and without: only the structure of an overlay.
 
-CSV or Parquet with the columns `interval,src,dst` (a link exists in that interval) or
+CSV or Parquet with the columns `interval,src,dst` (a link exists in that interval),
 `src,dst,valid_from,valid_to` (from interval valid_from until before valid_to; no valid_to = open;
-`vf,vt` are accepted as well), both optionally with `layer`, `topic` or both at the end.
+`vf,vt` are accepted as well) or `src,dst` (in the whole run), each optionally with `layer`, `topic`
+or both at the end. Or plain columns: `src dst`, `src dst interval`, `src dst valid_from valid_to`.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -20,15 +23,17 @@ from ingest.periods import open_at
 from ingest.reader import Row, Split
 from ingest.reports.fields import INT32, LAST_INTERVAL
 from ingest.reports.records import OVERLAY
-from ingest.sources.base import Description, Observed, SourceOptions
+from ingest.sources.base import Description, Observed, SourceOptions, first_lines
 from ingest.sources.delimited import (
     NO_ROWS,
+    PLAIN,
     Fields,
     Placed,
     Rule,
     TableSource,
     Together,
     columns_of,
+    is_plain_text,
     key,
     number_of,
     optional_key,
@@ -36,22 +41,53 @@ from ingest.sources.delimited import (
 )
 from ingest.sources.folded import OBSERVED
 from model.clock import OPEN, Clock
-from model.errors import InputError
+from model.errors import InputError, UseError
 
 _MOST_INTERVALS = 10_000_000
 _KINDS = (
     ("interval", "src", "dst"),
     ("src", "dst", "valid_from", "valid_to"),
     ("src", "dst", "vf", "vt"),
+    ("src", "dst"),
 )
 _EXTRAS = ((), ("layer",), ("topic",), ("layer", "topic"))
 _TABLES = {name: OBSERVED[name] for name in ("links", "names", "quarantine")}
 _UNKNOWN = ("topics", "roles", "traffic", "messages")
 
 
+_PLAIN_COLUMNS = {
+    2: ("src", "dst"),
+    3: ("src", "dst", "interval"),
+    4: ("src", "dst", "valid_from", "valid_to"),
+}
+# Two words are no links: many texts have two words on a line, none of these numbers or times.
+_NAME = rb"(?=[^\s\d]*\d)[\w.:/@+-]*\w"
+_PLAIN_LINE = re.compile(rb"\s*(?:\d+\s+\d+|%s\s+%s(?:\s+\d+){1,2})\s*" % (_NAME, _NAME))
+_LOOK_AT = 50
+_LISTED, _IN_PERIODS = "by interval", "by period (valid_from, valid_to)"
+WITHOUT_TIMES = "without times"
+_SECOND_US = 1_000_000
+
+
+def times_of(file: InputFile) -> str:
+    """How the rows of a file say when a link exists, as text for users."""
+    columns = columns_of(file.encoding)
+    if "interval" in columns:
+        return _LISTED
+    return _IN_PERIODS if {"valid_from", "vf"} & set(columns) else WITHOUT_TIMES
+
+
 def _is_listed(file: InputFile) -> bool:
     """Whether each row names one interval."""
-    return "interval" in columns_of(file.encoding)
+    return times_of(file) == _LISTED
+
+
+def _plain_encoding(head: bytes) -> str | None:
+    """The encoding of plain columns, if most of the first lines have as many, and look like it."""
+    told = [line for line in first_lines(head) if line.lstrip()[:1] not in (b"#", b"%")][:_LOOK_AT]
+    widths = Counter(len(line.split()) for line in told if _PLAIN_LINE.fullmatch(line))
+    width, count = max(widths.items(), key=lambda found: found[1], default=(0, 0))
+    return f"{PLAIN}({','.join(_PLAIN_COLUMNS[width])})" if 2 * count > len(told) else None
 
 
 def _end(row: Fields, name: str) -> str | None:
@@ -73,6 +109,7 @@ class Edges(TableSource):
     name = "edges"
     tables = _TABLES
     settled = True
+    vague = frozenset({PLAIN})
     headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
     rules: Mapping[str, Rule] = {
         "src": key,
@@ -95,26 +132,37 @@ class Edges(TableSource):
         link = row["dst"], row["layer"] or OVERLAY, row["topic"]
         return Placed(row["src"] or "", begin, 0, (*link, end))
 
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """As TableSource, or plain columns, by content alone."""
+        return super().recognises(path, head) or _plain_encoding(head)
+
     def layers(self, files: Sequence[InputFile]) -> frozenset[str] | None:
         """One layer, if no file has a column `layer`."""
         has_layers = any("layer" in columns_of(file.encoding) for file in files)
         return None if has_layers else frozenset({OVERLAY})
 
     def splits(self, files: Sequence[InputFile]) -> list[Split]:
-        """As TableSource. Raises: InputError for a mixture of both kinds."""
-        if len({_is_listed(file) for file in files}) > 1:
+        """As TableSource. Raises: InputError for a mixture of kinds."""
+        one, *others = sorted({times_of(file) for file in files})
+        if others:
             raise InputError(
-                "some files list links by interval, others by period (valid_from, valid_to)",
-                "the two differ in when a peer is present: ingest one kind",
+                f"some files list links {one}, others {others[0]}",
+                "they differ in when a peer is present: ingest one kind",
             )
         return super().splits(files)
 
     def fold(
         self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
     ) -> _LinkFold:
-        """Peer by peer."""
-        del options, counted
-        return _LinkFold([file.path for file in files], listed=any(map(_is_listed, files)))
+        """Peer by peer. Raises: UseError where seconds are to be divided into parts of them."""
+        del counted
+        seconds, rest = divmod(options.interval_us or _SECOND_US, _SECOND_US)
+        in_seconds = [is_plain_text(f.encoding) and times_of(f) != WITHOUT_TIMES for f in files]
+        if rest and any(in_seconds):
+            raise UseError("times in plain columns are seconds: give --interval in whole seconds")
+        lengths = [seconds if in_file else 1 for in_file in in_seconds]
+        paths = [file.path for file in files]
+        return _LinkFold(paths, lengths, listed=any(map(_is_listed, files)))
 
     def describe(
         self, counted: Counted, before: Counted | None, options: SourceOptions
@@ -130,7 +178,8 @@ class Edges(TableSource):
         if last - first >= _MOST_INTERVALS:
             raise InputError(
                 f"the links reach from interval {first} to {last}",
-                f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong",
+                f"more than {_MOST_INTERVALS:,} intervals: one of them is probably wrong; if not, "
+                "and if they are seconds in plain columns, give longer intervals: --interval 1h",
             )
         return Description(
             clock=Clock(1, options.interval_us, first, last),
@@ -168,10 +217,12 @@ class Edges(TableSource):
 class _LinkFold(KeyFold):
     """Makes maximal periods of the links of each peer."""
 
-    def __init__(self, files: Sequence[str], *, listed: bool) -> None:
-        """Takes the names of the files; `listed` = their rows name one interval each."""
+    def __init__(self, files: Sequence[str], lengths: Sequence[int], *, listed: bool) -> None:
+        """Takes the names of the files, and the length of an interval in the units of their times;
+        `listed` = their rows name one interval each.
+        """
         super().__init__(_TABLES, files)
-        self._listed = listed
+        self._lengths, self._listed = lengths, listed
 
     def start(self) -> None:
         """Nothing is counted."""
@@ -193,7 +244,10 @@ class _LinkFold(KeyFold):
     def take(self, row: Row) -> None:
         """Add a period, or extend the last one of the link."""
         *ends, valid_to = msgspec.json.decode(row.record)
-        link, valid_from = tuple(ends), row.time
+        link, length = tuple(ends), self._lengths[row.file]
+        valid_from = row.time // length
+        if valid_to < OPEN:
+            valid_to = -(-valid_to // length)
         self._first = valid_from if self._first is None else min(valid_from, self._first)
         self._last = max(valid_to - 1 if valid_to < OPEN else valid_from, self._last)
         self._end = max(valid_to, self._end)

@@ -16,6 +16,8 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from base58 import b58decode
 
@@ -23,6 +25,7 @@ from ingest.files import InputFile
 from ingest.sources.base import Source, SourceOptions
 from ingest.sources.deliveries import Deliveries
 from ingest.sources.edges import Edges
+from ingest.sources.hermes import Hermes
 from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
 from ingest.sources.libp2p.events import Event
@@ -146,6 +149,33 @@ def test_edges_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> 
     for (src, dst, valid_from, valid_to, layer), times in read_csv(lines, header, told).items():
         end = None if valid_to is None or int(valid_to) > 2**31 else int(valid_to)
         expected[src, dst, int(valid_from or ""), end, layer or "overlay"] += times
+    assert taken == expected
+
+
+def test_plain_columns_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
+    def row(number: int) -> list[str]:
+        return [f"a{number}", f"b{number % 7}", str(number % 50)]
+
+    made = mixture(
+        rng,
+        count,
+        lambda n: " ".join(row(n)).encode(),
+        lambda n: odd_fields(rng, row(n)).replace(b",", b"\t"),
+    )
+    lines = write(tmp_path / "links.txt", [b"# src dst time", *made])
+    found = folded(Edges(), "columns(src,dst,interval)", tmp_path / "links.txt")
+    told = reasons(found)
+    check_some(
+        told, count, "not 3 fields", "not UTF-8", "control char", "not an integer", "longer",
+        "is negative",
+    )  # fmt: skip
+    expected = Counter(
+        (src.decode(), dst.decode(), int(at))
+        for number, line in enumerate(lines, 1)
+        if number not in told and (read := line.split()) and read[0][:1] not in (b"#", b"%")
+        for src, dst, at in [read]
+    )
+    taken = Counter((row.peer, json.loads(row.record)[0], row.time) for row in found.rows)
     assert taken == expected
 
 
@@ -308,6 +338,48 @@ def test_log_lines_are_taken_or_refused(tmp_path: Path, rng: Random, count: int)
     sent = {one["id"] for one in read if one["msg"] == "Sent Message"}
     assert published <= sent
     assert sent - received <= published
+
+
+def test_rows_of_hermes_are_taken_or_refused(tmp_path: Path, rng: Random, count: int) -> None:
+    """Parquet holds its types: what can be wrong are values."""
+    kinds = ("deliver_msg", "duplicated_msg", "reject_msg", "handle_msg")
+    texts = (None, "", " ", "x\n", "\x85", "Ünï", "long " * 5_000, "NaN")
+    numbers = (None, -1, 2**31, 2**63 - 1, -(2**63), 2**63 // 1_000_000, 2**63 // 1_000_000 + 1)
+    rows = []
+    for number in range(count):
+        row: dict[str, Any] = {
+            "Timestamp": 10**12 + number, "Type": "msg_arrival", "ProducerID": "me",
+            "SubType": kinds[number % 4], "RemotePeerID": "you" if number % 3 else "me",
+            "Topic": "t", "MsgID": str(number), "Local": False, "MsgSize": 1, "SeqNo": "00",
+        }  # fmt: skip
+        if rng.random() < 0.4:
+            name = rng.choice(list(row)[:-3])
+            row[name] = rng.choice(numbers if name == "Timestamp" else texts)
+        rows.append(row)
+    path = tmp_path / "msg_arrival_1.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=400)
+    found = folded(Hermes(), "parquet", path)
+    told = reasons(found)
+    check_some(told, count, "missing value", "negative", "too large", "control character")
+    taken = {row.line: row for row in found.rows}
+    left_out = {
+        number
+        for number, row in enumerate(rows, 1)
+        if number not in told and row["SubType"] not in kinds[:3]
+    }
+    assert taken.keys() | told.keys() | left_out == set(range(1, count + 1))
+    assert not taken.keys() & told.keys()
+    assert not taken.keys() & left_out
+    assert sum(found.counted["unknown"].values()) == len(left_out)
+    events = {n: msgspec.msgpack.decode(row.record, type=Event) for n, row in taken.items()}
+    for number, event in events.items():
+        row = rows[number - 1]
+        assert event.time == row["Timestamp"] * 1_000_000
+        assert (event.peer, event.topic, event.message) == (
+            row["ProducerID"],
+            row["Topic"],
+            row["MsgID"],
+        )
 
 
 def node(number: int) -> dict[str, Any]:

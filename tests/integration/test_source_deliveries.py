@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import random
 import statistics
 from collections import defaultdict
@@ -11,10 +13,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.files import InputFile
+from ingest.files import InputFile, find
+from ingest.inventory import inventory
+from ingest.sources import SOURCES
 from ingest.sources.base import Observed, SourceOptions
 from ingest.sources.deliveries import Deliveries
-from model.clock import Clock
+from model.clock import OPEN, Clock
 from model.errors import InputError
 from tests.support.staged import Staged, Taken, staged
 
@@ -87,6 +91,58 @@ def test_deliveries_of_a_real_network_equal_published_values(
         assert statistics.mean(map(max, trees.values())) == pytest.approx(mean_of_most, abs=5e-4)
     for table in ("presence", "links", "subscriptions", "roles", "traffic"):
         assert getattr(seen, table) is None
+
+
+def test_deliveries_joined_with_links_have_both(
+    spark: SparkSession, outside_data: Callable[[str], Path]
+) -> None:
+    names = ("deliveries", "dialled_edges")
+    paths = [str(outside_data(f"gossipsub_whiteblock_ba20_{name}.csv.gz")) for name in names]
+    told = inventory(None, find(paths), SOURCES)
+    assert told.source == "deliveries"
+    options = SourceOptions()
+    found = Taken(SOURCE, spark, staged(SOURCE, told.files, options), options)
+    with gzip.open(paths[1], "rt") as stream:
+        dialled = {tuple(row) for row in list(csv.reader(stream))[1:]}
+    peers = {str(number) for number in range(20)}
+    assert found.rows("links") == {(*pair, "overlay", None, 0, OPEN) for pair in dialled}
+    assert found.rows("peers") == {(peer, True) for peer in peers}
+    assert found.rows("presence") == {(peer, 0, OPEN) for peer in peers}
+    pairs = {frozenset(pair) for pair in dialled}
+    used = {frozenset(pair) for pair in found.rows("receptions", "peer", "previous_hop")}
+    assert (len(used & pairs), len(pairs)) == (48, 51)
+    alone = take(spark, Path(paths[0]))
+    for table in ("publications", "receptions"):
+        assert found.staged.tables[table].equals(alone.staged.tables[table])
+    assert found.told.clock == alone.told.clock
+    assert set(alone.told.unknown) - set(found.told.unknown) == {"presence", "links"}
+    assert SOURCE.layers(told.files) == {"overlay"}
+    assert SOURCE.layers(told.files[:1]) == frozenset()
+
+
+def test_links_named_like_messages_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:
+    deliveries, links = tmp_path / "deliveries.csv", tmp_path / "links.txt"
+    deliveries.write_text("msg,node,prev_node,t_us\n1,1,1,0\n1,2,1,5\n3,2,2,5\n")
+    links.write_text("1 2\n1 4\n5 1\n")
+    told = inventory(None, find([str(deliveries), str(links)]), SOURCES)
+    options = SourceOptions()
+    found = Taken(SOURCE, spark, staged(SOURCE, told.files, options), options)
+    assert {row[:2] for row in found.rows("links")} == {("1", "2"), ("1", "4"), ("5", "1")}
+    assert found.rows("publications", "message", "publisher") == {("1", "1"), ("3", "2")}
+    assert found.rows("receptions", "message", "peer", "previous_hop") == {("1", "2", "1")}
+    assert found.rows("peers", "name") == {(peer,) for peer in "1245"}
+    assert found.rows("presence", "peer") == {(peer,) for peer in "1245"}
+
+
+def test_links_with_times_are_not_joined(tmp_path: Path) -> None:
+    deliveries, links = tmp_path / "deliveries.csv", tmp_path / "links.csv"
+    deliveries.write_text("msg,node,prev_node,t_us\n1,1,1,0\n")
+    links.write_text("interval,src,dst\n0,1,2\n")
+    told = inventory(None, find([str(tmp_path)]), SOURCES)
+    with pytest.raises(
+        InputError, match=r"links\.csv lists links by interval, and cannot be joined"
+    ):
+        SOURCE.splits(told.files)
 
 
 def test_deliveries_become_publications_receptions_and_quarantine(

@@ -8,6 +8,7 @@ import random
 import zlib
 from codecs import BOM_UTF8
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ingest.files import InputFile
 from ingest.sources.base import SourceOptions
 from ingest.sources.edges import Edges
 from model.clock import OPEN, Clock
-from model.errors import InputError
+from model.errors import InputError, UseError
 from tests.support.staged import Staged, Taken, staged
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
@@ -272,12 +273,125 @@ def test_links_become_maximal_spans(tmp_path: Path, header: str) -> None:
     assert len(SOURCE.splits([found_file(in_groups)])) == 12
 
 
+COUNTS = "the number of peers and of links, not a link"
+
+
+@pytest.mark.parametrize(
+    ("name", "peers", "count", "counts"),
+    [
+        ("facebook_combined_relabelled.txt.gz", 4_039, 88_234, None),
+        ("goerliTopology.edgelist.gz", 1_355, 19_146, None),
+        ("p2p-Gnutella08.txt.gz", 6_301, 20_777, "6301 20777"),
+        ("twitter_follow_hersheycareers.edges.gz", 3_726, 23_939, None),
+        ("gossipsub_whiteblock_ba20_dialled_edges.csv.gz", 20, 102, None),
+    ],
+)
+def test_published_graph_without_times_is_read_in_full(
+    outside_data: Callable[[str], Path], name: str, peers: int, count: int, counts: str | None
+) -> None:
+    path = outside_data(name)
+    found = stage(found_file(path))
+    with gzip.open(path, "rt") as stream:
+        pairs = [tuple(line.replace(",", " ").split()) for line in stream]
+    expected = {
+        (*pair, "overlay", None, 0, OPEN) for pair in pairs if pair[0] not in ("src", counts)
+    }
+    if counts:
+        expected.remove((*counts.split(), "overlay", None, 0, OPEN))
+    assert links(found) == expected
+    assert len(expected) == count
+    assert len({peer for link in expected for peer in link[:2]}) == peers
+    assert [(line, why, text.strip()) for line, why, text in refused(found)] == (
+        [(1, COUNTS, counts)] if counts else []
+    )
+
+
+def test_links_without_times_exist_in_the_only_interval(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, table = tmp_path / "links.txt", tmp_path / "links.csv"
+    path.write_text("# a comment\n\n1\t2\n  2 3  \r\n2 3\n% another\n3 x\n")
+    table.write_text('src,dst,layer\n3,4,mesh\n"3","5",\n')
+    found = take(spark, found_file(path), found_file(table))
+    assert links(found) == {
+        ("1", "2", "overlay", None, 0, OPEN),
+        ("2", "3", "overlay", None, 0, OPEN),
+        ("3", "x", "overlay", None, 0, OPEN),
+        ("3", "4", "mesh", None, 0, OPEN),
+        ("3", "5", "overlay", None, 0, OPEN),
+    }
+    assert found.rows("presence") == {(peer, 0, OPEN) for peer in "12345x"}
+    assert found.told.clock == Clock(1, None, 0, 0)
+    assert not found.staged.quarantine
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        ("4 3\n0 1\n0 2\n1 3\n", True),
+        ("# of peers and links\n4 3\n0 1\n0 2\n1 3", True),
+        ("4 2\n0 1\n0 2\n1 3\n", False),  # of three links
+        ("4 3\n0 1\n0 2\n1 4\n", False),  # peer 4 is there
+    ],
+)
+def test_first_line_of_counts_is_refused(tmp_path: Path, text: str, is_refused: bool) -> None:
+    path = tmp_path / "links.txt"
+    path.write_text(text)
+    found = stage(found_file(path))
+    assert [why for _, why, _ in refused(found)] == [COUNTS] * is_refused
+    assert (("4", text.split("4 ")[1][0]) in {link[:2] for link in links(found)}) != is_refused
+
+
+def test_plain_columns_with_times_mean_what_tables_mean(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [("p1", "p2", 3), ("p1", "p2", 4), ("p2", "p3", 7)]
+    listed, table = tmp_path / "listed.txt", tmp_path / "listed.csv"
+    listed.write_text("\n".join(f"{src} {dst} {at}" for src, dst, at in rows))
+    table.write_text("interval,src,dst\n" + "\n".join(f"{at},{s},{d}" for s, d, at in rows))
+    assert links(take(spark, found_file(listed))) == links(take(spark, found_file(table)))
+    periods = tmp_path / "periods.txt"
+    periods.write_text("p1 p2 3 5\np2 p3 7 8\np3 p1 9 9\np3 p1 2.5 9\np3 p1\n")
+    found = stage(found_file(periods))
+    assert {(*link[:2], *link[4:]) for link in links(found)} == {
+        ("p1", "p2", 3, 5),
+        ("p2", "p3", 7, 8),
+    }
+    assert [row[:2] for row in refused(found)] == [
+        (3, "the end is not after the beginning"),
+        (4, "'valid_from' is not an integer"),
+        (5, "not 4 fields"),
+    ]
+
+
+def test_seconds_of_plain_columns_are_divided_into_intervals(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    listed, periods = tmp_path / "listed.txt", tmp_path / "periods.txt"
+    listed.write_text("1 2 7200\n1 2 10799\n1 2 10800\n1 3 18000\n")
+    periods.write_text("1 2 7200 7201\n1 2 9000 10801\n1 3 18000 21600\n")
+    for path in (listed, periods):
+        options = SourceOptions(3_600_000_000)
+        found = Taken(SOURCE, spark, staged(SOURCE, [found_file(path)], options), options)
+        assert {link[:2] + link[4:] for link in links(found.staged)} == {
+            ("1", "2", 2, 4),
+            ("1", "3", 5, 6),
+        }
+        assert found.told.clock == Clock(1, 3_600_000_000, 2, 5)
+    with pytest.raises(UseError, match="seconds: give --interval in whole seconds"):
+        staged(SOURCE, [found_file(listed)], SourceOptions(1_500_000))
+
+
 def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     by_interval, spans = tmp_path / "a.csv", tmp_path / "b.csv"
     by_interval.write_text("interval,src,dst\n")
     spans.write_text("src,dst,valid_from,valid_to\na,b,0,2147483647\n")
     with pytest.raises(InputError, match="some files list links by interval, others by period"):
         take(spark, found_file(by_interval), found_file(spans))
+    plain = tmp_path / "c.txt"
+    plain.write_text("1 2\n2 3\n")
+    with pytest.raises(InputError, match=r"by period \(valid_from, valid_to\), others without"):
+        take(spark, found_file(plain), found_file(spans))
     with pytest.raises(InputError, match=r"no link could be read\n.*have no rows, or all were"):
         take(spark, found_file(by_interval))
     with pytest.raises(InputError, match="from interval 0 to 2147483646"):
@@ -296,7 +410,18 @@ def test_unusable_edge_list_is_refused(spark: SparkSession, tmp_path: Path) -> N
             b"\xef\xbb\xbfsrc,dst,valid_from,valid_to,layer,topic",
             "csv(src,dst,valid_from,valid_to,layer,topic)",
         ),
-        (b"src,dst\n", None),
+        (b"src,dst\n", "csv(src,dst)"),
+        (b"src,dst,topic\n", "csv(src,dst,topic)"),
+        (b"# Nodes: 3\n# From To\n0\t1\n0\t2\n1 2\n", "columns(src,dst)"),
+        (b"% asym\n1 2 7\n1 3 8\n", "columns(src,dst,interval)"),
+        (b"p1 p2 7 9\r\n12D3KooWA 10.0.0.1:80 8 9\r\n", "columns(src,dst,valid_from,valid_to)"),
+        (b"3 2\n1 2 7\n1 3 8\n", "columns(src,dst,interval)"),
+        (b"a b\nb c\n", None),
+        (b"two words\nand more\n", None),
+        (b"0e5751c0  a1.gz\n7d865e95  a2.gz\n", None),
+        (b'{"a1": 2}\n{"a2": 3}\n', None),
+        (b"0 1 2 3 4\n0 1 2 3 4\n", None),
+        (b"# only comments\n", None),
         (b"msg,node,prev_node,t_us\n", None),
         (b"\x00\xff", None),
         (b"PAR1 but not quite", None),

@@ -94,7 +94,7 @@ class Libp2p(Source):
     def _first(self, files: Sequence[InputFile], options: SourceOptions) -> int | None:
         """The earliest of the files' first events; null if they have none."""
         read = self.reader(files, options)
-        each = (read(Split(number, file.path)) for number, file in enumerate(files))
+        each = (read(split) for split in self.splits(files) if split.start == 0)
         firsts = (next((r.time for r in rows if r.kind == Kind.RECORD), None) for rows in each)
         return min((time for time in firsts if time is not None), default=None)
 

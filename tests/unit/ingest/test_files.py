@@ -214,6 +214,15 @@ def test_local_uri_becomes_a_path(tmp_path: Path) -> None:
     assert files((tmp_path / "a b.csv").as_uri()) == {str(tmp_path / "a b.csv"): 5}
 
 
+@pytest.mark.parametrize("uri", ["http://host/a.csv", "HTTPS://host/a.csv?x=1"])
+def test_address_in_the_web_is_refused_with_a_way_to_read_it(uri: str) -> None:
+    with pytest.raises(InputError, match="not fetched from the web") as told:
+        find([uri])
+    assert told.value.hint == f"pipe it in: curl -fsSL '{uri}' | vizpub ingest - --run NAME"
+    put("http")
+    assert files("http")
+
+
 @pytest.mark.parametrize("uri", ["gopher://host/reports", "hdfs://no host/reports"])
 def test_uri_of_an_unknown_file_system_is_refused(uri: str) -> None:
     with pytest.raises(InputError, match=f"no such path: {uri}"):

@@ -25,6 +25,9 @@ pytestmark = pytest.mark.spark
 class Words:
     """A source that recognises files by their first word; the second is the encoding."""
 
+    joins: frozenset[str] = frozenset()
+    vague = frozenset({"noise"})
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -101,6 +104,27 @@ def test_source_given_by_name_skips_files_of_others(look) -> None:  # type: igno
     found = look("in", source="blue")
     assert [file.path for file in found.files] == [str(blue)]
     assert [why for _, why in found.skipped] == ["not recognised as blue"]
+
+
+def test_links_join_deliveries_unless_they_only_look_like_links(tmp_path: Path) -> None:
+    deliveries = put(str(tmp_path / "a.csv"), b"msg,node,prev_node,t_us\n0,1,1,0\n")
+    links = put(str(tmp_path / "b.csv"), b"src,dst\n1,2\n")
+    numbers = put(str(tmp_path / "c.txt"), b"0 1\n1 2\n")
+
+    def look(*paths: Path, source: str = "auto") -> tuple[str, list[str]]:
+        found = inventory(None, find(map(str, paths)), ALL, source)
+        return found.source, [Path(file.path).name for file in found.files]
+
+    assert look(deliveries) == ("deliveries", ["a.csv"])
+    assert look(links, numbers) == ("edges", ["b.csv", "c.txt"])
+    assert look(numbers) == ("edges", ["c.txt"])
+    assert look(tmp_path) == ("deliveries", ["a.csv", "b.csv"])
+    assert look(deliveries, links, numbers) == ("deliveries", ["a.csv", "b.csv", "c.txt"])
+    assert look(deliveries, numbers) == ("deliveries", ["a.csv", "c.txt"])
+    assert look(tmp_path, source="edges") == ("edges", ["b.csv"])
+    deliveries.unlink()
+    links.unlink()
+    assert look(tmp_path) == ("edges", ["c.txt"])
 
 
 def test_folder_of_mixed_encodings_is_refused_unless_files_named(look) -> None:  # type: ignore[no-untyped-def]
@@ -236,6 +260,8 @@ def test_unknown_source_is_refused_with_a_similar_name(look) -> None:  # type: i
         ("reports", b'{"format": "vizpub.run/1"}\n'),
         ("libp2p", b'{"type":9,"peerID":"ACQI","timestamp":9,"join":{"topic":"news"}}\n'),
         ("edges", b"interval,src,dst\n1,a,b\n"),
+        ("edges", b"src,dst\na,b\n"),
+        ("edges", b"# Nodes: 3\n1 2\n1 3\n"),
         ("deliveries", b"msg,node,prev_node,t_us\n0,11,11,0\n"),
         (None, b"# about this folder\n"),
         (None, b"[" * 60_000),

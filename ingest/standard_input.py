@@ -1,0 +1,48 @@
+"""Standard input, in a file while it is ingested: all input is read more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copyfileobj
+from typing import BinaryIO, TextIO
+
+from ingest.inventory import COMPRESSED
+from model.errors import InputError, UseError
+from model.locks import OF_STDIN, own_folder
+
+STDIN = "-"
+"""The path that stands for standard input."""
+_PIPED = "pipe it in, for example: zcat trace.json.gz | vizpub ingest - --run NAME"
+
+
+@contextmanager
+def kept(paths: Sequence[str], stream: TextIO, scratch: Path) -> Iterator[tuple[str, ...]]:
+    """The paths, with a file of all that `stream` has in place of `-`; it is in `scratch` for the
+    length of the block. The file is always of the same name, so the same input is the same run.
+
+    Raises: UseError where the stream is a terminal; InputError where it is empty.
+    """
+    if STDIN not in paths:
+        yield tuple(paths)
+        return
+    if stream.isatty():
+        raise UseError(f"nothing is piped into standard input: {_PIPED}")
+    with own_folder(scratch, OF_STDIN) as folder:
+        file = _copied(stream.buffer, folder / "stdin")
+        yield tuple(str(file) if path == STDIN else path for path in paths)
+
+
+def _copied(stream: BinaryIO, path: Path) -> Path:
+    """The file, with the suffix that its content should have."""
+    with path.open("wb") as file:
+        copyfileobj(stream, file)
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not start:
+        raise InputError("standard input is empty", _PIPED)
+    for magic, (suffix, *_) in COMPRESSED.values():
+        if start.startswith(magic):
+            return path.rename(path.with_suffix(suffix))
+    return path

@@ -1,0 +1,75 @@
+"""Standard input as a file, for as long as it is ingested."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pty
+from pathlib import Path
+
+import pytest
+
+from ingest.files import find
+from ingest.inventory import inventory
+from ingest.sources import SOURCES
+from ingest.standard_input import kept
+from model.errors import InputError, UseError
+from model.locks import OF_STDIN
+from runstore.leavings import SCRATCH, sweep
+
+EDGES = b"src,dst\n1,2\n"
+
+
+def piped(content: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "name"), [(EDGES, "stdin"), (gzip.compress(EDGES, mtime=0), "stdin.gz")]
+)
+def test_stdin_is_a_file_that_is_recognised_and_then_gone(
+    tmp_path: Path, content: bytes, name: str
+) -> None:
+    with kept(["other", "-"], piped(content), tmp_path / "scratch") as (other, path):
+        assert (other, Path(path).name) == ("other", name)
+        assert Path(path).read_bytes() == content
+        found = inventory(None, find([path]), SOURCES)
+        assert (found.source, [file.encoding for file in found.files]) == (
+            "edges",
+            ["csv(src,dst)"],
+        )
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_stdin_is_only_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    stream = piped(EDGES)
+    with kept(["a", "./-"], stream, tmp_path / "scratch") as paths:
+        assert paths == ("a", "./-")
+    assert stream.buffer.tell() == 0
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_empty_stdin_and_terminals_are_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="standard input is empty"),
+        kept(["-"], piped(b""), tmp_path),
+    ):
+        pass
+    ours, theirs = pty.openpty()
+    with (
+        os.fdopen(theirs, "r") as terminal,
+        pytest.raises(UseError, match="nothing is piped into standard input"),
+        kept(["-"], terminal, tmp_path),
+    ):
+        pass
+    os.close(ours)
+
+
+def test_stdin_of_a_killed_command_is_swept(tmp_path: Path) -> None:
+    left = tmp_path / SCRATCH / f"{OF_STDIN}-0123"
+    left.mkdir(parents=True)
+    (left / "stdin").write_bytes(EDGES)
+    (left.parent / f".{left.name}.lock").touch()
+    sweep(tmp_path)
+    assert not left.exists()
