@@ -311,6 +311,7 @@ def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) 
         "m0 --kind tree --hops 1",
         "m1 --kind tree --layout layers",
         "--kind overlay --topic news --at 1",
+        "--kind overlay --layers mesh --layout ring --at 1",
     ],
 )
 def test_plot_writes_the_figure_and_its_numbers_as_csv(
@@ -322,6 +323,14 @@ def test_plot_writes_the_figure_and_its_numbers_as_csv(
     assert file.read_text("utf-8").startswith("<?xml")
     with file.with_suffix(".csv").open(newline="") as numbers:
         assert list(csv.DictReader(numbers))
+
+
+def test_layers_of_a_figure_without_links_are_refused(vizpub: Call, tmp_path: Path) -> None:
+    words = ["diameter", "--layers", "mesh", "-o", str(tmp_path / "x.png")]
+    result = vizpub("plot", "monday", *words)
+    assert result.exit_code == 2
+    assert "--kind overlay" in result.stderr
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_tree_plot_numbers_are_its_copies_and_missed_peers(vizpub: Call, tmp_path: Path) -> None:
