@@ -12,16 +12,13 @@ import typer
 from cli.commands.query import answer, asked, show_answer
 from cli.completion import complete_peers, complete_topics
 from cli.options import Moment, Output, RunName, comma_list, command
-from cli.service import asking, has_neo4j
+from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
-from model.errors import UnknownName
 from model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from runstore.named import NamedRun
 
 
 def register(app: typer.Typer) -> None:
@@ -89,7 +86,7 @@ def topic(
     vizpub topic monday news --at 12 --layers mesh -o news.csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.topic(stored, name, moment.at, comma_list(moment.layers))
@@ -111,7 +108,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.topics(stored, moment.at, comma_list(moment.layers))
@@ -135,7 +132,7 @@ def dissemination(
     vizpub dissemination monday m17 --format csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.dissemination(stored, message)
@@ -150,19 +147,6 @@ def dissemination(
         return
     tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
     show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), tree), output, settings)
-
-
-def _stored(settings: Settings, run: str) -> NamedRun | None:
-    """The run of the workspace; null if only a Neo4j that is there can have it."""
-    from runstore.named import NamedRun
-    from runstore.store import open_run
-
-    try:
-        return NamedRun(open_run(settings.workspace, run))
-    except UnknownName:
-        if not has_neo4j(settings):
-            raise
-        return None
 
 
 def _rows(found: pa.Table) -> list[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import _show_log, app
 from cli.settings import Settings
+from graphstore.gexf.check import check_gexf
 from model.tables import QUARANTINE
 from runstore.journal import FILE as LOG_FILE
 from runstore.journal import Journal
@@ -220,11 +222,32 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
-    for words in ("query runs", "cypher x", "path monday a b", "verify monday",
-                  "export gexf monday"):  # fmt: skip
+    for words in ("query runs", "cypher x", "path tuesday a b", "verify monday"):
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
+
+
+def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) -> None:
+    for words in ("path monday alice bob", "query overlay monday"):
+        result = vizpub(*words.split())
+        assert result.exit_code == 3, words
+        assert "vizpub load monday" in result.stderr
+
+
+def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None:
+    """Peers and pairs of linked peers, against the tables."""
+    file = tmp_path / "monday.gexf"
+    for words in ((), ("--topic", "news"), ("--message", "m0"), ("--attributes", "degree")):
+        result = vizpub("export", "gexf", "monday", *words, "-o", str(file))
+        assert result.exit_code == 0, result.stderr
+        assert list(check_gexf(file)) == []
+    written = ElementTree.parse(file)
+    names = written.iterfind(".//{*}node//{*}attvalue[@for='name']")
+    peers = csv.DictReader(io.StringIO(vizpub("export", "csv", "monday", "peers").stdout))
+    assert [name.get("value") for name in names] == [peer["name"] for peer in peers]
+    unknown = vizpub("export", "gexf", "tuesday")
+    assert (unknown.exit_code, "no run 'tuesday'" in unknown.stderr) == (2, True)
 
 
 def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None:
