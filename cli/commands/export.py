@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from graphstore.gexf.spans import MetricRun
     from graphstore.gexf.writer import Written
     from graphstore.runs import LoadedRun
-    from model.clock import Clock
     from model.columns import Table
+    from model.run import RunFacts
     from runstore.store import StoredRun
 
 
@@ -113,7 +113,7 @@ class _Goal:
     ) -> None:
         """Write it from the rows of a run, read inside `guard`; `stored` has metrics of peers."""
         with self.settings.progress() as progress:
-            options = _overlay_export(self.part, self.window, rows.facts.clock, progress)
+            options = _overlay_export(self.part, self.window, rows.facts, progress)
             values = None if self.part.message else self._metrics(rows, options, stored)
             with _gexf_output(self.file) as out, guard:
                 written = _written(rows, self.part, options, values, out)
@@ -168,10 +168,12 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
             yield in_utf8
 
 
-def _overlay_export(part: _Part, window: Window, clock: Clock, progress: Progress) -> OverlayExport:
+def _overlay_export(
+    part: _Part, window: Window, facts: RunFacts, progress: Progress
+) -> OverlayExport:
     from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
 
-    first, last = window.intervals(clock)
+    first, last = window.intervals(facts.clock, facts.epoch)
     return OverlayExport(
         first=first,
         last=last,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -19,6 +19,8 @@ from model.run import DUPLICATES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from runstore.named import NamedRun
 
 
 def register(app: typer.Typer) -> None:
@@ -125,6 +127,8 @@ def dissemination(
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
 
+    A delay is counted from the publication; other formats have the times of the run.
+
     Examples:
 
     ```
@@ -137,16 +141,37 @@ def dissemination(
 
         found = questions.dissemination(stored, message)
         columns, rows, facts = found.column_names, _rows(found), stored.facts
+        published_us = _publication_us(stored, message)
     else:
         told = asked(settings, "dissemination-tree", run, {"message": message})
-        with asking(settings) as neo4j:
-            facts = neo4j.open_run(run).facts
+        with asking(settings, run) as neo4j:
+            from graphstore.gexf.graph_rows import GraphRows
+
+            loaded = GraphRows(neo4j.open_run(run))
+            facts, published_us = loaded.facts, loaded.message(message).time_us
         columns, rows = list(told.columns), [tuple(row) for row in told.rows]
     if output_format(output) != "table":
         show(Rows(tuple(columns), rows), output, settings)
         return
     tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
-    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), tree), output, settings)
+    timed = [
+        (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
+    ]
+    show(Rows(("peer", "hop", "delay_ms", "duplicates", "subscribed"), timed), output, settings)
+
+
+def _publication_us(run: NamedRun, message: str) -> int | None:
+    """When the message was published; null = unknown."""
+    import pyarrow.compute as pc
+
+    of_it = pc.field("message") == run.message_index(message)
+    (time_us,) = run.stored.read("publications", ["time_us"], of_it)["time_us"].to_pylist()
+    return cast("int | None", time_us)
+
+
+def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:
+    """Since the publication; null = unknown."""
+    return None if time_us is None or published_us is None else (time_us - published_us) / 1000
 
 
 def _rows(found: pa.Table) -> list[tuple[Any, ...]]:

@@ -181,7 +181,7 @@ def _of_each_peer(
 
     from runstore.run import Where
 
-    first, last = window.intervals(run.clock)
+    first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
     return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
 
@@ -230,7 +230,8 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
     if len(drawing.peers) > 1:
         raise UseError("give several times or several peers, not both")
     times = dict.fromkeys(
-        run.clock.interval_of(run.clock.parse_at(text)) for text in comma_list(drawing.at) or ()
+        run.clock.interval_of(run.clock.parse_at(text, run.facts.epoch))
+        for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
     return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
@@ -274,7 +275,10 @@ def _overlay(
     from analytics.figures import MOST_BY_FORCE, overlay_snapshot
     from runstore.snapshots import snapshot
 
-    tick, layers = run.clock.parse_at(drawing.at or "last"), comma_list(drawing.layers)
+    tick, layers = (
+        run.clock.parse_at(drawing.at or "last", run.facts.epoch),
+        comma_list(drawing.layers),
+    )
     peers, links = snapshot(run, tick, drawing.topic, layers)
     topic = [f"topic {drawing.topic}"] if drawing.topic else []
     shown = [f"layer {' and '.join(layers)}"] if layers else []

@@ -76,7 +76,7 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
     check_names(query, given)
     mode = _mode(query, given)
     ticks = {
-        p.name: run.facts.clock.parse_at(str(given[p.name]))
+        p.name: run.facts.clock.parse_at(str(given[p.name]), run.facts.epoch)
         for p in query.parameters
         if p.type == "tick" and p.name in given
     }

@@ -260,6 +260,24 @@ def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None
     assert (unknown.exit_code, "no run 'tuesday'" in unknown.stderr) == (2, True)
 
 
+def test_times_in_a_message_tree_are_ms_since_its_publication(vizpub: Call) -> None:
+    exported = [
+        csv.DictReader(io.StringIO(vizpub("export", "csv", "monday", table).stdout))
+        for table in ("publications", "receptions")
+    ]
+    published, received = map(list, exported)
+    (at,) = (int(row["time_us"]) for row in published if row["name"] == "m0")
+    delays = [
+        (int(row["time_us"]) - at) / 1000
+        for row in received
+        if row["message"] == "0" and row["first"] == "true"
+    ]
+    _, _, *tree = vizpub("dissemination", "monday", "m0").stdout.splitlines()
+    found = [row.split()[-3] for row in tree]
+    assert sorted(float(delay) for delay in found if delay != "-") == sorted(delays)
+    assert delays
+
+
 def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: Path) -> None:
     journal = Journal(workspace / "runs/monday")
     with journal.stage("names", lambda: {"peers": 1200, "topics": 3}):
