@@ -17,8 +17,8 @@ FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
 KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """Kinds of figures."""
-LAYOUTS = ("ring", "layers")
-"""Layouts of a dissemination tree."""
+LAYOUTS = ("ring", "layers", "force")
+"""Layouts of a dissemination tree or an overlay."""
 SOURCES = ("auto", "reports", "libp2p", "interop", "hermes", "vizpub", "edges", "deliveries")
 """Formats of the input."""
 _MOST = 200

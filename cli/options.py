@@ -59,7 +59,8 @@ class Moment:
     at: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Interval number, 'first', 'last', or a time such as 12.5s."
+            metavar="TIME",
+            help="Interval number, 'first', 'last', a time such as 12.5s, or of the wall clock.",
         ),
     ] = "last"
     layers: Layers = None
@@ -77,10 +78,13 @@ class Window:
         typer.Option("--to", metavar="TIME", help="Last interval (inclusive), or a time."),
     ] = None
 
-    def intervals(self, clock: Clock) -> tuple[int | None, int | None]:
-        """First and last interval; null = no limit. Raises: OutOfRange, UseError."""
+    def intervals(self, clock: Clock, epoch: str | None = None) -> tuple[int | None, int | None]:
+        """First and last interval; null = no limit. `epoch` as in Clock.parse_at.
+
+        Raises: OutOfRange, UseError.
+        """
         first, last = (
-            None if text is None else clock.interval_of(clock.parse_at(text))
+            None if text is None else clock.interval_of(clock.parse_at(text, epoch))
             for text in (self.first, self.last)
         )
         if first is not None and last is not None and first > last:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.settings import Settings
-from model.errors import ServiceError, UnknownName, UseError
+from model.errors import Neo4jUnavailable, ServiceError, UnknownName, UseError
 
 if TYPE_CHECKING:
     from graphstore.load.bulk import Target
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphstore.server.address import Connection
     from graphstore.server.offline import Place
     from graphstore.server.server import LocalServer
+    from runstore.named import NamedRun
     from runstore.store import StoredRun
 
 
@@ -113,11 +114,14 @@ def connected(connection: Connection) -> Iterator[Neo4j]:
 
 
 @contextmanager
-def asking(settings: Settings) -> Iterator[Neo4j]:
-    """A Neo4j to query in the block. The local one is started as in `_to_read`.
+def asking(settings: Settings, run: str | None = None) -> Iterator[Neo4j]:
+    """A Neo4j to query, about `run`, in the block. The local one is started as in `_to_read`.
 
     Raises: Neo4jUnavailable, and UseError for a run that the workspace has and Neo4j has not.
     """
+    if run and not has_neo4j(settings) and _stored(settings, run):
+        hint = f"load the run, which starts a server, with: vizpub load {run}"
+        raise Neo4jUnavailable(str(settings.workspace), "no server was ever started here", hint)
     with connected(_to_read(settings)) as neo4j:
         try:
             yield neo4j
@@ -127,6 +131,19 @@ def asking(settings: Settings) -> Iterator[Neo4j]:
             raise UseError(
                 f"run '{error.name}' is not in Neo4j; load it with: vizpub load {error.name}"
             ) from None
+
+
+def run_of_workspace(settings: Settings, run: str) -> NamedRun | None:
+    """The run of the workspace; null if only a Neo4j that is there can have it."""
+    from runstore.named import NamedRun
+    from runstore.store import open_run
+
+    try:
+        return NamedRun(open_run(settings.workspace, run))
+    except UnknownName:
+        if not has_neo4j(settings):
+            raise
+        return None
 
 
 def _stored(settings: Settings, run: str) -> bool:

@@ -19,14 +19,10 @@ from experiments.claims import Claim, Verdict
 from experiments.drawings import Drawn
 from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
 from experiments.results import Results, metric_of
-from graphstore.ask.bulk_reads import ArrivalRow
-from graphstore.gexf.export import gexf_output
-from graphstore.gexf.message import MessageGraph, MessageRows
-from graphstore.gexf.writer import write_gexf
+from graphstore.gexf.export import export_message, gexf_output
+from graphstore.gexf.table_rows import TableRows
 from model.files import replacing
-from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 from runstore.run import Run
-from runstore.snapshots import spread
 
 if TYPE_CHECKING:
     from experiments.definition import Experiment
@@ -309,20 +305,5 @@ def write_message(run: Run, message: str, path: Path) -> None:
 
     Raises: UnknownName for the message, UseError if the file cannot be written.
     """
-    run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
-    graph = MessageGraph(_rows(run, message), counts=run.facts.knows(DUPLICATES))
     with gexf_output(path) as out:
-        write_gexf(out, graph.head(message, run.facts.name), graph.nodes(), graph.edges())
-
-
-def _rows(run: Run, message: str) -> MessageRows:
-    published = run.table("publications", ["name", "publisher", "time_us"])
-    (about,) = (row for row in published.to_pylist() if row["name"] == message)
-    peers, copies = spread(run, message)
-    return MessageRows(
-        dict(enumerate(run.peers)),
-        about["publisher"],
-        about["time_us"],
-        [ArrivalRow(*(row[name] for name in ArrivalRow._fields)) for row in copies.to_pylist()],
-        missed={row["peer"] for row in peers.to_pylist() if row["role"] == "missed"},
-    )
+        export_message(TableRows(run.stored), message, out)

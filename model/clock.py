@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from model.errors import OutOfRange, UseError
 
@@ -18,6 +19,9 @@ OPEN = 2**63 - 1
 """The end of an open period; not null, so that it can be compared and indexed."""
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+_WALL_CLOCK = re.compile(
+    r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
+)
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|µs|ms|s|m|h)")
 
 
@@ -37,6 +41,27 @@ def parse_duration_us(text: str) -> int:
 def _microseconds(text: str) -> int | None:
     match = _DURATION.fullmatch(text.strip())
     return round(float(match[1]) * _UNITS_US[match[2].replace("µ", "u")]) if match else None
+
+
+def _since(epoch: str | None, wall_clock: str) -> int:
+    """Microseconds from the epoch to a wall-clock time. Raises: UseError."""
+    if epoch is None:
+        raise UseError(
+            f"'{wall_clock}': this run does not know when it began; "
+            "give an interval number, or a time since the start such as 12.5s"
+        )
+    day = "" if "T" in wall_clock else f"{epoch[:10]}T"
+    try:
+        begin, moment = (
+            time if time.tzinfo else time.replace(tzinfo=UTC)
+            for time in map(datetime.fromisoformat, (epoch, day + wall_clock))
+        )
+    except ValueError as error:
+        raise UseError(
+            f"'{wall_clock}' is not a time of day or a date with one ({error}); "
+            f"this run begins at {epoch}"
+        ) from None
+    return (moment - begin) // timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -81,11 +106,14 @@ class Clock:
             raise OutOfRange("time", self.describe(tick), self.describe_range())
         return tick
 
-    def parse_at(self, text: str) -> int:
-        """An interval number ('137'), 'first', 'last', or a time from the epoch ('12.5s') → tick.
+    def parse_at(self, text: str, epoch: str | None = None) -> int:
+        """An interval number ('137'), 'first', 'last', a time from the epoch ('12.5s'), or a
+        wall-clock time in UTC ('2000-01-01T00:00:12Z', '00:00:12' on the epoch's day) → tick.
 
-        Raises: UseError for what is none of these, and for a time where the interval's length
-        is unknown; OutOfRange.
+        `epoch` is the wall-clock time of tick 0, null where unknown.
+
+        Raises: UseError for what is none of these, for a time where the interval's length is
+        unknown, and for a wall-clock time where the epoch is; OutOfRange.
         """
         text = text.strip()
         if text in ("first", "last"):
@@ -96,10 +124,13 @@ class Clock:
                 raise OutOfRange("interval", text, self.describe_range())
             return self.sampling_tick(interval)
         since_epoch_us = _microseconds(text)
+        if since_epoch_us is None and _WALL_CLOCK.fullmatch(text):
+            since_epoch_us = _since(epoch, text)
         if since_epoch_us is None:
             raise UseError(
                 f"'{text}' is not a time; give an interval number ({self.first} to {self.last}), "
                 "first, last, or a time since the start such as 12.5s"
+                + (f", or a wall-clock time from {epoch} on" if epoch else "")
             )
         if self.tick_us is None:
             raise UseError(

@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from model.errors import AmbiguousName, UnknownName
 
 _NUMBER = re.compile(r"#(\d{1,18})", re.ASCII)
+_LEAST = 4
+"""Characters of a shortened name at least."""
 _CUT = re.compile(r"…|\.\.\.")
 
 
@@ -26,6 +29,23 @@ def ends_of(given: str) -> list[tuple[str, str]]:
     """How a name that is meant may begin and end; the first of a pair is the beginning."""
     start, *end = _CUT.split(given, maxsplit=1)
     return [(start, end[0])] if end else [(given, ""), ("", given)]
+
+
+def captions(names: Sequence[str], longest: int = 12) -> list[str]:
+    """The names, each in at most `longest` characters: long ones by their ends, else by their
+    beginnings, of the least length that tells them from all others; else by some of both.
+
+    ["12D3KooWAlpha", "12D3KooWBeta1", "news"] → ["…lpha", "…eta1", "news"]
+    """
+    long = {name for name in names if len(name) > longest}
+    for kept in range(min(_LEAST, longest - 1), longest):
+        for part, form in ((slice(-kept, None), "…{}"), (slice(kept), "{}…")):
+            held = Counter(name[part] for name in names)
+            if all(held[name[part]] == 1 for name in long):
+                return [form.format(name[part]) if name in long else name for name in names]
+    head = longest // 3
+    tail = longest - head - 1
+    return [f"{name[:head]}…{name[-tail:]}" if name in long else name for name in names]
 
 
 def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:

@@ -96,7 +96,7 @@ def overlay(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> Snaps
     Raises: as Run.overlay.
     """
     run.facts.check_known("presence", "links")
-    tick = run.clock.parse_at(str(at))
+    tick = run.clock.parse_at(str(at), run.facts.epoch)
     peers = run.stored.read("presence", where=alive(tick))
     links = links_at(run, tick, run.checked_layers(layers))
     return _snapshot(run, f"overlay in {run.clock.describe(tick)}", peers, links)
@@ -108,7 +108,7 @@ def topic(run: NamedRun, name: str, at: int | str, layers: Sequence[str] | None)
     Raises: as Run.topic.
     """
     run.facts.check_known("subscriptions", "links")
-    tick, index = run.clock.parse_at(str(at)), run.topic_index(name)
+    tick, index = run.clock.parse_at(str(at), run.facts.epoch), run.topic_index(name)
     of_it = alive(tick) & (pc.field("topic") == index)
     peers = run.stored.read("subscriptions", ["peer", "valid_from", "valid_to"], of_it).sort_by(
         "peer"

@@ -97,7 +97,7 @@ def dissemination(run: NamedRun, message: str) -> pa.Table:
 
 
 def _moment(run: NamedRun, at: int | str, layers: Sequence[str] | None) -> dict[str, object]:
-    tick = run.clock.parse_at(str(at))
+    tick = run.clock.parse_at(str(at), run.facts.epoch)
     return {"at": tick, "layers": list(run.checked_layers(layers) or []) or None}
 
 

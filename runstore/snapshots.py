@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from runstore.named import NamedRun
 
 
-def snapshot(run: NamedRun, tick: int, topic: str | None = None) -> tuple[pa.Table, pa.Table]:
+def snapshot(
+    run: NamedRun, tick: int, topic: str | None = None, layers: Sequence[str] | None = None
+) -> tuple[pa.Table, pa.Table]:
     """The peers and the distinct links of the overlay at a tick.
+
+    Links are of the given layers; null = those that the metrics count.
 
     Peers have `peer`, `peer_name`, `role`: subscriber or relay of the topic (it subscribes at
     the tick; ever received of it unsubscribed), else peer, `publishes`: it ever published to
@@ -35,7 +39,8 @@ def snapshot(run: NamedRun, tick: int, topic: str | None = None) -> tuple[pa.Tab
     run.facts.check_known("presence", "links", *(["subscriptions"] if topic is not None else []))
     run.clock.check_tick(tick)
     peers = run.stored.read("presence", ["peer"], alive(tick))
-    pairs = links_at(run, tick, run.facts.layers).group_by(["src", "dst"]).aggregate([])
+    chosen = run.facts.layers if layers is None else run.checked_layers(layers)
+    pairs = links_at(run, tick, chosen).group_by(["src", "dst"]).aggregate([])
     pairs = pairs.sort_by([("src", "ascending"), ("dst", "ascending")])
     roles = _Roles() if topic is None else _roles(run, tick, topic)
     present = peers["peer"].to_pylist()

@@ -7,13 +7,15 @@ SVG or PDF, byte by byte. `canvas` has the style that all figures share.
 from analytics.figures.canvas import FORMATS, PALETTE, save
 from analytics.figures.distributions import density, distribution
 from analytics.figures.messages import coverage
-from analytics.figures.overlay import ROLE_COLOURS, overlay_snapshot
+from analytics.figures.overlay import MOST_BY_FORCE, OVERLAY_LAYOUTS, ROLE_COLOURS, overlay_snapshot
 from analytics.figures.series import series
 from analytics.figures.tree import LAYOUTS, dissemination_tree
 
 __all__ = [
     "FORMATS",
     "LAYOUTS",
+    "MOST_BY_FORCE",
+    "OVERLAY_LAYOUTS",
     "PALETTE",
     "ROLE_COLOURS",
     "coverage",

@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.figures.canvas import GREY, numbers, panels, styled
+from analytics.figures.canvas import GREY, numbers, panels, plain, styled
+from analytics.figures.force import places_by_force
+from model.errors import UnknownName, UseError
+from model.naming import captions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,36 +30,85 @@ _RINGS = {
     "rendezvous": ("rendezvous", RENDEZVOUS_COLOUR, 3.2),
 }
 """Meaning, colour and area of rings around peers, from inside to outside."""
+OVERLAY_LAYOUTS = ("force", "ring")
+MOST_BY_FORCE = 1000
+"""Peers in a layout by forces at most, which takes some seconds then."""
+_NAMED = 60
+"""Peers with names at most."""
 _INSIDE, _OUTSIDE = "#0072B2", GREY
 
 
-def overlay_snapshot(peers: pa.Table, links: pa.Table, size: int, title: str = "") -> Figure:
-    """An overlay at one time, its peers on a circle by dense index.
+def overlay_snapshot(
+    peers: pa.Table, links: pa.Table, size: int, title: str = "", *, layout: str = "ring"
+) -> Figure:
+    """An overlay at one time.
 
     `peers` has `peer`, `role` (subscriber, relay or peer: its colour), `publishes` and
     `rendezvous` (a ring each), `links` has `src`, `dst` and `inside` (both ends
-    subscribe to the topic shown). `size` is the number of peers of the run, so that a peer
-    keeps its place from one time to the next.
+    subscribe to the topic shown). `size` is the number of peers of the run.
+
+    The layout `ring` has a place for each peer of the run, so that it keeps its place from one
+    time to the next; `force` has only the peers given, near those they are linked to, with
+    short names (column `peer_name`) if they are few.
+
+    Raises: UnknownName for another layout, UseError for too many peers.
     """
     from matplotlib.collections import LineCollection
 
+    if layout not in OVERLAY_LAYOUTS:
+        raise UnknownName("layout of an overlay", layout, OVERLAY_LAYOUTS)
     with styled():
         figure, (panel,) = panels(1, title, height=6.2)
         inside = np.array(links["inside"].to_pylist(), dtype=bool)
-        places = places_on_ring(np.arange(size), size)
-        chords = _chords(places, numbers(links["src"]), numbers(links["dst"]))
+        src, dst = (numbers(links[end]).astype(int) for end in ("src", "dst"))
+        if layout == "ring":
+            places = places_on_ring(np.arange(size), size)
+            chords = _chords(places, src, dst)
+        else:
+            places = _places_by_force(peers, src, dst, size)
+            chords = np.stack([places[src], places[dst]], axis=1)
+            size = peers.num_rows
         alpha = float(np.clip(12 / math.sqrt(len(chords) + 1), 0.08, 0.6))
         for which, colour, width in ((~inside, _OUTSIDE, 0.5), (inside, _INSIDE, 0.9)):
             panel.add_collection(
                 LineCollection(chords[which], colors=colour, linewidths=width, alpha=alpha)
             )
-        _draw_peers(panel, peers, places, size)
+        _draw_peers(panel, peers, places, max(size, 1))
+        if layout == "force" and size <= _NAMED:
+            _draw_names(panel, peers, places)
         panel.set_aspect("equal")
         panel.set_axis_off()
         panel.margins(0.03)
         if peers.num_rows:
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4)
     return figure
+
+
+def _places_by_force(peers: pa.Table, src: np.ndarray, dst: np.ndarray, size: int) -> np.ndarray:
+    """A row for each peer of the run; NaN for those that are not among `peers`."""
+    if peers.num_rows > MOST_BY_FORCE:
+        raise UseError(
+            f"a layout by forces has room for {MOST_BY_FORCE:,} peers, not {peers.num_rows:,}; "
+            "take --layout ring"
+        )
+    there = numbers(peers["peer"]).astype(int)
+    place = np.full(size, -1)
+    place[there] = np.arange(len(there))
+    places = np.full((size, 2), np.nan)
+    places[there] = places_by_force(len(there), place[src], place[dst])
+    return places
+
+
+def _draw_names(panel: Axes, peers: pa.Table, places: np.ndarray) -> None:
+    from matplotlib.patheffects import withStroke
+
+    names = captions(peers["peer_name"].to_pylist())
+    for peer, name in zip(peers["peer"].to_pylist(), names, strict=True):
+        panel.annotate(
+            plain(name), places[peer], textcoords="offset points", xytext=(0, 8), ha="center",
+            fontsize=6.5, color="#333333", zorder=5,
+            path_effects=[withStroke(linewidth=1.5, foreground="white")],
+        )  # fmt: skip
 
 
 def _draw_peers(panel: Axes, peers: pa.Table, places: np.ndarray, size: int) -> None:

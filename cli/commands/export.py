@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -12,7 +12,7 @@ import typer
 
 from cli.completion import complete_tables, complete_topics
 from cli.options import Layers, Output, RunName, Window, comma_list, command
-from cli.service import asking
+from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, opened, show, to_stdout
 from model.errors import CheckFailed, RunNotComplete, UnknownName, UseError
@@ -21,10 +21,13 @@ from model.progress import Progress
 if TYPE_CHECKING:
     from cli.service import Neo4j
     from graphstore.gexf.export import OverlayExport
+    from graphstore.gexf.rows import Rows as GexfRows
     from graphstore.gexf.spans import MetricRun
     from graphstore.gexf.writer import Written
     from graphstore.runs import LoadedRun
     from model.columns import Table
+    from model.run import RunFacts
+    from runstore.store import StoredRun
 
 
 def register(app: typer.Typer) -> None:
@@ -83,13 +86,49 @@ def gexf(
     """
     if part.topic and part.message:
         raise UseError("give --topic or --message, not both")
-    with asking(settings) as neo4j, settings.progress() as progress:
+    goal = _Goal(settings, part, window, file)
+    if stored := run_of_workspace(settings, run):
+        from graphstore.gexf.table_rows import TableRows
+
+        goal.write(TableRows(stored.stored), nullcontext(), stored.stored)
+        return
+    with asking(settings) as neo4j:
+        from graphstore.gexf.graph_rows import GraphRows
+
         loaded = neo4j.open_run(run)
-        options = _overlay_export(part, window, loaded, progress)
-        values = None if part.message else _metric_values(settings, run, options)
-        with _gexf_output(file) as out, unchanged(neo4j, loaded):
-            written = _written(loaded, part, options, values, out)
-    settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+        goal.write(GraphRows(loaded), unchanged(neo4j, loaded))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What to write as GEXF, and where."""
+
+    settings: Settings
+    part: _Part
+    window: Window
+    file: Path | None
+
+    def write(
+        self, rows: GexfRows, guard: AbstractContextManager[None], stored: StoredRun | None = None
+    ) -> None:
+        """Write it from the rows of a run, read inside `guard`; `stored` has metrics of peers."""
+        with self.settings.progress() as progress:
+            options = _overlay_export(self.part, self.window, rows.facts, progress)
+            values = None if self.part.message else self._metrics(rows, options, stored)
+            with _gexf_output(self.file) as out, guard:
+                written = _written(rows, self.part, options, values, out)
+        self.settings.say(f"wrote {written.nodes:,} nodes and {written.edges:,} edges")
+
+    def _metrics(
+        self, rows: GexfRows, options: OverlayExport, stored: StoredRun | None
+    ) -> Iterator[MetricRun] | None:
+        if stored:
+            return _metric_values(stored, options)
+        self.settings.say(
+            f"(no run '{rows.facts.name}' in {self.settings.workspace}: "
+            "metrics of peers are left out)"
+        )
+        return None
 
 
 @contextmanager
@@ -130,11 +169,11 @@ def _gexf_output(file: Path | None) -> Iterator[TextIO]:
 
 
 def _overlay_export(
-    part: _Part, window: Window, loaded: LoadedRun, progress: Progress
+    part: _Part, window: Window, facts: RunFacts, progress: Progress
 ) -> OverlayExport:
     from graphstore.gexf.export import DEFAULT_ATTRIBUTES, OverlayExport
 
-    first, last = window.intervals(loaded.facts.clock)
+    first, last = window.intervals(facts.clock, facts.epoch)
     return OverlayExport(
         first=first,
         last=last,
@@ -145,27 +184,20 @@ def _overlay_export(
     )
 
 
-def _metric_values(
-    settings: Settings, run: str, options: OverlayExport
-) -> Iterator[MetricRun] | None:
-    """The metrics of the peers, which are in the run store only; null without it."""
+def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[MetricRun]:
+    """The metrics of the peers. Raises: UnknownName."""
     from graphstore.gexf.spans import run_lengths
     from model.metrics import METRICS_PEERS
-    from runstore.store import open_run, run_names
 
-    if run not in run_names(settings.workspace):
-        settings.say(f"(no run '{run}' in {settings.workspace}: metrics of peers are left out)")
-        return None
     for name in options.attributes:
         if name not in METRICS_PEERS.names:
             raise UnknownName("attribute", name, METRICS_PEERS.names, "vizpub tables metrics/peers")
     columns = ["peer", "interval", *options.attributes]
-    batches = open_run(settings.workspace, run).scan("metrics/peers", columns)
-    return run_lengths(batches, options.attributes)
+    return run_lengths(stored.scan("metrics/peers", columns), options.attributes)
 
 
 def _written(
-    loaded: LoadedRun,
+    rows: GexfRows,
     part: _Part,
     options: OverlayExport,
     values: Iterator[MetricRun] | None,
@@ -174,10 +206,10 @@ def _written(
     from graphstore.gexf.export import export_message, export_overlay, export_topic
 
     if part.message:
-        return export_message(loaded, part.message, out)
+        return export_message(rows, part.message, out)
     if part.topic:
-        return export_topic(loaded, part.topic, options, values, out)
-    return export_overlay(loaded, options, values, out)
+        return export_topic(rows, part.topic, options, values, out)
+    return export_overlay(rows, options, values, out)
 
 
 def csv(

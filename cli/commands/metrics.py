@@ -76,7 +76,7 @@ def metrics(
     from runstore.run import Run, Where
 
     opened = Run.open(settings.workspace, run)
-    first, last = window.intervals(opened.clock)
+    first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
     found = opened.metrics(table, comma_list(part.columns), where).to_arrow()
     found = _sorted(found, comma_list(part.sort) or ()).slice(0, part.limit or None)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
 from cli.commands.query import answer, asked, show_answer
 from cli.completion import complete_peers, complete_topics
 from cli.options import Moment, Output, RunName, comma_list, command
-from cli.service import asking, has_neo4j
+from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
-from model.errors import UnknownName
 from model.run import DUPLICATES
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def topic(
     vizpub topic monday news --at 12 --layers mesh -o news.csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.topic(stored, name, moment.at, comma_list(moment.layers))
@@ -111,7 +110,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
     vizpub topics monday --at 12 --layers ring -o topics.csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.topics(stored, moment.at, comma_list(moment.layers))
@@ -128,6 +127,8 @@ def dissemination(
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
 
+    A delay is counted from the publication; other formats have the times of the run.
+
     Examples:
 
     ```
@@ -135,34 +136,42 @@ def dissemination(
     vizpub dissemination monday m17 --format csv
     ```
     """
-    if stored := _stored(settings, run):
+    if stored := run_of_workspace(settings, run):
         from runstore import questions
 
         found = questions.dissemination(stored, message)
         columns, rows, facts = found.column_names, _rows(found), stored.facts
+        published_us = _publication_us(stored, message)
     else:
         told = asked(settings, "dissemination-tree", run, {"message": message})
-        with asking(settings) as neo4j:
-            facts = neo4j.open_run(run).facts
+        with asking(settings, run) as neo4j:
+            from graphstore.gexf.graph_rows import GraphRows
+
+            loaded = GraphRows(neo4j.open_run(run))
+            facts, published_us = loaded.facts, loaded.message(message).time_us
         columns, rows = list(told.columns), [tuple(row) for row in told.rows]
     if output_format(output) != "table":
         show(Rows(tuple(columns), rows), output, settings)
         return
     tree = drawn([Reception(*row) for row in rows], counts=facts.knows(DUPLICATES))
-    show(Rows(("peer", "hop", "time_us", "duplicates", "subscribed"), tree), output, settings)
+    timed = [
+        (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
+    ]
+    show(Rows(("peer", "hop", "delay_ms", "duplicates", "subscribed"), timed), output, settings)
 
 
-def _stored(settings: Settings, run: str) -> NamedRun | None:
-    """The run of the workspace; null if only a Neo4j that is there can have it."""
-    from runstore.named import NamedRun
-    from runstore.store import open_run
+def _publication_us(run: NamedRun, message: str) -> int | None:
+    """When the message was published; null = unknown."""
+    import pyarrow.compute as pc
 
-    try:
-        return NamedRun(open_run(settings.workspace, run))
-    except UnknownName:
-        if not has_neo4j(settings):
-            raise
-        return None
+    of_it = pc.field("message") == run.message_index(message)
+    (time_us,) = run.stored.read("publications", ["time_us"], of_it)["time_us"].to_pylist()
+    return cast("int | None", time_us)
+
+
+def _delay_ms(time_us: int | None, published_us: int | None) -> float | None:
+    """Since the publication; null = unknown."""
+    return None if time_us is None or published_us is None else (time_us - published_us) / 1000
 
 
 def _rows(found: pa.Table) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from cli.completion import (
     complete_plotted,
     complete_topics,
 )
-from cli.options import Output, RunName, Window, comma_list, command
+from cli.options import Layers, Output, RunName, Window, comma_list, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show, whole_file
 from model.errors import UnknownName, UseError
@@ -43,7 +43,7 @@ class _Drawing:
         str,
         typer.Option(
             metavar="|".join(KINDS),
-            help="Time series, distribution, dissemination, or peers on a circle.",
+            help="Time series, distribution, dissemination, or peers and their links.",
             autocompletion=complete_kinds,
         ),
     ] = "series"
@@ -68,12 +68,16 @@ class _Drawing:
             help="Time of an overlay (interval or 12.5s); intervals 5,9,… of distributions.",
         ),
     ] = None
+    layers: Layers = None
     layout: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="|".join(LAYOUTS), help="Layout of a tree.", autocompletion=complete_layouts
+            metavar="|".join(LAYOUTS),
+            help="Layout of a tree (ring, layers) or of an overlay (force, ring); "
+            "default: ring, and force for up to 1,000 peers of an overlay.",
+            autocompletion=complete_layouts,
         ),
-    ] = "ring"
+    ] = None
     hops: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Draw a tree only up to this hop.")
     ] = None
@@ -129,6 +133,7 @@ def plot(
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
     vizpub plot monday --kind overlay --topic news --at 12 -o overlay.png
+    vizpub plot monday --kind overlay --layers mesh --at 12 -o mesh.svg
     ```
     """
     from analytics.figures import FORMATS, save
@@ -152,6 +157,8 @@ def _drawn(
         raise UnknownName("kind of figure", drawing.kind, KINDS)
     if drawing.kind in ("series", "ecdf", "ccdf", "density") and not metrics:
         raise UseError("name the metrics to plot; vizpub tables metrics/overlay lists them")
+    if drawing.layers and drawing.kind != "overlay":
+        raise UseError("--layers chooses the links of an overlay: --kind overlay")
     draw = {"coverage": _coverage, "overlay": _overlay, "series": _series, "tree": _tree}
     return draw.get(drawing.kind, _distribution)(run, drawing, window, metrics)
 
@@ -174,7 +181,7 @@ def _of_each_peer(
 
     from runstore.run import Where
 
-    first, last = window.intervals(run.clock)
+    first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
     return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
 
@@ -223,7 +230,8 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
     if len(drawing.peers) > 1:
         raise UseError("give several times or several peers, not both")
     times = dict.fromkeys(
-        run.clock.interval_of(run.clock.parse_at(text)) for text in comma_list(drawing.at) or ()
+        run.clock.interval_of(run.clock.parse_at(text, run.facts.epoch))
+        for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
     return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
@@ -254,7 +262,9 @@ def _tree(
     peers, copies = spread(run, messages[0])
     up_to = "" if drawing.hops is None else f"up to hop {drawing.hops}"
     title = _title(run, f"message {cut(messages[0], 40)}", up_to)
-    figure = dissemination_tree(peers, copies, title, layout=drawing.layout, hops=drawing.hops)
+    figure = dissemination_tree(
+        peers, copies, title, layout=drawing.layout or "ring", hops=drawing.hops
+    )
     missed = peers.filter(pc.field("role") == "missed").select(["peer", "peer_name"])
     return pa.concat_tables([copies, missed], promote_options="default"), figure
 
@@ -262,11 +272,16 @@ def _tree(
 def _overlay(
     run: Run, drawing: _Drawing, window: Window, metrics: Sequence[str]
 ) -> tuple[pa.Table, Figure]:
-    from analytics.figures import overlay_snapshot
+    from analytics.figures import MOST_BY_FORCE, overlay_snapshot
     from runstore.snapshots import snapshot
 
-    tick = run.clock.parse_at(drawing.at or "last")
-    peers, links = snapshot(run, tick, drawing.topic)
-    about = [run.facts.name, *([f"topic {drawing.topic}"] if drawing.topic else [])]
-    title = ", ".join([*about, run.clock.describe(tick)])
-    return links, overlay_snapshot(peers, links, len(run.peers), title)
+    tick, layers = (
+        run.clock.parse_at(drawing.at or "last", run.facts.epoch),
+        comma_list(drawing.layers),
+    )
+    peers, links = snapshot(run, tick, drawing.topic, layers)
+    topic = [f"topic {drawing.topic}"] if drawing.topic else []
+    shown = [f"layer {' and '.join(layers)}"] if layers else []
+    title = ", ".join([run.facts.name, *topic, *shown, run.clock.describe(tick)])
+    layout = drawing.layout or ("force" if peers.num_rows <= MOST_BY_FORCE else "ring")
+    return links, overlay_snapshot(peers, links, len(run.peers), title, layout=layout)

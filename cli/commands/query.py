@@ -230,7 +230,7 @@ def asked(
     from graphstore.ask.queries import Limits, ask
 
     given = {key: value for key, value in values.items() if value is not None}
-    with asking(settings) as neo4j:
+    with asking(settings, run) as neo4j:
         return ask(neo4j.driver, neo4j.database, name, given, run=run, limits=limits or Limits())
 
 

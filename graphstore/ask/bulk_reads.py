@@ -10,61 +10,14 @@ All of them raise Neo4jUnavailable and Neo4jAnswer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from graphstore.rows import ArrivalRow, LinkRow, PeerRow, PresenceRow, SubscriptionRow
 from graphstore.runs import LoadedRun
 
 _PEERS_PER_CHUNK = 100
 """One row of the answer holds what belongs to so many peers: 20,000 links as rows take
 five times as long as in one row, and a whole run in one row is more than a transaction may use."""
-
-
-class PeerRow(NamedTuple):
-    """A peer; `labels` has Publisher, Rendezvous, Hub and a class of degree where they fit."""
-
-    peer: int
-    name: str
-    reports: bool
-    labels: list[str]
-
-
-class PresenceRow(NamedTuple):
-    """A presence period of a peer."""
-
-    peer: int
-    valid_from: int
-    valid_to: int
-
-
-class SubscriptionRow(NamedTuple):
-    """A life of a subscription."""
-
-    peer: int
-    topic: int
-    valid_from: int
-    valid_to: int
-
-
-class LinkRow(NamedTuple):
-    """A life of a link."""
-
-    src: int
-    dst: int
-    layer: str
-    topic: int | None
-    valid_from: int
-    valid_to: int
-
-
-class ArrivalRow(NamedTuple):
-    """A reception of a message; null is unknown."""
-
-    previous_hop: int | None
-    peer: int
-    hop: int | None
-    time_us: int | None
-    first: bool
-    subscribed: bool | None
 
 
 def peers(run: LoadedRun) -> Iterator[PeerRow]:

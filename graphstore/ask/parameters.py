@@ -81,7 +81,7 @@ def values(query: Statement, given: Mapping[str, object], run: LoadedRun) -> dic
     check_names(query, given)
     mode = _mode(query, given)
     ticks = {
-        p.name: run.facts.clock.parse_at(str(at))
+        p.name: run.facts.clock.parse_at(str(at), run.facts.epoch)
         for p in query.parameters
         if p.type == "tick" and (at := given.get(p.name, p.default)) is not None
     }

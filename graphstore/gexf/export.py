@@ -1,7 +1,7 @@
-"""GEXF 1.3 files out of the graph in Neo4j: an overlay, one topic of it, one message.
+"""GEXF 1.3 files out of the rows of a run: an overlay, one topic of it, one message.
 
 Peers, subscriptions and the metric values of one peer at a time are held in memory; links
-are streamed from Neo4j into the file.
+are streamed into the file.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-import cypher
-from graphstore.ask import bulk_reads, parameters
 from graphstore.gexf.message import MessageGraph, MessageRows
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows
+from graphstore.gexf.rows import Rows
 from graphstore.gexf.spans import MetricRun
 from graphstore.gexf.writer import Head, Written, write_gexf
-from graphstore.runs import LoadedRun
+from graphstore.rows import LinkRow
 from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.files import replacing
 from model.metrics import METRICS_PEERS
+from model.naming import place_of
 from model.progress import Progress, silent
 from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
 
@@ -67,7 +67,7 @@ class OverlayExport:
 
 
 def export_overlay(
-    run: LoadedRun,
+    run: Rows,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
     out: TextIO,
@@ -78,14 +78,14 @@ def export_overlay(
     `gexf_spans.run_lengths` gives them; null leaves these columns out.
 
     Raises: OutOfRange for a window outside the run, UnknownName for a layer or attribute,
-    UseError where the run does not know presence or links (a topic: subscriptions),
-    Neo4jUnavailable, Neo4jAnswer.
+    UseError where the run does not know presence or links (a topic: subscriptions);
+    what reading the rows raises.
     """
     return _export(run, _Part("the overlay"), options, values, out)
 
 
 def export_topic(
-    run: LoadedRun,
+    run: Rows,
     topic: str,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
@@ -95,24 +95,31 @@ def export_topic(
 
     A peer is shown while it subscribes, a link while both its ends do.
 
-    Raises: UnknownName for the topic, else as `export_overlay`.
+    Raises: UnknownName and AmbiguousName for the topic, else as `export_overlay`.
     """
     run.facts.check_known("subscriptions")
-    indexes = {name: index for index, name in bulk_reads.topics(run)}
-    if topic not in indexes:
-        raise UnknownName("topic", topic, list(indexes))
-    return _export(run, _Part(f"topic '{topic}'", indexes[topic]), options, values, out)
+    names = [name for _, name in run.topics]
+    index = place_of("topic", topic, names, f"vizpub runs show {run.facts.name} topics")
+    return _export(run, _Part(f"topic '{names[index]}'", index), options, values, out)
 
 
-def export_message(run: LoadedRun, message: str, out: TextIO) -> Written:
+def export_message(run: Rows, message: str, out: TextIO) -> Written:
     """Write one message's dissemination: time is the hop.
 
-    Raises: UnknownName for the message, UseError where the run does not know receptions, hops or
-    previous hops, Neo4jUnavailable, Neo4jAnswer.
+    Raises: UnknownName and AmbiguousName for the message, UseError where the run does not know
+    receptions, hops or previous hops; what reading the rows raises.
     """
     run.facts.check_known("receptions", HOPS, PREVIOUS_HOPS)
-    graph = MessageGraph(_message_rows(run, message), counts=run.facts.knows(DUPLICATES))
-    head = graph.head(message, run.facts.name)
+    about = run.message(message)
+    rows = MessageRows(
+        dict(run.peers),
+        about.publisher,
+        about.time_us,
+        run.arrivals(about.message),
+        missed=run.missed(about.message),
+    )
+    graph = MessageGraph(rows, counts=run.facts.knows(DUPLICATES))
+    head = graph.head(about.name, run.facts.name)
     return write_gexf(out, head, graph.nodes(), graph.edges())
 
 
@@ -146,7 +153,7 @@ class _Part:
 
 
 def _export(
-    run: LoadedRun,
+    run: Rows,
     part: _Part,
     options: OverlayExport,
     values: Iterable[MetricRun] | None,
@@ -165,7 +172,7 @@ def _export(
     return write_gexf(out, head, graph.nodes(values or ()), graph.edges())
 
 
-def _window(run: LoadedRun, options: OverlayExport) -> Clock:
+def _window(run: Rows, options: OverlayExport) -> Clock:
     """The run's clock with the window as its first and last interval."""
     clock = run.facts.clock
     first = clock.first if options.first is None else options.first
@@ -186,43 +193,27 @@ def _known(kind: str, names: Sequence[str], known: Sequence[str]) -> Sequence[st
 
 
 def _overlay_rows(
-    run: LoadedRun, topic: int | None, options: OverlayExport, clock: Clock
+    run: Rows, topic: int | None, options: OverlayExport, clock: Clock
 ) -> OverlayRows:
     layers = run.facts.layers
     if options.layers is not None:
         layers = tuple(_known("layer", options.layers, run.layers))
     ticks = clock.sampling_tick(clock.first), clock.sampling_tick(clock.last)
-    peers = list(bulk_reads.peers(run))
+    roles: dict[int, set[str]] = defaultdict(set)
+    for peer, role in run.roles(topic):
+        roles[peer].add(role)
     return OverlayRows(
-        [(row.peer, row.name) for row in peers],
-        bulk_reads.presence(run, *ticks),
-        bulk_reads.subscriptions(run, *ticks),
-        _watched(bulk_reads.links(run, *ticks, layers=layers), len(peers), options.progress),
-        _roles(run, topic, peers),
+        run.peers,
+        run.presence(*ticks),
+        run.subscriptions(*ticks),
+        _watched(run.links(*ticks, layers), len(run.peers), options.progress),
+        {peer: frozenset(of) for peer, of in roles.items()},
+        dict(run.topics),
+        run.layers if layers is None else layers,
     )
 
 
-def _roles(
-    run: LoadedRun, topic: int | None, peers: Sequence[bulk_reads.PeerRow]
-) -> dict[int, frozenset[str]]:
-    """The roles of the peers that have any: for the topic, or in the run."""
-    rendezvous = [row.peer for row in peers if "Rendezvous" in row.labels]
-    if topic is None:
-        found = [(row.peer, "publisher") for row in peers if "Publisher" in row.labels]
-        found += [(peer, "relay") for peer in bulk_reads.relays(run)]
-        found += [(peer, "rendezvous") for peer in rendezvous]
-    else:
-        roots = [f"{run.facts.name}/{peer}" for peer in rendezvous]
-        found = [(peer, role) for peer, role in bulk_reads.topic_roles(run, topic, roots)]
-    roles: dict[int, set[str]] = defaultdict(set)
-    for peer, role in found:
-        roles[peer].add(role)
-    return {peer: frozenset(of) for peer, of in roles.items()}
-
-
-def _watched(
-    links: Iterable[bulk_reads.LinkRow], total: int, progress: Progress
-) -> Iterator[bulk_reads.LinkRow]:
+def _watched(links: Iterable[LinkRow], total: int, progress: Progress) -> Iterator[LinkRow]:
     source = -1
     for link in links:
         if link.src != source:
@@ -232,7 +223,7 @@ def _watched(
     progress("links", total, total)
 
 
-def _description(run: LoadedRun, title: str, clock: Clock) -> str:
+def _description(run: Rows, title: str, clock: Clock) -> str:
     facts = run.facts
     lines = [
         f"{title} of run '{facts.name}'; time is the interval number: {clock.describe_range()}"
@@ -240,20 +231,8 @@ def _description(run: LoadedRun, title: str, clock: Clock) -> str:
     if facts.protocol:
         lines.append(f"protocol: {facts.protocol}")
     lines += [f"unknown to the source: {what}" for what in facts.unknown]
-    topics = list(bulk_reads.topics(run))
+    topics = run.topics
     lines += [f"topic {index}: {name}" for index, name in topics[:_TOPICS_DESCRIBED]]
     if len(topics) > _TOPICS_DESCRIBED:
         lines.append(f"and {len(topics) - _TOPICS_DESCRIBED} more topics")
     return "\n".join(lines)
-
-
-def _message_rows(run: LoadedRun, name: str) -> MessageRows:
-    key = parameters.values(cypher.statement("read", "message"), {"message": name}, run)
-    ((message, _topic, publisher, time_us, _tick),) = run.rows("read", "message", **key)
-    return MessageRows(
-        {row.peer: row.name for row in bulk_reads.peers(run)},
-        publisher,
-        time_us,
-        list(bulk_reads.dissemination(run, message)),
-        missed=bulk_reads.missed(run, message),
-    )

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from graphstore.ask.bulk_reads import ArrivalRow
 from graphstore.gexf.overlay import COLOURS, circle_position
 from graphstore.gexf.writer import Attribute, Edge, Head, Node, Value
+from graphstore.rows import ArrivalRow
+from model.naming import captions
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class MessageGraph:
         counted = _COUNTED if self.counts else ()
         return Head(
             f"{title}; time is the hop, 0 to {self.last}",
-            (*_AT, *counted, Attribute("role", "string")),
+            (*_AT, *counted, Attribute("name", "string"), Attribute("role", "string")),
             (*_AT, Attribute("first", "boolean"), *counted[:1]),
         )
 
@@ -77,17 +78,19 @@ class MessageGraph:
         """The publisher, everyone who received or passed it on, and who missed it."""
         receptions = _by_peer(self.rows.arrivals)
         missed = frozenset(self.rows.missed)
-        size = max(self.rows.names, default=0) + 1
+        names = self.rows.names
+        size = max(names, default=0) + 1
+        labels = dict(zip(names, captions(list(names.values())), strict=True))
         for peer in sorted(self.start):
             arrivals = receptions.get(peer, [])
             role = self._role(peer, arrivals, missed)
             yield Node(
                 id=peer,
-                label=self.rows.names[peer],
+                label=labels[peer],
                 spells=[(self.start[peer], self.last)],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
-                values=[*self._facts(peer, arrivals), ("role", role)],
+                values=[*self._facts(peer, arrivals), ("name", names[peer]), ("role", role)],
             )
 
     def edges(self) -> Iterator[Edge]:

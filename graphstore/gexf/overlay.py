@@ -15,11 +15,12 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from graphstore.gexf.spans import MetricRun, Span, common, merged, sets_over, shared_counts
 from graphstore.gexf.writer import NODE_SIZE, Attribute, AttributeType, Edge, Node, Run, Value
+from graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
 from model.metrics import METRICS_PEERS
+from model.naming import captions
 
 Periods = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]
@@ -59,6 +60,10 @@ class OverlayRows:
     """Ordered by (src, dst); read once."""
     roles: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """The roles of ROLES that peers have; a relay received what it had not subscribed to."""
+    topics: Mapping[int, str] = field(default_factory=dict)
+    """Names of the topics."""
+    layers: Sequence[str] = ()
+    """The layers that links may have."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,10 @@ class OverlayGraph:
             Attribute("subscriptions", "integer", dynamic=True),
             Attribute("topics_now", "string", dynamic=True),
             Attribute("topics", "string"),
+            Attribute("topic_names", "string"),
         ]
-        roles = [Attribute("role", "string"), Attribute("roles", "string")]
-        return [*measured, *(subscribed if self.topics else []), *roles]
+        static = [Attribute(title, "string") for title in ("name", "role", "roles")]
+        return [*measured, *(subscribed if self.topics else []), *static]
 
     def edge_attributes(self) -> list[Attribute]:
         """The columns of the edges."""
@@ -107,25 +113,33 @@ class OverlayGraph:
             Attribute("shared_topics", "integer", dynamic=True),
             Attribute("weight", "double", dynamic=True),
         ]
-        static = [Attribute("layers", "string"), Attribute("topics", "string")]
-        return [*(shared if self.topics else []), *static]
+        layers = [Attribute(_of_layer(layer), "boolean", dynamic=True) for layer in self._layers]
+        static = [Attribute(title, "string") for title in ("layers", "topics", "topic_names")]
+        return [*(shared if self.topics else []), *layers, *static]
 
     def nodes(self, values: Iterable[MetricRun] = ()) -> Iterator[Node]:
         """The peers by ascending id; `values` by ascending peer."""
         alive = [(peer, name) for peer, name in self.rows.peers if peer in self.periods]
         size = max((peer for peer, _ in self.rows.peers), default=0) + 1
+        every = captions([name for _, name in self.rows.peers])
+        labels = {peer: label for (peer, _), label in zip(self.rows.peers, every, strict=True)}
         measured = _runs_of_each([peer for peer, _ in alive], values)
         for (peer, name), runs in zip(alive, measured, strict=True):
             roles = self.rows.roles.get(peer, frozenset())
             role = next((role for role in ROLES if role in roles), "peer")
             yield Node(
                 id=peer,
-                label=name,
+                label=labels[peer],
                 spells=self.periods[peer],
                 position=circle_position(peer, size),
                 colour=COLOURS[role],
                 runs=[*self._clipped(runs), *self._subscription_runs(peer)],
-                values=[*self._topics_of(peer), ("role", role), ("roles", delimited(roles))],
+                values=[
+                    *self._topics_of(peer),
+                    ("name", name),
+                    ("role", role),
+                    ("roles", delimited(roles)),
+                ],
                 size=_SIZES.get(role, NODE_SIZE),
             )
 
@@ -135,8 +149,9 @@ class OverlayGraph:
             for kind, links in self._kinds(list(rows)):
                 periods = self._within_ends(source, target, merged(link[4] for link in links))
                 if periods:
-                    runs = list(self._weights(source, target, periods))
-                    yield Edge(source, target, periods, runs, _served(links), kind)
+                    runs = [*self._weights(source, target, periods)]
+                    runs += self._layer_runs(links, periods)
+                    yield Edge(source, target, periods, runs, self._served(links), kind)
 
     def _kinds(
         self, links: Sequence[SampledLink]
@@ -148,7 +163,31 @@ class OverlayGraph:
         for link in links:
             _, _, layer, topic, _ = link
             kinds.setdefault(f"{layer}:{'-' if topic is None else topic}", []).append(link)
-        return kinds.items()
+        return sorted(kinds.items(), key=lambda kind: str(kind[0]))
+
+    @property
+    def _layers(self) -> Sequence[str]:
+        """The layers to tell apart over time: none where an edge has a single one."""
+        return () if self.parallel or len(self.rows.layers) < 2 else self.rows.layers
+
+    def _layer_runs(self, links: Sequence[SampledLink], periods: list[Span]) -> Iterator[Run]:
+        """Whether the pair has a link of each layer, over the periods of its edge."""
+        for layer in self._layers:
+            own = merged(link[4] for link in links if link[2] == layer)
+            for first, last, held in sets_over({layer: own}, periods):
+                yield _of_layer(layer), first, last, bool(held)
+
+    def _served(self, links: Sequence[SampledLink]) -> list[tuple[str, Value]]:
+        """The layers and topics of a pair's links."""
+        values: list[tuple[str, Value]] = [("layers", delimited({link[2] for link in links}))]
+        topics = {link[3] for link in links if link[3] is not None}
+        if topics:
+            values += [("topics", delimited(topics)), ("topic_names", self._names_of(topics))]
+        return values
+
+    def _names_of(self, topics: Iterable[int]) -> str:
+        """As `delimited`, with names, in the order of the numbers."""
+        return "|".join(["", *(self.rows.topics[topic] for topic in sorted(topics)), ""])
 
     def _clipped(self, runs: Iterable[MetricRun]) -> Iterator[Run]:
         for _, attribute, first, last, value in runs:
@@ -165,7 +204,9 @@ class OverlayGraph:
 
     def _topics_of(self, peer: int) -> Iterator[tuple[str, Value]]:
         if self.topics:
-            yield "topics", delimited(self.topics.get(peer, ()))
+            topics = self.topics.get(peer, {})
+            yield "topics", delimited(topics)
+            yield "topic_names", self._names_of(topics)
 
     def _sampled_links(self) -> Iterator[SampledLink]:
         clock = self.clock
@@ -238,10 +279,6 @@ def delimited(items: Iterable[int] | Iterable[str]) -> str:
     return "|".join(["", *map(str, sorted(items)), ""])
 
 
-def _served(
-    links: Sequence[SampledLink],
-) -> list[tuple[str, Value]]:
-    """The layers and topics of a pair's links."""
-    values: list[tuple[str, Value]] = [("layers", delimited({link[2] for link in links}))]
-    topics: Mapping[int, None] = {link[3]: None for link in links if link[3] is not None}
-    return [*values, ("topics", delimited(topics))] if topics else values
+def _of_layer(layer: str) -> str:
+    """Title of the column that says when a link of the layer is there."""
+    return f"layer_{layer}"

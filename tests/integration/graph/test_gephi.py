@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow
 from graphstore.gexf.export import (
     OverlayExport,
     export_message,
@@ -15,8 +14,10 @@ from graphstore.gexf.export import (
     export_topic,
     gexf_output,
 )
+from graphstore.gexf.graph_rows import GraphRows
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows
 from graphstore.gexf.writer import Edge, Head, Node, write_gexf
+from graphstore.rows import LinkRow, PresenceRow
 from graphstore.runs import open_run
 from model.clock import OPEN, Clock
 from tests.integration.graph.conftest import random_history
@@ -34,7 +35,7 @@ def history():
 @pytest.fixture(scope="module")
 def run(graph, history):
     graph.load(history)
-    yield open_run(graph.driver, graph.database, history.facts.name)
+    yield GraphRows(open_run(graph.driver, graph.database, history.facts.name))
     graph.remove(history.facts.name)
 
 

@@ -15,6 +15,7 @@ import pytest
 import cypher
 from graphstore.ask.queries import Answer, Limits, ask, query_names, runs
 from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
+from graphstore.gexf.graph_rows import GraphRows
 from graphstore.runs import open_run
 from model.clock import OPEN
 from model.errors import AmbiguousName, OutOfRange, UnknownName, UseError
@@ -530,7 +531,7 @@ def test_query_of_unknown_data_is_refused_or_answers_null(
 def test_export_of_unknown_data_is_refused(graph: Graph, loaded: Any) -> None:
     history = random_history(19, name="unreported")
     loaded(replace(history, facts=replace(history.facts, known=("links", "publications"))))
-    run, out = open_run(graph.driver, graph.database, "unreported"), StringIO()
+    run, out = GraphRows(open_run(graph.driver, graph.database, "unreported")), StringIO()
     with pytest.raises(UseError, match="has no data on presence"):
         export_overlay(run, OverlayExport(), None, out)
     with pytest.raises(UseError, match="has no data on subscriptions"):

@@ -12,16 +12,22 @@ import csv
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
+from io import StringIO
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
 from graphstore.gexf.check import check_gexf
+from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
+from graphstore.gexf.graph_rows import GraphRows
+from graphstore.gexf.table_rows import TableRows
 from graphstore.load.transactions import load_run
+from graphstore.runs import open_run as open_loaded
 from graphstore.server.address import Connection
 from runstore.run import Run
+from runstore.store import open_run
 from tests.integration.graph.conftest import Calls, Gephi, Graph, Row
 from tests.support.ingested import Store, workspace_of
 
@@ -113,7 +119,7 @@ def exported(vizpub: Calls, tmp_path_factory: pytest.TempPathFactory) -> Callabl
 
 def named(path: Path) -> nx.DiGraph:
     graph = nx.read_gexf(path)
-    return nx.relabel_nodes(graph, dict(graph.nodes(data="label")))
+    return nx.relabel_nodes(graph, dict(graph.nodes(data="name")))
 
 
 def colour(node: Row) -> tuple[int, ...]:
@@ -130,7 +136,7 @@ def at(interval: int, values: Values) -> float:
 
 def weights(path: Path, graph: nx.DiGraph) -> dict[tuple[str, str], Values]:
     """The weights of the links over time, which networkx leaves out."""
-    names = {data["label"]: peer for peer, data in nx.read_gexf(path).nodes(data=True)}
+    names = {data["name"]: peer for peer, data in nx.read_gexf(path).nodes(data=True)}
     tree = ET.parse(path)
     space = {"g": "http://gexf.net/1.3"}
     found = {
@@ -193,6 +199,23 @@ def test_exports_are_valid_by_the_gexf_schema(
     for words in ((), ("--topic", "news"), ("--parallel",), ("--message", "m1")):
         document = etree.parse(str(exported(*words)))
         assert schema.validate(document), (words, schema.error_log)
+
+
+def test_export_of_a_stored_run_equals_that_from_neo4j(vizpub: Calls, graph: Graph) -> None:
+    """Of trees whose rendezvous are told, and of messages with duplicates."""
+    loaded = GraphRows(open_loaded(graph.driver, graph.database, RUN))
+    in_files = TableRows(open_run(vizpub.workspace, RUN))
+    exports = [
+        partial(export_overlay, options=OverlayExport(parallel=True), values=None),
+        partial(export_topic, topic="news", options=OverlayExport(), values=None),
+        partial(export_topic, topic="sport", options=OverlayExport(), values=None),
+        partial(export_message, message="m1"),
+    ]
+    for export in exports:
+        export(loaded, out=(from_neo4j := StringIO()))
+        export(in_files, out=(from_files := StringIO()))
+        assert from_files.getvalue() == from_neo4j.getvalue()
+        assert "<edge " in from_files.getvalue()
 
 
 @pytest.mark.gephi

@@ -21,6 +21,7 @@ from graphstore.ask.free_text import free_text
 from graphstore.ask.parameters import asked_of_user
 from graphstore.ask.queries import ask, query_names, runs, shipped
 from graphstore.gexf.export import OverlayExport, export_message, export_overlay, export_topic
+from graphstore.gexf.graph_rows import GraphRows
 from graphstore.load import remove
 from graphstore.load.remove import remove_run
 from graphstore.load.transactions import load_run
@@ -87,7 +88,7 @@ def questions(graph: Graph, asked: History) -> Questions:
         return sorted(map(repr, rows))
 
     def export(write: Callable[..., Any], *what: Any) -> str:
-        write(open_run(*at, name), *what, out := StringIO())
+        write(GraphRows(open_run(*at, name)), *what, out := StringIO())
         return out.getvalue()
 
     every = OverlayExport()

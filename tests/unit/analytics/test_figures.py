@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 
 from analytics.figures import (
     FORMATS,
+    MOST_BY_FORCE,
     PALETTE,
     ROLE_COLOURS,
     coverage,
@@ -25,7 +27,7 @@ from analytics.figures import (
     save,
     series,
 )
-from model.errors import UseError
+from model.errors import UnknownName, UseError
 
 
 def overlay(count: int = 5) -> pa.Table:
@@ -250,6 +252,93 @@ def test_coverage_names_few_messages_and_averages_many() -> None:
     for x, share in mean:
         held = [line[line[:, 0] <= x][-1, 1] for line in single]
         assert share == pytest.approx(np.mean(held))
+
+
+def test_coverage_of_hundreds_of_messages_is_bands_of_their_quantiles() -> None:
+    """Message m has reached the share k / 4 of its peers after k · (m + 1) ms."""
+    (axes,) = coverage(arrivals(200)).axes
+    (median,) = (np.asarray(line.get_xydata()) for line in axes.lines)
+    labels = [band.get_label() for band in axes.collections]
+    assert labels == ["middle 90 % of 200 messages", "middle 50 % of 200 messages"]
+    for time, share in median[::25]:
+        reached = sorted(min(int(time / (m + 1)), 4) / 4 for m in range(200))
+        assert reached[99] <= share <= reached[100]
+    outer, inner = (band.get_paths()[0] for band in axes.collections)
+    held = {
+        (time, share): (outer.contains_point((time, share)), inner.contains_point((time, share)))
+        for time, share in [(100, 0.2), (100, 0.9), (320, 0.2), (320, 0.3), (320, 0.7)]
+    }
+    assert held == {
+        (100, 0.2): (True, True),
+        (100, 0.9): (True, False),
+        (320, 0.2): (False, False),
+        (320, 0.3): (True, False),
+        (320, 0.7): (True, True),
+    }
+
+
+def in_two_parts() -> tuple[pa.Table, pa.Table]:
+    """Two rings of ten peers with one link between them, among thirty peers of a run."""
+    peers = [*range(5, 25)]
+    around = [(p, p + 1 if (p - 4) % 10 else p - 9) for p in peers]
+    rows = {"role": "peer", "publishes": False, "rendezvous": False}
+    of_peers = [{"peer": p, "peer_name": f"12D3KooWabcd{p:03}", **rows} for p in peers]
+    of_links = [{"src": a, "dst": b, "inside": False} for a, b in [*around, (5, 15)]]
+    return pa.Table.from_pylist(of_peers), pa.Table.from_pylist(of_links)
+
+
+def test_overlay_by_forces_keeps_linked_peers_together_under_short_names() -> None:
+    peers, links = in_two_parts()
+    (axes,) = overlay_snapshot(peers, links, 30, layout="force").axes
+    (dots,) = (c for c in axes.collections if isinstance(c, PathCollection))
+    places = dict(zip(range(5, 25), np.asarray(dots.get_offsets()), strict=True))
+    linked = {
+        frozenset(ends)
+        for ends in zip(*(links[e].to_pylist() for e in ("src", "dst")), strict=True)
+    }
+    apart = {
+        pair: math.dist(*(places[peer] for peer in pair))
+        for pair in map(frozenset, itertools.combinations(places, 2))
+    }
+    assert max(math.hypot(*place) for place in places.values()) == pytest.approx(1)
+    mean = {
+        kind: np.mean([d for pair, d in apart.items() if (pair in linked) == kind])
+        for kind in (True, False)
+    }
+    assert mean[True] < 0.5 * mean[False]
+    assert min(apart.values()) > 0.05
+    assert [text.get_text() for text in axes.texts] == [f"…d{p:03}" for p in range(5, 25)]
+    segments = [
+        s for c in axes.collections if isinstance(c, LineCollection) for s in c.get_segments()
+    ]
+    first, last = segments[0]
+    assert first.tolist() == places[5].tolist()
+    assert last.tolist() == places[6].tolist()
+
+
+def test_overlay_by_forces_is_the_same_picture_every_time() -> None:
+    first, again = (svg(overlay_snapshot(*in_two_parts(), 30, layout="force")) for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_overlay_by_forces_of_few_peers_is_drawn(count: int) -> None:
+    peers, links = in_two_parts()
+    links = links.filter(
+        pc.and_(pc.less(links["src"], 5 + count), pc.less(links["dst"], 5 + count))
+    )
+    figure = overlay_snapshot(peers.slice(0, count), links, 30, layout="force")
+    assert drawn(figure, PathCollection) == count
+    svg(figure)
+
+
+def test_overlay_of_more_peers_than_forces_can_place_is_refused() -> None:
+    peers, links = in_two_parts()
+    many = pa.concat_tables([peers] * (MOST_BY_FORCE // 20 + 1))
+    with pytest.raises(UseError, match="not 1,020; take --layout ring"):
+        overlay_snapshot(many, links, 30, layout="force")
+    with pytest.raises(UnknownName, match="no layout of an overlay 'layers'"):
+        overlay_snapshot(peers, links, 30, layout="layers")
 
 
 def test_snapshot_figure_draws_peers_roles_and_links_in_place() -> None:

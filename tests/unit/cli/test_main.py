@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from typer.testing import CliRunner, Result
 
 from cli.main import _show_log, app
 from cli.settings import Settings
+from graphstore.gexf.check import check_gexf
 from model.tables import QUARANTINE
 from runstore.journal import FILE as LOG_FILE
 from runstore.journal import Journal
@@ -221,11 +223,32 @@ def test_command_arguments_are_refused_with_the_reason(vizpub: Call, words: str,
 
 
 def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> None:
-    for words in ("query runs", "cypher x", "path monday a b", "verify monday",
-                  "export gexf monday"):  # fmt: skip
+    for words in ("query runs", "cypher x", "path tuesday a b", "verify monday"):
         result = vizpub(*words.split())
         assert (result.exit_code, result.stdout) == (3, ""), words
         assert "vizpub neo4j start" in result.stderr
+
+
+def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) -> None:
+    for words in ("path monday alice bob", "query overlay monday"):
+        result = vizpub(*words.split())
+        assert result.exit_code == 3, words
+        assert "vizpub load monday" in result.stderr
+
+
+def test_gexf_is_exported_without_a_server(vizpub: Call, tmp_path: Path) -> None:
+    """Peers and pairs of linked peers, against the tables."""
+    file = tmp_path / "monday.gexf"
+    for words in ((), ("--topic", "news"), ("--message", "m0"), ("--attributes", "degree")):
+        result = vizpub("export", "gexf", "monday", *words, "-o", str(file))
+        assert result.exit_code == 0, result.stderr
+        assert list(check_gexf(file)) == []
+    written = ElementTree.parse(file)
+    names = written.iterfind(".//{*}node//{*}attvalue[@for='name']")
+    peers = csv.DictReader(io.StringIO(vizpub("export", "csv", "monday", "peers").stdout))
+    assert [name.get("value") for name in names] == [peer["name"] for peer in peers]
+    unknown = vizpub("export", "gexf", "tuesday")
+    assert (unknown.exit_code, "no run 'tuesday'" in unknown.stderr) == (2, True)
 
 
 def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None:
@@ -236,6 +259,24 @@ def test_topics_and_messages_are_answered_without_a_server(vizpub: Call) -> None
     assert spread.stdout.startswith("hop,time_us,from,to,first,subscribed\n"), spread.stderr
     unknown = vizpub("topic", "tuesday", "news")
     assert (unknown.exit_code, "no run 'tuesday'" in unknown.stderr) == (2, True)
+
+
+def test_times_in_a_message_tree_are_ms_since_its_publication(vizpub: Call) -> None:
+    exported = [
+        csv.DictReader(io.StringIO(vizpub("export", "csv", "monday", table).stdout))
+        for table in ("publications", "receptions")
+    ]
+    published, received = map(list, exported)
+    (at,) = (int(row["time_us"]) for row in published if row["name"] == "m0")
+    delays = [
+        (int(row["time_us"]) - at) / 1000
+        for row in received
+        if row["message"] == "0" and row["first"] == "true"
+    ]
+    _, _, *tree = vizpub("dissemination", "monday", "m0").stdout.splitlines()
+    found = [row.split()[-3] for row in tree]
+    assert sorted(float(delay) for delay in found if delay != "-") == sorted(delays)
+    assert delays
 
 
 def test_log_of_a_run_is_shown_to_people_and_as_it_is(vizpub: Call, workspace: Path) -> None:
@@ -322,6 +363,7 @@ def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) 
         "m0 --kind tree --hops 1",
         "m1 --kind tree --layout layers",
         "--kind overlay --topic news --at 1",
+        "--kind overlay --layers mesh --layout ring --at 1",
     ],
 )
 def test_plot_writes_the_figure_and_its_numbers_as_csv(
@@ -333,6 +375,14 @@ def test_plot_writes_the_figure_and_its_numbers_as_csv(
     assert file.read_text("utf-8").startswith("<?xml")
     with file.with_suffix(".csv").open(newline="") as numbers:
         assert list(csv.DictReader(numbers))
+
+
+def test_layers_of_a_figure_without_links_are_refused(vizpub: Call, tmp_path: Path) -> None:
+    words = ["diameter", "--layers", "mesh", "-o", str(tmp_path / "x.png")]
+    result = vizpub("plot", "monday", *words)
+    assert result.exit_code == 2
+    assert "--kind overlay" in result.stderr
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_tree_plot_numbers_are_its_copies_and_missed_peers(vizpub: Call, tmp_path: Path) -> None:

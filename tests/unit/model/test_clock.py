@@ -122,3 +122,43 @@ def test_tick_description_names_interval_and_time() -> None:
     assert REPORTS.describe(4) == "interval 4"
     assert REPORTS.describe(OPEN) == "open"
     assert EVENTS.describe_range() == "intervals 0 to 119 (1 s each)"
+
+
+EPOCH = "2000-01-01T23:59:50Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("2000-01-01T23:59:52Z", "2s"),
+        ("2000-01-02T01:00:00.25+01:00", "10.25s"),
+        ("2000-01-02T00:00:01", "11s"),
+        ("23:59:59.5", "9.5s"),
+        ("23:59:59Z", "9s"),
+        ("23:59", None),
+        ("00:00:01", None),
+        ("2000-01-02T00:01:00Z", None),
+    ],
+)
+def test_wall_clock_time_is_counted_from_the_epoch(text: str, since: str | None) -> None:
+    """A time without a date is on the day of the epoch; before it there is no answer."""
+    clock = Clock(1_000_000, 1, 0, 19)
+    if since:
+        assert clock.parse_at(text, EPOCH) == clock.parse_at(since)
+    else:
+        with pytest.raises(OutOfRange, match="intervals 0 to 19"):
+            clock.parse_at(text, EPOCH)
+
+
+@pytest.mark.parametrize(
+    ("text", "epoch", "why"),
+    [
+        ("23:59:52", None, "does not know when it began"),
+        ("2000-13-01T00:00:00Z", EPOCH, "this run begins at 2000"),
+        ("25:00", EPOCH, "this run begins at 2000"),
+        ("2000-01-02", EPOCH, "is not a time; .* wall-clock time from 2000-01-01T23:59:50Z"),
+    ],
+)
+def test_wall_clock_time_that_is_none_is_refused(text: str, epoch: str | None, why: str) -> None:
+    with pytest.raises(UseError, match=why):
+        Clock(1_000_000, 1, 0, 19).parse_at(text, epoch)

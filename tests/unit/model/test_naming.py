@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from model.errors import AmbiguousName, UnknownName
-from model.naming import place_of
+from model.naming import captions, place_of
 
 PEERS = [
     "12D3KooWAlpha",
@@ -80,3 +82,24 @@ def test_unique_beginnings_and_ends_of_random_names_are_found() -> None:
                 else:
                     with pytest.raises(AmbiguousName):
                         place_of("peer", given, names)
+
+
+def test_caption_is_as_much_of_a_long_name_as_tells_it_from_the_others() -> None:
+    assert captions(["12D3KooWAlpha", "12D3KooWBeta1", "news"]) == ["…lpha", "…eta1", "news"]
+    assert captions(["12D3KooWAlpha1", "12D3KooWBeta1a1"]) == ["…pha1", "…a1a1"]
+    assert captions(["12D3KooW-a-1", "12D3KooW-a-12", "12D3KooW-b-12"]) == [
+        "12D3KooW-a-1", "…a-12", "…b-12",
+    ]  # fmt: skip
+    hosts = ["node7.example.org", "node8.example.org"]
+    assert captions(hosts) == ["node7…", "node8…"]
+    alike = ["same-beginning-1-same-ending", "same-beginning-2-same-ending"]
+    assert captions(alike) == ["same…-ending"] * 2
+
+
+@hypothesis.given(st.lists(st.text("ab/.é", max_size=30), max_size=8, unique=True))
+def test_caption_fits_and_one_that_no_other_has_means_its_name(names: list[str]) -> None:
+    shown = captions(names)
+    assert all(len(caption) <= 12 for caption in shown)
+    for name, caption in zip(names, shown, strict=True):
+        if caption.startswith("…") and shown.count(caption) == 1:
+            assert names[place_of("peer", caption, names)] == name

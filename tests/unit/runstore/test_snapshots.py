@@ -50,6 +50,23 @@ def test_snapshot_excludes_peers_and_links_from_their_end_on(run: Run) -> None:
         snapshot(run, 4_000_000)
 
 
+def test_snapshot_of_layers_has_their_links_alone(run: Run) -> None:
+    stored = run.stored.read("links").to_pylist()
+    for layer in ("mesh", "overlay"):
+        alive = {
+            (row["src"], row["dst"])
+            for row in stored
+            if row["layer"] == layer and row["valid_from"] <= 1_000_000 < row["valid_to"]
+        }
+        links = snapshot(run, 1_000_000, layers=[layer])[1]
+        assert alive
+        assert list(zip(*(links[end].to_pylist() for end in ("src", "dst")), strict=True)) == [
+            *sorted(alive)
+        ]
+    with pytest.raises(UnknownName, match="no layer 'mehs'; did you mean mesh"):
+        snapshot(run, 0, layers=["mehs"])
+
+
 def test_topic_snapshot_gives_peers_their_roles(run: Run) -> None:
     peers, links = snapshot(run, 1_000_000, "news")
     roles = dict(zip(peers["peer_name"].to_pylist(), peers["role"].to_pylist(), strict=True))

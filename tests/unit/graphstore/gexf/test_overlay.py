@@ -5,19 +5,22 @@ import math
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphstore.ask.bulk_reads import LinkRow, PresenceRow, SubscriptionRow
 from graphstore.gexf.check import check_gexf
 from graphstore.gexf.overlay import OverlayGraph, OverlayRows, circle_position, delimited
 from graphstore.gexf.writer import Head, write_gexf
+from graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import OPEN, Clock
 
+GEXF = "{http://gexf.net/1.3}"
 PEERS, TOPICS, LAYERS = 8, 4, ("mesh", "overlay")
 
 
@@ -77,6 +80,8 @@ class History:
                 2: frozenset(["relay"]),
                 3: frozenset(["publisher", "rendezvous"]),
             },
+            topics={topic: f"topic {topic}" for topic in range(TOPICS)},
+            layers=LAYERS,
         )
 
     def alive(self, rows, interval):
@@ -196,6 +201,56 @@ def test_edge_names_the_layers_and_topics_of_its_links():
         assert data["layers"] == delimited({row.layer for row in rows})
         topics = {row.topic for row in rows} - {None}
         assert data.get("topics") == (delimited(topics) if topics else None)
+
+
+def test_edge_says_in_which_layers_its_pair_is_linked_at_each_interval():
+    for seed in range(5):
+        history = History(seed, 1 + seed % 3)
+        text = exported(OverlayGraph(history.rows(), history.clock))
+        # networkx reads no dynamic values of edges.
+        for edge in ElementTree.fromstring(text).iterfind(f".//{GEXF}edge"):
+            ends = int(edge.get("source")), int(edge.get("target"))
+            spells = [(s.get("start"), s.get("end")) for s in edge.iterfind(f".//{GEXF}spell")]
+            for i in range(history.clock.first, history.clock.last + 1):
+                if not any(float(start) <= i + 0.5 <= float(end) for start, end in spells):
+                    continue
+                held = {r.layer for r in history.alive(history.links, i) if r[:2] == ends}
+                for layer in LAYERS:
+                    (told,) = (
+                        value.get("value")
+                        for value in edge.iterfind(f".//{GEXF}attvalue[@for='layer_{layer}']")
+                        if float(value.get("start")) <= i + 0.5 <= float(value.get("end"))
+                    )
+                    assert told == ("true" if layer in held else "false")
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_edges_of_a_single_layer_have_no_column_for_it(parallel):
+    history = History(1, 1)
+    rows = history.rows()
+    if not parallel:
+        rows = replace(rows, layers=("mesh",), links=[r for r in rows.links if r.layer == "mesh"])
+    text = exported(OverlayGraph(rows, history.clock, parallel=parallel))
+    assert "layer_mesh" not in text
+    assert "|mesh|" in text
+
+
+def test_peers_and_edges_have_short_labels_full_names_and_names_of_topics():
+    rows = OverlayRows(
+        [(0, "12D3KooWAlpha"), (1, "12D3KooWBeta1"), (2, "carol")],
+        [PresenceRow(peer, 0, OPEN) for peer in range(3)],
+        [SubscriptionRow(0, 1, 0, OPEN), SubscriptionRow(0, 0, 0, OPEN)],
+        [LinkRow(0, 1, "mesh", 1, 0, OPEN)],
+        topics={0: "news", 1: "alerts"},
+    )
+    graph = read(exported(OverlayGraph(rows, Clock(last=3))))
+    assert dict(graph.nodes(data="label")) == {"0": "…lpha", "1": "…eta1", "2": "carol"}
+    assert dict(graph.nodes(data="name")) == {
+        "0": "12D3KooWAlpha", "1": "12D3KooWBeta1", "2": "carol",
+    }  # fmt: skip
+    assert graph.nodes["0"]["topic_names"] == "|news|alerts|"
+    assert graph.nodes["2"]["topic_names"] == "|"
+    assert graph.edges["0", "1"]["topic_names"] == "|alerts|"
 
 
 def test_metrics_become_dynamic_attributes_inside_the_window():

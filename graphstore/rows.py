@@ -1,0 +1,53 @@
+"""Rows of a run as exports take them: peers and topics are dense indexes, times are ticks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PeerRow(NamedTuple):
+    """A peer; `labels` has Publisher, Rendezvous, Hub and a class of degree where they fit."""
+
+    peer: int
+    name: str
+    reports: bool
+    labels: list[str]
+
+
+class PresenceRow(NamedTuple):
+    """A presence period of a peer."""
+
+    peer: int
+    valid_from: int
+    valid_to: int
+
+
+class SubscriptionRow(NamedTuple):
+    """A life of a subscription."""
+
+    peer: int
+    topic: int
+    valid_from: int
+    valid_to: int
+
+
+class LinkRow(NamedTuple):
+    """A life of a link."""
+
+    src: int
+    dst: int
+    layer: str
+    topic: int | None
+    valid_from: int
+    valid_to: int
+
+
+class ArrivalRow(NamedTuple):
+    """A reception of a message; null is unknown."""
+
+    previous_hop: int | None
+    peer: int
+    hop: int | None
+    time_us: int | None
+    first: bool
+    subscribed: bool | None
