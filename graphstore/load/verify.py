@@ -69,7 +69,7 @@ def verify_run(driver: Driver, database: str, facts: RunFacts, tables: Tables) -
     there = run_properties(driver, database, facts.name) or {}
     length = there.get("partition_intervals")
     # Any other value is reported as a difference.
-    partitions = Partitions(facts.clock, length if type(length) is int and length > 0 else 0)
+    partitions = Partitions(facts.clock, length if type(length) is int else 0)
     reading = Reading.of(tables, facts.clock)
     return list(_Verification(driver, database, facts, reading, partitions).differences(there))
 

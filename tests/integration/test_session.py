@@ -64,7 +64,7 @@ def code_without_java(scratch: Path, file: str) -> int:
     from model.errors import SparkFailed
 
     def progress(step: str, *_: int) -> None:
-        if step.startswith("versions "):
+        if step.startswith("periods "):
             assert SparkContext._gateway is not None
             java = SparkContext._gateway.jvm.java.lang.ProcessHandle.current().pid()
             os.kill(java, signal.SIGKILL)
