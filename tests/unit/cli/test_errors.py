@@ -172,8 +172,8 @@ def test_exit_code_is_the_same_where_stderr_takes_nothing(
 
 
 @pytest.mark.parametrize("streams", ["<&-", "</dev/null"])
-def test_confirmation_that_nobody_can_give_is_refused(tmp_path: Path, streams: str) -> None:
-    done = closing(streams, "--workspace", str(tmp_path), "runs", "remove", "monday")
+def test_confirmation_that_nobody_can_give_is_refused(workspace: Path, streams: str) -> None:
+    done = closing(streams, "--workspace", str(workspace), "runs", "remove", "monday")
     assert done.returncode == 2
     told = b"error: no answer: standard input has ended; --yes skips the question\n"
     assert done.stderr.endswith(told)

@@ -230,7 +230,7 @@ def test_commands_without_server_exit_3_and_name_neo4j_start(vizpub: Call) -> No
 
 
 def test_question_to_a_run_that_no_server_has_names_vizpub_load(vizpub: Call) -> None:
-    for words in ("path monday alice bob", "query overlay monday"):
+    for words in ("path monday alice bob", "query monday overlay"):
         result = vizpub(*words.split())
         assert result.exit_code == 3, words
         assert "vizpub load monday" in result.stderr
