@@ -218,7 +218,7 @@ ENDLESS = (
         (("query", RUN, "overlay"), "at is missing"),
         (("query", RUN, "overlay", "-p", "at=1", "-p", "when=2"), "no parameter when"),
         (("query", RUN, "overlay", "-p", "at=1", "-p", "layers=msh"), "did you mean mesh"),
-        (("export", "gexf", RUN, "--topic", "alert"), "did you mean alerts"),
+        (("export", "gexf", RUN, "--topic", "alrt"), "did you mean alerts"),
         (("export", "gexf", RUN, "--attributes", "degre"), "did you mean degree"),
         (("export", "gexf", RUN, "-o", "no/such/x.gexf"), "cannot write"),
     ],
