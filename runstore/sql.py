@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import duckdb
 
 LIST = """
-SELECT replace(concat_ws('.', nullif(schema_name, 'main'), view_name), 'stored.', '') AS "table",
-       column_count AS columns
+SELECT concat_ws('.', nullif(schema_name, 'main'), view_name) AS "table", column_count AS columns
 FROM duckdb_views() WHERE NOT internal AND NOT temporary AND schema_name <> 'stored' ORDER BY ALL
 """
 """The statement that lists the tables."""

@@ -27,10 +27,6 @@ from ingest.sources.row_groups import group_splits, opened, read_group, schema_o
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_UNKNOWN = (
-    "traffic (its counts are in files that are not read)",
-    "connections that carry no GossipSub stream",
-)
 _NS = 1_000_000
 """Nanoseconds in the unit of a timestamp."""
 _TYPES = {
@@ -79,6 +75,10 @@ class Hermes(Libp2p):
     """See ingest.sources.base.Source, and for what it shares Libp2p."""
 
     name = "hermes"
+    unknown = (
+        "traffic (its counts are in files that are not read)",
+        "connections that carry no GossipSub stream",
+    )
     options = frozenset({"interval_us", "reporters_only"})
 
     def recognises(self, path: str, head: bytes) -> str | None:
@@ -112,12 +112,6 @@ class Hermes(Libp2p):
     def tallied(self, tallies: Tallies) -> Counted:
         """As Libp2p.tallied; files of one peer are about the same time."""
         return {**super().tallied(tallies), "copies": None}
-
-    def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """As Libp2p.describe, but for what is unknown."""
-        return replace(super().describe(counted, before, options), unknown=_UNKNOWN)
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions

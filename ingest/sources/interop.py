@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ingest.files import InputFile
-from ingest.fold import Counted
 from ingest.reader import Kind, Read, Row, Split, lines, refused
 from ingest.sources.base import (
     Description,
@@ -32,12 +31,6 @@ from ingest.sources.libp2p.source import Libp2p
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_UNKNOWN = (
-    "traffic in bytes (the logs have no sizes)",
-    "connections between peers (the logs have only the mesh)",
-    "rejected messages, and sends given up because a queue was full",
-    "RPCs (a line is one entry of an RPC)",
-)
 _UNCOUNTED = frozenset({"dropped", "rpcs_sent", "rpcs_received"})
 
 
@@ -45,6 +38,12 @@ class Interop(Libp2p):
     """See ingest.sources.base.Source, and for what it shares Libp2p."""
 
     name = "interop"
+    unknown = (
+        "traffic in bytes (the logs have no sizes)",
+        "connections between peers (the logs have only the mesh)",
+        "rejected messages, and sends given up because a queue was full",
+        "RPCs (a line is one entry of an RPC)",
+    )
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'log', by content alone."""
@@ -68,12 +67,6 @@ class Interop(Libp2p):
         """Reads logs."""
         del files, tallies
         return _LogReader(options.max_line)
-
-    def describe(
-        self, counted: Counted, before: Counted | None, options: SourceOptions
-    ) -> Description:
-        """As Libp2p.describe, but for what is unknown."""
-        return replace(super().describe(counted, before, options), unknown=_UNKNOWN)
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ingest.files import InputFile
@@ -51,6 +52,8 @@ class Libp2p(Source):
     name = "libp2p"
     options = frozenset({"interval_us", "reporters_only", "max_line"})
     tables = TABLES
+    unknown: tuple[str, ...] | None = None
+    """What no input of the source reports; null = what its events show to be missing."""
 
     def recognises(self, path: str, head: bytes) -> str | None:
         """'json' or 'protobuf', by content alone."""
@@ -117,7 +120,8 @@ class Libp2p(Source):
         files, or where the events lie too far apart.
         """
         del before
-        return describe(Tally.of(counted), options.interval_us or INTERVAL_US)
+        found = describe(Tally.of(counted), options.interval_us or INTERVAL_US)
+        return found if self.unknown is None else replace(found, unknown=self.unknown)
 
     def observe(
         self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
