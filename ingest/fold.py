@@ -149,6 +149,10 @@ class KeyFold(ABC):
         judged = {"seen": self._seen, "refused": self._refused}
         return json.dumps({"counted": self.counted(), "damaged": self._damaged, **judged})
 
+    def seen(self, records: int) -> None:
+        """Count records that do not arrive as rows."""
+        self._seen += records
+
     def refuse(self, row: Row, reason: str, text: bytes) -> None:
         """Put a record, which need not be UTF-8, into the quarantine."""
         count(self._refused, reason)

@@ -21,9 +21,10 @@ import pyarrow as pa
 from ingest.files import InputFile
 from ingest.fold import Counted
 from ingest.reader import INVALID_UTF8, Kind, Read, Row, Split, line_splits, lines, refused
-from ingest.reports.fields import INT64, Key
+from ingest.reports.fields import INT64, LAST_INTERVAL, Key
 from ingest.sources.base import Source, SourceOptions, Tallies
-from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
+from ingest.sources.joined import INTERVAL, Joined, as_period, joined
+from ingest.sources.row_groups import BATCH, group_splits, opened, read_group, schema_of
 
 _PARQUET = "parquet"
 PLAIN = "columns"
@@ -33,6 +34,8 @@ _COMMENT = re.compile(rb"\s*(?:[#%]|\Z)")
 _PAIR = re.compile(rb"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*")
 _PEEK = 100
 """Lines that are compared with the first one of a file before all are counted."""
+_MANY = 1 << 20
+"""Rows of Parquet that are joined at a time."""
 _FIELD = rb'("(?:[^"]|"")*+"|[^",]*+)'
 _FIELDS = re.compile(rb"%s(?:,%s)*+" % (_FIELD, _FIELD))
 _NEXT = re.compile(rb"%s(?:,|\Z)" % _FIELD)
@@ -79,6 +82,8 @@ class _TableReader:
     place: Callable[[Fields], Placed]
     """Takes a valid row, with null for columns that its file lacks."""
     max_line: int | None
+    joins_rows: bool
+    """Whether Parquet rows of consecutive intervals are one record."""
     counts: Mapping[int, int]
     """The number of the line of counts (`_line_of_counts`), by the number of its file."""
 
@@ -110,19 +115,47 @@ class _TableReader:
                 yield _row(split, line.number, found, line.text)
 
     def _rows(self, split: Split, columns: Sequence[str]) -> Iterator[Row]:
+        joins = self.joins_rows and INTERVAL in columns
+
         def judged(batch: pa.RecordBatch, first: int) -> Iterator[Row]:
-            texts = (_as_text(batch[name]).to_pylist() for name in columns)
-            for number, row in enumerate(zip(*texts, strict=True), first):
-                values = dict(zip(columns, row, strict=True))
+            numbers: Sequence[int] = range(len(batch))
+            if joins and (runs := joined(batch, INTERVAL, LAST_INTERVAL, self._are_valid)):
+                yield from self._periods(split, batch, first, runs)
+                numbers = runs.others.tolist()
+                batch = batch.take(pa.array(runs.others))
+            for number, values in zip(numbers, _as_texts(batch), strict=True):
                 found = self._judged(values)
                 text = _as_json(values) if isinstance(found, str) else b""
-                yield _row(split, number, found, text)
+                yield _row(split, first + number, found, text)
 
         with opened(split.path) as parquet:
-            yield from read_group(split, parquet, judged, columns)
+            yield from read_group(split, parquet, judged, columns, _MANY if joins else BATCH)
+
+    def _periods(
+        self, split: Split, batch: pa.RecordBatch, first: int, runs: Joined
+    ) -> Iterator[Row]:
+        """A record for each run of rows, and how many rows there were more."""
+        begun = _as_texts(batch.take(pa.array(runs.first)))
+        until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
+        for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
+            fields = self._checked(values)
+            assert not isinstance(fields, str)
+            yield _row(split, first + number, self.place(as_period(fields, last)), b"")
+        more = len(batch) - len(runs.others) - len(runs.first)
+        yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
+
+    def _are_valid(self, column: str, values: pa.Array) -> pa.Array:
+        """Which values a column may have."""
+        texts = _as_text(values).to_pylist()
+        return pa.array([not isinstance(self._checked({column: text}), str) for text in texts])
 
     def _judged(self, values: Mapping[str, bytes | None]) -> Placed | str:
         """A valid row, or the reason for refusing it."""
+        fields = self._checked(values)
+        return fields if isinstance(fields, str) else self.place(fields)
+
+    def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
+        """The fields of a valid row, or the reason for refusing it."""
         fields = dict.fromkeys(self.rules)
         try:
             fields |= {name: value.decode() for name, value in values.items() if value}
@@ -130,7 +163,7 @@ class _TableReader:
             return INVALID_UTF8
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
         wrong = [problem for name, rule in rules if (problem := rule(fields, name))]
-        return "; ".join(wrong) or self.place(fields)
+        return "; ".join(wrong) or fields
 
 
 def is_plain_text(encoding: str) -> bool:
@@ -182,6 +215,13 @@ def _as_text(values: pa.Array) -> pa.Array:
     kind = values.type
     is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     return (values if is_binary else values.cast(pa.string())).cast(pa.binary())
+
+
+def _as_texts(batch: pa.RecordBatch) -> Iterator[dict[str, bytes | None]]:
+    """The rows, as bytes by column."""
+    names = batch.schema.names
+    for row in zip(*(_as_text(batch[name]).to_pylist() for name in names), strict=True):
+        yield dict(zip(names, row, strict=True))
 
 
 def _as_json(values: Mapping[str, bytes | None]) -> bytes:
@@ -241,6 +281,11 @@ class TableSource(Source):
     together: Mapping[str, Together]
     """How to combine each count of the fold; null where no task has a value."""
 
+    joins_rows = False
+    """Whether a row may have `valid_from` and `valid_to` in place of consecutive values of
+    `interval`; the fold then gets tallies of how many rows there were more.
+    """
+
     @staticmethod
     @abstractmethod
     def place(row: Fields) -> Placed:
@@ -277,7 +322,7 @@ class TableSource(Source):
             for number, file in enumerate(files)
             if file.encoding == PAIRS and (line := _line_of_counts(number, file.path, limit))
         }
-        return _TableReader(encodings, self.rules, self.place, limit, counts)
+        return _TableReader(encodings, self.rules, self.place, limit, self.joins_rows, counts)
 
     def tallied(self, tallies: Tallies) -> Counted:
         """Combined by `together`."""

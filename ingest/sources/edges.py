@@ -109,6 +109,7 @@ class Edges(TableSource):
     name = "edges"
     tables = _TABLES
     settled = True
+    joins_rows = True
     vague = frozenset({PLAIN})
     headers = frozenset((*kind, *extra) for kind in _KINDS for extra in _EXTRAS)
     rules: Mapping[str, Rule] = {
@@ -235,6 +236,10 @@ class _LinkFold(KeyFold):
         """
         bounds = {"first": self._first, "last": self._last, "end": self._end}
         return {"listed": self._listed, **bounds}
+
+    def add(self, tally: bytes) -> None:
+        """Rows that were joined with others are records too."""
+        self.seen(msgspec.json.decode(tally))
 
     def begin(self, key: str) -> None:
         """Start a peer without links."""

@@ -12,7 +12,7 @@ from pyarrow import fs
 from ingest.reader import Row, Split, refused
 
 _MAGIC = b"PAR1"
-_BATCH = 4096
+BATCH = 4096
 
 
 def schema_of(path: str, head: bytes) -> pa.Schema | None:
@@ -27,9 +27,14 @@ def schema_of(path: str, head: bytes) -> pa.Schema | None:
 
 @contextmanager
 def opened(path: str) -> Iterator[pq.ParquetFile]:
-    """The file. Raises: OSError, ArrowException."""
+    """The file; its pages must fit their checksums, if they have any. Raises: OSError,
+    ArrowException.
+    """
     filesystem, inside = fs.FileSystem.from_uri(path)
-    with filesystem.open_input_file(inside) as file, pq.ParquetFile(file) as parquet:
+    with (
+        filesystem.open_input_file(inside) as file,
+        pq.ParquetFile(file, page_checksum_verification=True) as parquet,
+    ):
         yield parquet
 
 
@@ -48,14 +53,24 @@ def read_group(
     parquet: pq.ParquetFile,
     judged: Callable[[pa.RecordBatch, int], Iterator[Row]],
     columns: Sequence[str] | None = None,
+    size: int = BATCH,
 ) -> Iterator[Row]:
-    """Apply `judged` to the batches of a row group and the numbers of their first rows. If the rest
-    cannot be read, the last row is a refusal with the reason.
+    """Apply `judged` to the batches of a row group, of up to `size` rows, and the numbers of their
+    first rows. If the rest cannot be read, the last row is a refusal with the reason; small batches
+    then save more of the rows before.
     """
     number, groups = split.line, range(split.start, split.stop or 0)
-    try:
-        for batch in parquet.iter_batches(_BATCH, row_groups=groups, columns=columns):
-            yield from judged(batch, number)
-            number += len(batch)
-    except (OSError, pa.ArrowException) as error:
-        yield refused(split, number, f"cannot be read from here on: {error}")
+    judged_to = number
+    for rows in (size, BATCH) if size > BATCH else (size,):
+        number = split.line
+        try:
+            for batch in parquet.iter_batches(rows, row_groups=groups, columns=columns):
+                new = batch.slice(max(judged_to - number, 0))
+                if len(new):
+                    yield from judged(new, number + len(batch) - len(new))
+                number += len(batch)
+                judged_to = max(judged_to, number)
+            return
+        except (OSError, pa.ArrowException) as error:
+            reason = f"cannot be read from here on: {error}"
+    yield refused(split, number, reason)

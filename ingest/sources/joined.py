@@ -1,0 +1,77 @@
+"""Parquet rows that differ only in consecutive intervals, joined by column: one record for many.
+
+A link that lasts a thousand intervals is a thousand rows of an edge list. Decoding, sorting and
+folding them one by one in Python takes 20 µs each; by column, joining them takes less than 1 µs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from model.arrays import Int64s
+
+INTERVAL = "interval"
+_ROOM = 1 << 62
+
+
+class Joined(NamedTuple):
+    """Positions of rows in a batch. Every row is in one run or in `others`."""
+
+    first: Int64s
+    """The row of the first interval of each run."""
+    last: Int64s
+    """The row of the last one."""
+    others: Int64s
+    """Rows that must be judged one by one, ascending."""
+
+
+def joined(
+    batch: pa.RecordBatch, time: str, most: int, is_valid: Callable[[str, pa.Array], pa.Array]
+) -> Joined | None:
+    """The runs of valid rows that are alike but for consecutive, or equal, values of `time`, which
+    are from 0 to `most`. Null if that column has no integers, or the others too many values.
+
+    `is_valid` takes the distinct values of another column, and which of them are valid. O(n log n).
+    """
+    if not pa.types.is_integer(batch.schema.field(time).type):
+        return None
+    known = pc.and_(pc.greater_equal(batch[time], 0), pc.less_equal(batch[time], most))
+    key, room = np.zeros(len(batch), np.int64), 1
+    for name in (name for name in batch.schema.names if name != time):
+        coded = batch[name].dictionary_encode(null_encoding="encode")
+        room *= max(len(coded.dictionary), 1)
+        if room > _ROOM:
+            return None
+        codes = coded.indices.cast(pa.int64())
+        key = key * len(coded.dictionary) + codes.to_numpy()
+        known = pc.and_(known, is_valid(name, coded.dictionary).take(codes))
+    taken = np.flatnonzero(known.fill_null(False).to_numpy(zero_copy_only=False))
+    others = np.setdiff1d(np.arange(len(batch)), taken, assume_unique=True)
+    key, times = key[taken], batch[time].take(pa.array(taken)).cast(pa.int64()).to_numpy()
+    order = _order(key, times, room)
+    key, times, taken = key[order], times[order], taken[order]
+    begins = np.ones(taken.size, bool)
+    begins[1:] = (key[1:] != key[:-1]) | (times[1:] > times[:-1] + 1)
+    ends = np.append(begins[1:], True)[: taken.size]
+    return Joined(taken[begins], taken[ends], others)
+
+
+def _order(key: Int64s, times: Int64s, room: int) -> Int64s:
+    """By key, then time; in one number where both fit into it, which is sorted faster."""
+    if not times.size:
+        return np.zeros(0, np.int64)
+    span = int(times.max()) - int(times.min()) + 1
+    if room * span > _ROOM:
+        return np.lexsort((times, key))
+    return np.argsort(key * span + (times - times.min()), kind="stable")
+
+
+def as_period(fields: Mapping[str, str | None], last: int) -> dict[str, str | None]:
+    """The fields of a row with an interval as those of a row from it through interval `last`."""
+    begin = fields[INTERVAL]
+    return {**fields, INTERVAL: None, "valid_from": begin, "valid_to": str(last + 1)}
