@@ -138,9 +138,8 @@ class _TableReader:
         begun = _as_texts(batch.take(pa.array(runs.first)))
         until = batch[INTERVAL].take(pa.array(runs.last)).to_pylist()
         for number, values, last in zip(runs.first.tolist(), begun, until, strict=True):
-            fields = self._checked(values)
-            assert not isinstance(fields, str)
-            yield _row(split, first + number, self.place(as_period(fields, last)), b"")
+            fields = as_period(self._decoded(values), last)
+            yield _row(split, first + number, self.place(fields), b"")
         more = len(batch) - len(runs.others) - len(runs.first)
         yield Row(Kind.TALLY, file=split.file, record=msgspec.json.encode(more))
 
@@ -156,14 +155,18 @@ class _TableReader:
 
     def _checked(self, values: Mapping[str, bytes | None]) -> Fields | str:
         """The fields of a valid row, or the reason for refusing it."""
-        fields = dict.fromkeys(self.rules)
         try:
-            fields |= {name: value.decode() for name, value in values.items() if value}
+            fields = self._decoded(values)
         except UnicodeDecodeError:
             return INVALID_UTF8
         rules = ((name, rule) for name, rule in self.rules.items() if name in values)
         wrong = [problem for name, rule in rules if (problem := rule(fields, name))]
         return "; ".join(wrong) or fields
+
+    def _decoded(self, values: Mapping[str, bytes | None]) -> dict[str, str | None]:
+        """All fields, null where they are empty. Raises: UnicodeDecodeError."""
+        known = {name: value.decode() for name, value in values.items() if value}
+        return dict.fromkeys(self.rules) | known
 
 
 def is_plain_text(encoding: str) -> bool:
