@@ -60,6 +60,11 @@ SYSTEMS = {
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
     ),
+    "hyparview": _Entry(
+        "simulators.protocols.hyparview.system",
+        "HyParView",
+        "Broadcasts on small symmetric views (Leitão et al. 2007), also Plumtree's.",
+    ),
     "pastry": _Entry(
         "simulators.protocols.pastry.system",
         "Pastry",
