@@ -55,6 +55,16 @@ class _Entry:
 
 
 SYSTEMS = {
+    "broadcast-cyclon": _Entry(
+        "simulators.protocols.broadcast.cyclon",
+        "BroadcastCyclon",
+        "Broadcasts on CYCLON's views.",
+    ),
+    "broadcast-static": _Entry(
+        "simulators.protocols.broadcast.static",
+        "BroadcastStatic",
+        "Broadcasts on a random graph, or on that of a file.",
+    ),
     "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
         "Cyclon",

@@ -82,6 +82,7 @@ class TestAnnouncements:
         overlay = grown("plumtree:batch=1s")
         for publisher in range(5):
             overlay.publish(publisher)
+        overlay.wait(1)
         announcements, *_ = [kind for kind in overlay.net.kinds if kind.name == "ihave"]
         for seconds in (0, 1.5):
             sent, size = announcements.sent, announcements.bytes

@@ -159,7 +159,7 @@ class TestFailures:
             shares[failures] = [overlay.reached(overlay.up[k]) for k in range(20)]
         assert shares["on-send"][0] < 0.3
         assert shares["at-once"][0] > 2 * shares["on-send"][0]
-        assert min(shares["at-once"][5:] + shares["on-send"][10:]) >= 0.99
+        assert min(shares["at-once"][5:] + shares["on-send"][15:]) >= 0.99
 
     @pytest.mark.long
     @pytest.mark.parametrize(
