@@ -162,7 +162,7 @@ class Simulation:
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
         self.observer.sent(peer, copy, targets)
-        onward = Copy(copy.publication, copy.hops + 1)
+        onward = Copy(copy.publication, copy.hops + 1, copy.resent)
         size = COPY_BYTES + copy.publication.size
         for to in targets:
             self.send(kind, peer, to, onward, size)

@@ -57,6 +57,8 @@ class Copy(NamedTuple):
     publication: Publication
     hops: int
     """Links travelled to that peer; 0 at the publisher."""
+    resent: bool = False
+    """Whether it is sent to a peer that came too late for the first ones."""
 
 
 class Kind:

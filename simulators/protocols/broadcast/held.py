@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from simulators.engine.network import Copy, Network, Publication
+from simulators.engine.parameters import us
+from simulators.protocols.broadcast.parameters import Bound, Last, Since
 
 
 class _Held(NamedTuple):
@@ -51,6 +54,22 @@ class Held:
         if held is None or held.hops[peer] < 0:
             return None
         return Copy(held.publication, held.hops[peer])
+
+    def receive(self, peer: int, sender: int, copy: Copy) -> None:
+        """Hold a copy that goes no further."""
+        self.add(peer, copy)
+
+    def on_topics(self, peer: int, topics: Sequence[int], bound: Bound) -> list[Copy]:
+        """The peer's copies on these topics within a bound, in order of publication."""
+        oldest_us = self._net.now - us(bound.age) if isinstance(bound, Since) else 0
+        most = bound.publications if isinstance(bound, Last) else len(self._held)
+        left, found = dict.fromkeys(topics, most), list[Copy]()
+        for held in reversed(self._held.values()):
+            topic = held.publication.topic
+            if held.since_us >= oldest_us and held.hops[peer] >= 0 and left.get(topic, 0):
+                left[topic] -= 1
+                found.append(Copy(held.publication, held.hops[peer]))
+        return found[::-1]
 
     def clear(self, peer: int) -> None:
         """The peer holds nothing."""

@@ -70,6 +70,38 @@ BROADCASTS: Mapping[str, type[Model]] = {
 }
 
 
+class Bound(Protocol):
+    """How far back a recovery goes."""
+
+    example: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class NoRecovery:
+    """Nothing is sent again."""
+
+    example: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last publications on each topic."""
+
+    publications: Annotated[Positive, Meta(description="Publications per topic.")] = 10
+    example: ClassVar[str] = "last:10"
+
+
+@dataclass(frozen=True)
+class Since:
+    """What was published lately."""
+
+    age: Annotated[Duration, Meta(description="How old a publication may be.")] = "30s"
+    example: ClassVar[str] = "since:30s"
+
+
+BOUNDS: Mapping[str, type[Bound]] = {"none": NoRecovery, "last": Last, "since": Since}
+
+
 @dataclass(frozen=True)
 class BroadcastParameters:
     """Parameters of a broadcast."""
@@ -81,11 +113,23 @@ class BroadcastParameters:
     memory: Annotated[
         Duration, Meta(description="How long a publication is remembered and can be sent again.")
     ] = "60s"
+    recovery: Annotated[
+        str,
+        Meta(
+            description="What a neighbour sends a peer that comes up or subscribes late, within "
+            "the memory: none, last:N publications per topic, or since:DURATION."
+        ),
+    ] = "none"
 
     def __post_init__(self) -> None:
-        """Check the model in advance. Raises: UseError."""
+        """Check the models in advance. Raises: UseError."""
         self.get_broadcast()
+        self.get_recovery()
 
     def get_broadcast(self) -> Model:
         """The model of the broadcast."""
         return parse(self.broadcast, BROADCASTS, "broadcast")
+
+    def get_recovery(self) -> Bound:
+        """What is sent to a peer that comes late."""
+        return parse(self.recovery, BOUNDS, "recovery")

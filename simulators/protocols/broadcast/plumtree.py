@@ -128,7 +128,7 @@ class Plumtree(Broadcast):
         announcers = self._announcers[peer].get(message)
         if announcers is None:
             return
-        if not announcers:
+        if not announcers or self.held.has(peer, message):
             del self._announcers[peer][message]
             return
         neighbours = self.membership.neighbours(peer)

@@ -13,9 +13,10 @@ from simulators.engine.parameters import us
 from simulators.protocols.broadcast.eager import Broadcast, Eager
 from simulators.protocols.broadcast.held import Held
 from simulators.protocols.broadcast.membership import Membership
-from simulators.protocols.broadcast.parameters import BroadcastParameters
+from simulators.protocols.broadcast.parameters import BroadcastParameters, NoRecovery
 from simulators.protocols.broadcast.parameters import Plumtree as PlumtreeParameters
 from simulators.protocols.broadcast.plumtree import Plumtree
+from simulators.protocols.broadcast.recovery import Recovery
 
 TREE_LAYERS = ("eager", "lazy")
 """Layers of Plumtree, beside those of the membership."""
@@ -35,12 +36,25 @@ class BroadcastSystem(System):
             self.broadcast = Plumtree(net, membership, self.held, model)
         else:
             self.broadcast = Eager(net, membership, self.held, model)
+        bound = parameters.get_recovery()
+        self.recovery = (
+            None if isinstance(bound, NoRecovery) else Recovery(net, membership, self.held, bound)
+        )
 
     def join(self, peer: int, topics: Sequence[int]) -> None:
         """See System.join."""
         self.held.clear(peer)
         self.broadcast.join(peer)
+        if self.recovery:
+            self.recovery.reset(peer)
         self.membership.join(peer)
+        if self.recovery:
+            self.recovery.want(peer, *topics)
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """See System.subscribe."""
+        if self.recovery:
+            self.recovery.want(peer, topic)
 
     def leave(self, peer: int) -> None:
         """See System.leave."""
