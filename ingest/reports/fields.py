@@ -213,6 +213,7 @@ _COPY: dict[str, Kind] = {
     "hops": Whole(INT32),
     "time_us": Whole(),
     "bytes": Whole(),
+    "resent": Flag(),
 }
 
 REPORT = Object(

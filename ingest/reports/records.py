@@ -100,6 +100,8 @@ class Sent:
     """µs since the run's epoch."""
     bytes: int | None = None
     """Size of one copy."""
+    resent: bool | None = None
+    """Whether it goes to peers that came too late for the first copies."""
 
     def to_json(self) -> Json:
         """The object of `sent`."""
@@ -131,6 +133,8 @@ class Received:
     bytes: int | None = None
     subscribed: bool | None = None
     """Whether the peer subscribed to the topic then."""
+    resent: bool | None = None
+    """Whether it was sent because the peer came too late for the first copies."""
 
     def to_json(self) -> Json:
         """The object of `received`."""

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Protocol
 
 from ingest.reports.files import Counters
-from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind
+from simulators.engine.network import COPY_BYTES, Copy, Failed, Handler, Kind, Lost
 
 _Delay = Callable[[int, int], int]
 """(sender, receiver) → transit time of a message in µs."""
@@ -104,6 +104,8 @@ class Simulation:
         self.sessions = [0] * size
         """Number of sessions of each peer so far; timers of earlier sessions are void."""
         self._present: list[int] = []
+        self._watched: dict[int, dict[int, tuple[int, Lost]]] = {}
+        """By the peer that is watched: the watchers, their sessions and handlers."""
         self._heap: list[tuple[int, int, Kind | None, int, int, Any]] = []
         self._next = count().__next__
         self._delay = delay
@@ -160,7 +162,7 @@ class Simulation:
     def forward(self, kind: Kind, peer: int, targets: Sequence[int], copy: Copy) -> None:
         """See Network.forward."""
         self.observer.sent(peer, copy, targets)
-        onward = Copy(copy.publication, copy.hops + 1)
+        onward = Copy(copy.publication, copy.hops + 1, copy.resent)
         size = COPY_BYTES + copy.publication.size
         for to in targets:
             self.send(kind, peer, to, onward, size)
@@ -168,6 +170,18 @@ class Simulation:
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Network.received."""
         self.observer.received(peer, sender, copy)
+
+    def watch(self, peer: int, other: int, lost: Lost) -> None:
+        """See Network.watch."""
+        if self.up[other]:
+            self._watched.setdefault(other, {})[peer] = (self.sessions[peer], lost)
+        else:
+            refused_us = self._delay(peer, other) + self._delay(other, peer)
+            self.after(refused_us, peer, lost, other)
+
+    def unwatch(self, peer: int, other: int) -> None:
+        """See Network.unwatch."""
+        self._watched.get(other, {}).pop(peer, None)
 
     def contact(self, peer: int) -> int | None:
         """See Network.contact."""
@@ -198,6 +212,9 @@ class Simulation:
         """End the session of a peer that is up. Its messages in transit still arrive."""
         self.up[peer] = 0
         del self._present[bisect_left(self._present, peer)]
+        for watcher, (session, lost) in self._watched.pop(peer, {}).items():
+            notice = partial(self._fire, watcher, session, lost, (peer,))
+            self.at(self.now + self._delay(peer, watcher), notice)
 
     @property
     def present(self) -> Sequence[int]:

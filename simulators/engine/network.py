@@ -36,6 +36,8 @@ Handler = Callable[[int, int, Any], None]
 """(peer, sender, payload): a message arrived at `peer`."""
 Failed = Callable[[int, int, Any], None]
 """(peer, to, payload): what `peer` sent was not acknowledged in time."""
+Lost = Callable[[int, int], None]
+"""(peer, other): the connection that `peer` held to `other` is broken."""
 
 
 class Publication(NamedTuple):
@@ -55,6 +57,8 @@ class Copy(NamedTuple):
     publication: Publication
     hops: int
     """Links travelled to that peer; 0 at the publisher."""
+    resent: bool = False
+    """Whether it is sent to a peer that came too late for the first ones."""
 
 
 class Kind:
@@ -129,6 +133,15 @@ class Network(Protocol):
 
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """Report an arrival of a publication that came by `send`, not by `forward`."""
+
+    def watch(self, peer: int, other: int, lost: Lost) -> None:
+        """Hold a connection to another peer: `lost(peer, other)` is called once, one latency after
+        `other` goes down, or a round trip from now if it is down already. There is one connection
+        to a peer: a later call replaces an earlier one. `lost` may still come after `unwatch`.
+        """
+
+    def unwatch(self, peer: int, other: int) -> None:
+        """Give up the connection to another peer, if there is one."""
 
     def contact(self, peer: int) -> int | None:
         """A peer that is up and not `peer`, from the bootstrap service; null if there is none."""

@@ -135,10 +135,11 @@ class Lines:
 
     def _about(self, copy: Copy) -> str:
         message, topic, publisher, size = copy.publication
+        mark = ',"resent":true' if copy.resent else ""
         return (
             f'{{"message":"{message}","topic":{self._topics[topic]},'
             f'"publisher":{self._peers[publisher]},"hops":{copy.hops},'
-            f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}'
+            f'"time_us":{self._world.now},"bytes":{COPY_BYTES + size}{mark}'
         )
 
 

@@ -55,10 +55,25 @@ class _Entry:
 
 
 SYSTEMS = {
+    "broadcast-cyclon": _Entry(
+        "simulators.protocols.broadcast.cyclon",
+        "BroadcastCyclon",
+        "Broadcasts on CYCLON's views.",
+    ),
+    "broadcast-static": _Entry(
+        "simulators.protocols.broadcast.static",
+        "BroadcastStatic",
+        "Broadcasts on a random graph, or on that of a file.",
+    ),
     "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
         "Cyclon",
         "Peer sampling by shuffling views (Voulgaris et al. 2005).",
+    ),
+    "hyparview": _Entry(
+        "simulators.protocols.hyparview.system",
+        "HyParView",
+        "Broadcasts on small symmetric views (Leitão et al. 2007), also Plumtree's.",
     ),
     "pastry": _Entry(
         "simulators.protocols.pastry.system",

@@ -23,7 +23,9 @@ ISSUE = (
     "plot compare doctor demo runs.list runs.show runs.check runs.remove "
     "export.gexf export.csv export.check "
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
-    "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
+    "simulate.models simulate.broadcast-cyclon simulate.broadcast-static "
+    "simulate.cyclon simulate.hyparview simulate.pastry "
+    "simulate.poldercast simulate.scribe "
     "experiment.list experiment.show experiment.run session.start session.stop session.status "
     "config.show"
 )

@@ -105,6 +105,7 @@ copies = {
     "hops": maybe(small),
     "time_us": maybe(counts),
     "bytes": maybe(counts),
+    "resent": maybe(st.booleans()),
 }
 counters = st.builds(Counters, *[maybe(counts)] * 4)
 reports = st.builds(

@@ -219,3 +219,46 @@ class TestContacts:
         net.come_up(0)
         assert net.contact(0) is None
         assert net.contact(1) == 0
+
+
+class TestConnections:
+    @staticmethod
+    def watching(net: Simulation, peer: int, other: int) -> list[tuple[int, int, int]]:
+        told: list[tuple[int, int, int]] = []
+        net.watch(peer, other, lambda at, gone: told.append((net.now, at, gone)))
+        return told
+
+    def test_broken_connection_is_told_once_after_a_latency(self) -> None:
+        net = world()
+        told = self.watching(net, 1, 2)
+        net.at(500, lambda: net.go_down(2))
+        net.run(PERIOD)
+        net.come_up(2)
+        net.go_down(2)
+        net.run(2 * PERIOD)
+        assert told == [(500 + LATENCY, 1, 2)]
+
+    def test_connection_to_a_down_peer_is_refused_after_a_round_trip(self) -> None:
+        net = world()
+        net.go_down(2)
+        told = self.watching(net, 1, 2)
+        net.run(PERIOD)
+        assert told == [(2 * LATENCY, 1, 2)]
+
+    def test_connection_that_was_given_up_is_not_told(self) -> None:
+        net = world()
+        told = self.watching(net, 1, 2)
+        net.unwatch(1, 2)
+        net.unwatch(1, 3)
+        net.go_down(2)
+        net.run(PERIOD)
+        assert told == []
+
+    def test_restarted_peer_holds_no_connection(self) -> None:
+        net = world()
+        told = self.watching(net, 1, 2)
+        net.go_down(1)
+        net.come_up(1)
+        net.go_down(2)
+        net.run(PERIOD)
+        assert told == []

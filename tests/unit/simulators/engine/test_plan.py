@@ -27,7 +27,10 @@ def test_system_is_planned_with_its_defaults(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_system_names_the_layers_of_its_links(name: str) -> None:
-    running = Running(planned(name, {"peers": 30, "intervals": 5}))
+    chosen: dict[str, Any] = {"peers": 30, "intervals": 5, "publications": "every:1"}
+    if "broadcast" in system_named(name).parameters_type.__dataclass_fields__:
+        chosen["broadcast"] = "plumtree"  # the one with layers of its own
+    running = Running(planned(name, chosen))
     told = (json.loads(line) for i in range(5) for line in running.run_interval(i))
     found = {link["layer"] for report in told for link in report["neighbors"]}
     assert found == set(running.system.layers)

@@ -1,0 +1,1 @@
+"""Broadcasts to all peers of an overlay, on any membership."""

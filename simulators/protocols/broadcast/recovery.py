@@ -1,0 +1,90 @@
+"""Recovery: a peer that comes late to publications asks a neighbour for them.
+
+A peer that comes up asks for those on its topics, and a peer that subscribes for those on that
+topic: the first neighbour it has, and another one if that one still waits for its own. Copies that
+are sent for this are marked (`Copy.resent`), and go no further. How far back they go is a
+parameter. Messages and bytes:
+
+| message | bytes |
+| --- | --- |
+| recover | header, and 4 a topic |
+| resend | a copy |
+| recovered | header: all is sent; or ask another peer |
+"""
+
+from __future__ import annotations
+
+from simulators.engine.network import Network
+from simulators.protocols.broadcast.held import Held
+from simulators.protocols.broadcast.membership import HEADER_BYTES, Membership
+from simulators.protocols.broadcast.parameters import Bound
+
+TOPIC_BYTES = 4
+_AGAIN_US = 1_000_000
+"""Time until a peer asks another neighbour."""
+
+
+class Recovery:
+    """The recovery of all peers."""
+
+    def __init__(self, net: Network, membership: Membership, held: Held, bound: Bound) -> None:
+        self.net, self.membership, self.held, self.bound = net, membership, held, bound
+        self._wanted: list[dict[int, None]] = [{} for _ in range(net.size)]
+        """Topics for which a peer has not been answered yet."""
+        self._asked = [-1] * net.size
+        """The peer that is asked; -1: none."""
+        self.questions = net.kind("recover", self.on_question, failed=self.on_lost)
+        self.copies = net.kind("resend", held.receive, publication=True)
+        self.answers = net.kind("recovered", self.on_answer)
+        membership.on_neighbour.append(self.on_neighbour)
+
+    def reset(self, peer: int) -> None:
+        """The peer is up from now on, with an empty state."""
+        self._wanted[peer], self._asked[peer] = {}, -1
+
+    def want(self, peer: int, *topics: int) -> None:
+        """Ask for what was published on these topics."""
+        self._wanted[peer].update(dict.fromkeys(topics))
+        self._ask(peer)
+
+    def on_neighbour(self, peer: int, other: int) -> None:
+        """The first neighbour is asked."""
+        self._ask(peer)
+
+    def _ask(self, peer: int) -> None:
+        others = self.membership.neighbours(peer)
+        if self._wanted[peer] and self._asked[peer] < 0 and others:
+            self._asked[peer] = to = others[int(self.net.random.random() * len(others))]
+            topics = tuple(self._wanted[peer])
+            size = HEADER_BYTES + TOPIC_BYTES * len(topics)
+            self.net.send(self.questions, peer, to, topics, size)
+
+    def _ask_again(self, peer: int) -> None:
+        self._asked[peer] = -1
+        self._ask(peer)
+
+    def on_question(self, peer: int, sender: int, topics: tuple[int, ...]) -> None:
+        """Send what is held on these topics."""
+        held = self.held.on_topics(peer, topics, self.bound)
+        for copy in held:
+            self.net.forward(self.copies, peer, (sender,), copy._replace(resent=True))
+        is_whole = not self._wanted[peer]
+        answer = topics if is_whole else ()
+        self.net.send(self.answers, peer, sender, answer, HEADER_BYTES)
+
+    def on_answer(self, peer: int, sender: int, topics: tuple[int, ...]) -> None:
+        """All is sent for these topics; for none if the other still waits itself."""
+        if self._asked[peer] != sender:
+            return
+        for topic in topics:
+            self._wanted[peer].pop(topic, None)
+        if topics:
+            self._ask_again(peer)
+        else:
+            self.net.after(_AGAIN_US, peer, self._ask_again)
+
+    def on_lost(self, peer: int, to: int, payload: object) -> None:
+        """The asked peer is down."""
+        self.membership.failed(peer, to)
+        if self._asked[peer] == to:
+            self._ask_again(peer)

@@ -1,0 +1,21 @@
+"""HyParView with a broadcast on its active view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from simulators.engine.network import Network
+from simulators.protocols.broadcast.system import TREE_LAYERS, BroadcastSystem
+from simulators.protocols.hyparview.membership import Views
+from simulators.protocols.hyparview.parameters import HyParViewParameters
+
+
+class HyParView(BroadcastSystem):
+    """HyParView; all its peers take part in broadcasts, whatever they subscribe to."""
+
+    layers: ClassVar[Sequence[str]] = (*Views.layers, *TREE_LAYERS)
+
+    def __init__(self, net: Network, parameters: HyParViewParameters, topics: int = 0) -> None:
+        self.views = Views(net, parameters)
+        super().__init__(net, self.views, parameters)
