@@ -130,6 +130,14 @@ class Network(Protocol):
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """Report an arrival of a publication that came by `send`, not by `forward`."""
 
+    def gauge(self, peer: int, name: str, value: float) -> None:
+        """Add to a number of the system's own that the peer reports, such as lookups or hops: the
+        values of an interval add up, and the next interval starts without any. A name that a
+        peer adds nothing to is unknown, so add 0 for a measured zero. What is added for a peer
+        that is down is not counted: it reports nothing. Names and values are those of the report
+        contract (ingest.reports.fields.Numbers); others end the run with an InputError.
+        """
+
     def contact(self, peer: int) -> int | None:
         """A peer that is up and not `peer`, from the bootstrap service; null if there is none."""
 
@@ -170,4 +178,10 @@ class System(ABC):
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
         """The peer's current roles as (role, topic), such as ('rendezvous', 3)."""
+        return ()
+
+    def gauges(self, peer: int) -> Iterable[tuple[str, float]]:
+        """Numbers that describe the peer now, as (name, value), such as ('queue', 3). What happened
+        in the interval is counted by `Network.gauge`, under other names.
+        """
         return ()

@@ -11,7 +11,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ingest.reports.files import Report, ReportReader, RunEnd, RunHeader
+from ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from model.errors import InputError, UseError
 from simulators.engine.folder import Folder
 from simulators.engine.plan import Plan
@@ -126,6 +126,86 @@ class TestReports:
         fields = {"neighbors", "roles", "sent", "received", "topics", "control", "publication"}
         for report in reports(Folder(tmp_path)):
             assert {name for name in fields if getattr(report, name) is None} == absent
+
+
+class TestGauges:
+    """Numbers of the system's own in its reports."""
+
+    def gauged(
+        self, plan: Plan, folder: Folder, gauge: Callable[[Running, int], None]
+    ) -> list[Report]:
+        """Reports of a run in which every peer gauges something twice in each second interval."""
+        running = Running(plan)
+        lines = []
+        for interval in range(plan.world.intervals):
+            if interval % 2:
+                for peer in range(plan.world.peers):
+                    gauge(running, peer)
+                    gauge(running, peer)
+            lines += running.run_interval(interval)
+        path = folder.path / "gauged.ndjson"
+        path.write_text("".join(lines), "utf-8")
+        return [record for record in map(_report, ReportReader(path)) if record]
+
+    def test_values_of_an_interval_add_up_and_the_next_begins_without(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        def gauge(running: Running, peer: int) -> None:
+            running.network.gauge(peer, "lookups", 1)
+            running.network.gauge(peer, "wait", peer / 4)
+
+        told = self.gauged(flooding(intervals=4, peers=5), Folder(tmp_path), gauge)
+        assert {(int(r.peer), r.interval): r.gauges for r in told if r.interval} == {
+            (peer, at): {"lookups": 2, "wait": peer / 2} if at % 2 else None
+            for peer in range(5)
+            for at in (1, 2, 3)
+        }
+
+    def test_peer_that_left_reports_what_it_counted_and_one_that_is_down_nothing(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        plan = flooding(peers=30, intervals=12, churn="exponential:3s,down=3s", seed=5)
+        up: list[tuple[int, int]] = []
+
+        def gauge(running: Running, peer: int) -> None:
+            if running.network.up[peer]:
+                up.append((peer, running.network.now // 1_000_000))
+            running.network.gauge(peer, "lookups", 1)
+
+        told = self.gauged(plan, Folder(tmp_path), gauge)
+        counted = {(int(r.peer), r.interval) for r in told if r.gauges}
+        assert counted == set(up)
+        assert any(r.left for r in told if r.gauges)
+
+    def test_state_of_a_peer_is_reported_as_the_system_says(
+        self, flooding: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plan = flooding(intervals=2, peers=4)
+        running = Running(plan)
+        monkeypatch.setattr(running.system, "gauges", lambda peer: [("queue", peer)])
+        (tmp_path / "r.ndjson").write_text("".join(running.run_interval(0)), "utf-8")
+        told = [record for record in map(_report, ReportReader(tmp_path / "r.ndjson")) if record]
+        assert {r.peer: r.gauges for r in told} == {str(peer): {"queue": peer} for peer in range(4)}
+
+    @pytest.mark.parametrize(
+        ("name", "value", "problem"),
+        [
+            ("queue", float("nan"), "'gauges.queue' is not finite"),
+            ("queue length", 1.0, "a name that is not 1 to 64 letters"),
+        ],
+    )
+    def test_number_that_no_report_holds_ends_the_run(
+        self, flooding: Plans, name: str, value: float, problem: str
+    ) -> None:
+        running = Running(flooding(intervals=3, peers=4))
+        list(running.run_interval(0))
+        running.network.gauge(2, name, value)
+        with pytest.raises(InputError, match=f"peer 2 .*{problem}"):
+            list(running.run_interval(1))
+
+
+def _report(line: Line) -> Report | None:
+    return line.record if isinstance(line.record, Report) else None
 
 
 class TestSeeds:
