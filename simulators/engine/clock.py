@@ -113,7 +113,9 @@ class Simulation:
         timeout_us: int = 500_000,
         upload: Sequence[float] | None = None,
     ) -> None:
-        self.size = size
+        self.size, self.seed = size, seed
+        self.topic_names: Sequence[str] = ()
+        """Names of the topics in the reports; none = their numbers."""
         self.now = 0
         self.random = stream(seed, "protocol")
         self.observer: Observer = _Unobserved()
@@ -189,6 +191,10 @@ class Simulation:
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Network.received."""
         self.observer.received(peer, sender, copy)
+
+    def topic_name(self, topic: int) -> str:
+        """See Network.topic_name."""
+        return self.topic_names[topic] if self.topic_names else str(topic)
 
     def gauge(self, peer: int, name: str, value: float) -> None:
         """See Network.gauge."""

@@ -22,7 +22,7 @@ publications, and report their links.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -94,8 +94,13 @@ class Network(Protocol):
     size: int
     """Number of peers: 0 … size − 1, up or down."""
     now: int
+    seed: int
+    """The run's seed, to be a part of names that are hashed."""
     random: Random
     """Seeded by the run; the only permitted source of randomness."""
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic in the reports."""
 
     def kind(
         self,
@@ -151,6 +156,10 @@ class System(ABC):
 
     layers: ClassVar[Sequence[str]] = ("overlay",)
     """The layers of its links."""
+
+    def described(self) -> Mapping[str, Any]:
+        """What the header of the reports says beside the parameters, such as how ids are made."""
+        return {}
 
     @abstractmethod
     def join(self, peer: int, topics: Sequence[int]) -> None:

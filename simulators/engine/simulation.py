@@ -38,10 +38,10 @@ class Running:
             timeout_us=us(world.timeout),
             upload=[float(world.upload)] * setting.peers if world.upload else None,
         )
+        self.network.topic_names = self.subscriptions.names or ()
         make: Any = system_named(plan.system).make
         self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
-        names = self.subscriptions.names
-        topics = names or [str(topic) for topic in range(self.subscriptions.topics)]
+        topics = map(self.network.topic_name, range(self.subscriptions.topics))
         naming = Naming.of(setting.peers, topics)
         layers = world.chosen_layers(plan.layers)
         self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
@@ -166,7 +166,7 @@ def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> 
     # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
     running, intervals = Running(plan), plan.world.intervals
     folder.begin(plan)
-    with ReportFiles(folder.reports, _header(plan)) as files:
+    with ReportFiles(folder.reports, _header(plan, running.system)) as files:
         for interval in range(intervals):
             files.add(running.run_interval(interval))
             progress("simulating", interval + 1, intervals, running.status())
@@ -182,11 +182,11 @@ def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
     return simulate(plan, folder, replace=replace)
 
 
-def _header(plan: Plan) -> RunHeader:
+def _header(plan: Plan, system: System) -> RunHeader:
     return RunHeader(
         run=plan.name,
         protocol=plan.protocol,
-        parameters=plan.described(),
+        parameters={**plan.described(), **system.described()},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
     )

@@ -55,6 +55,11 @@ class _Entry:
 
 
 SYSTEMS = {
+    "chord": _Entry(
+        "simulators.protocols.chord.system",
+        "Chord",
+        "Lookups on a ring with fingers (Stoica et al. 2001).",
+    ),
     "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
         "Cyclon",

@@ -12,8 +12,8 @@ from simulators.protocols.pastry.parameters import PastryParameters
 
 
 @dataclass(frozen=True)
-class ScribeParameters(PastryParameters):
-    """Parameters of Scribe, and of Pastry below it.
+class TreeParameters:
+    """Parameters of Scribe's trees.
 
     An interval of 1 s stands for about 30 s of a real overlay (see PastryParameters). Peers have
     about ten parents in twenty trees, and most messages are heartbeats: one every third interval
@@ -36,3 +36,8 @@ class ScribeParameters(PastryParameters):
         bool,
         Meta(description="Publishers in the tree send directly to the root if they know it."),
     ] = False
+
+
+@dataclass(frozen=True)
+class ScribeParameters(TreeParameters, PastryParameters):
+    """Parameters of Scribe, and of Pastry below it."""
