@@ -80,6 +80,11 @@ SYSTEMS = {
         "Scribe",
         "A multicast tree per topic on Pastry (Castro et al. 2002).",
     ),
+    "scribe-chord": _Entry(
+        "simulators.protocols.scribe.on_chord",
+        "ScribeChord",
+        "A multicast tree per topic on Chord (Vivoli et al. 2019).",
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from simulators.engine.parameters import Duration, Positive
+from simulators.protocols.chord.parameters import ChordParameters
 from simulators.protocols.pastry.parameters import PastryParameters
 
 
@@ -41,3 +42,15 @@ class TreeParameters:
 @dataclass(frozen=True)
 class ScribeParameters(TreeParameters, PastryParameters):
     """Parameters of Scribe, and of Pastry below it."""
+
+
+@dataclass(frozen=True)
+class ScribeChordParameters(TreeParameters, ChordParameters):
+    """Parameters of Scribe, and of Chord below it."""
+
+    both_ways: Annotated[
+        bool,
+        Meta(
+            description="A publication floods the tree from where it meets it, not from the root."
+        ),
+    ] = False

@@ -15,7 +15,7 @@ from simulators.protocols.scribe.parameters import ScribeParameters, TreeParamet
 from simulators.protocols.scribe.trees import Trees
 
 
-class _Passing(NamedTuple):
+class Passing(NamedTuple):
     """A copy whose arrival is not a reception: on its way to the root, or back at its publisher
     to be forwarded to the children.
     """
@@ -92,14 +92,14 @@ class Multicast(System):
             self.net.forward(self.up, peer, (to,), Copy(publication, 0))
         else:
             self.net.forward(self.up, peer, (), Copy(publication, 0))
-            self._send(self.up, peer, to, _Passing(publication, 1))
+            self._send(self.up, peer, to, Passing(publication, 1))
 
-    def on_up(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
+    def on_up(self, peer: int, sender: int, copy: Copy | Passing) -> None:
         """A copy on its way to the root, or at the root."""
         if copy.hops <= TOO_FAR:
             self._pass_up(peer, copy)
 
-    def on_up_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
+    def on_up_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
         """Use another route; handle the copy here if this peer is now the root."""
         self.routing.doubt(peer, to)
         onward = self._next_hop(peer, copy.publication.topic)
@@ -108,7 +108,7 @@ class Multicast(System):
         else:
             self._send(self.up, peer, onward, copy)
 
-    def on_down(self, peer: int, sender: int, copy: Copy | _Passing) -> None:
+    def on_down(self, peer: int, sender: int, copy: Copy | Passing) -> None:
         """A copy from a parent: forward it to the children, once."""
         member = self.trees.members[peer]
         if copy.publication.topic not in member.groups:
@@ -116,11 +116,11 @@ class Multicast(System):
         elif member.seen.is_new(copy.publication.message):
             self._pass_down(peer, Copy(copy.publication, copy.hops))
 
-    def on_down_lost(self, peer: int, to: int, copy: Copy | _Passing) -> None:
+    def on_down_lost(self, peer: int, to: int, copy: Copy | Passing) -> None:
         """Send it again, as the paper's transport does, until the child is known to be gone."""
         self.routing.doubt(peer, to)
-        group = self.trees.members[peer].groups.get(copy.publication.topic)
-        if group and to in group.children:
+        topic = copy.publication.topic
+        if topic in self.trees.members[peer].groups and to in self._receivers(peer, topic):
             self._send(self.down, peer, to, copy)
 
     def _towards_root(self, peer: int, topic: int) -> int:
@@ -132,7 +132,7 @@ class Multicast(System):
     def _next_hop(self, peer: int, topic: int) -> int:
         return self.routing.next_hop(peer, self.routing.keys[topic])
 
-    def _pass_up(self, peer: int, copy: Copy | _Passing) -> None:
+    def _pass_up(self, peer: int, copy: Copy | Passing) -> None:
         to = self._next_hop(peer, copy.publication.topic)
         if to == peer:
             self._at_root(peer, copy)
@@ -141,10 +141,10 @@ class Multicast(System):
         else:
             self._send(self.up, peer, to, copy._replace(hops=copy.hops + 1))
 
-    def _at_root(self, peer: int, copy: Copy | _Passing) -> None:
+    def _at_root(self, peer: int, copy: Copy | Passing) -> None:
         publication = copy.publication
         arrived = Copy(publication, copy.hops)
-        if peer != publication.publisher and isinstance(copy, _Passing):
+        if peer != publication.publisher and isinstance(copy, Passing):
             self.net.received(peer, publication.publisher, arrived)
         self._down(peer, arrived)
 
@@ -158,9 +158,13 @@ class Multicast(System):
                 self.net.forward(self.down, peer, (), copy)
 
     def _pass_down(self, peer: int, copy: Copy) -> None:
-        group = self.trees.members[peer].groups[copy.publication.topic]
-        if group.children or not copy.hops:
-            self._to_children(peer, list(group.children), copy)
+        children = self._receivers(peer, copy.publication.topic)
+        if children or not copy.hops:
+            self._to_children(peer, children, copy)
+
+    def _receivers(self, peer: int, topic: int) -> list[int]:
+        """The peers to which a peer of the tree passes publications on: its children."""
+        return list(self.trees.members[peer].groups[topic].children)
 
     def _to_children(self, peer: int, children: Sequence[int], copy: Copy) -> None:
         publisher = copy.publication.publisher
@@ -168,10 +172,10 @@ class Multicast(System):
             self.net.forward(self.down, peer, children, copy)
             return
         self.net.forward(self.down, peer, [to for to in children if to != publisher], copy)
-        self._send(self.down, peer, publisher, _Passing(copy.publication, copy.hops + 1))
+        self._send(self.down, peer, publisher, Passing(copy.publication, copy.hops + 1))
 
-    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | _Passing) -> None:
-        """Send a copy that is not reported: a `_Passing`, or a repeated one."""
+    def _send(self, kind: Kind, peer: int, to: int, copy: Copy | Passing) -> None:
+        """Send a copy that is not reported: a `Passing`, or a repeated one."""
         self.net.send(kind, peer, to, copy, COPY_BYTES + copy.publication.size)
 
 
