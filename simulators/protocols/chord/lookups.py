@@ -196,7 +196,7 @@ class Lookups:
 
     def _admitted(self, peer: int, find: _Find) -> Reply | None:
         """Take a joiner as predecessor; returns the neighbours until then."""
-        if not find.is_join:
+        if not find.is_join or find.origin == peer:
             return None
         place = self.keeping.neighbours(peer)
         self.keeping.on_notify(peer, find.origin, None)

@@ -114,7 +114,10 @@ class Node:
         place = bisect_left(routes.far, offset)
         if place:
             return Step(routes.peers[place - 1], False)
-        # Nobody else is left: the message waits at the successor until that one is known as dead.
+        return self._last_resort()
+
+    def _last_resort(self) -> Step:
+        """All others are doubted: a message waits at the successor until that is known as dead."""
         return Step(self.successor, True)
 
     def before(self, key: int, avoid: Sequence[int] = ()) -> int:
