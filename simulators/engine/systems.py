@@ -85,6 +85,11 @@ SYSTEMS = {
         "ScribeChord",
         "A multicast tree per topic on Chord (Vivoli et al. 2019).",
     ),
+    "broadcast-or-tree": _Entry(
+        "simulators.protocols.scribe.popularity",
+        "BroadcastOrTree",
+        "Scribe on Chord, or a broadcast on popular topics (Vivoli et al. 2019).",
+    ),
 }
 
 

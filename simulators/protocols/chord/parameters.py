@@ -49,7 +49,7 @@ class ChordParameters:
     ] = "5s"
     join_timeout: Annotated[
         Duration, Meta(description="Time after which an unanswered join is repeated.")
-    ] = "3s"
+    ] = "1s"
     join_attempts: Annotated[
         Positive, Meta(description="Unanswered joins until a peer starts a ring of its own.")
-    ] = 5
+    ] = 15

@@ -54,3 +54,18 @@ class ScribeChordParameters(TreeParameters, ChordParameters):
             description="A publication floods the tree from where it meets it, not from the root."
         ),
     ] = False
+
+
+@dataclass(frozen=True)
+class PopularityParameters(ScribeChordParameters):
+    """Parameters of the choice between broadcast and tree, and of Scribe and Chord below it."""
+
+    threshold: Annotated[
+        Positive, Meta(description="Subscribers from which on a topic's owner answers: broadcast.")
+    ] = 50
+    answer_period: Annotated[
+        Duration, Meta(description="Time for which a publisher keeps an owner's answer.")
+    ] = "10s"
+    degree: Annotated[
+        int, Meta(ge=2, description="Neighbours to which a peer passes a broadcast on.")
+    ] = 5

@@ -24,6 +24,7 @@ ISSUE = (
     "export.gexf export.csv export.check "
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
     "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
+    "simulate.chord simulate.scribe-chord simulate.broadcast-or-tree "
     "experiment.list experiment.show experiment.run session.start session.stop session.status "
     "config.show"
 )

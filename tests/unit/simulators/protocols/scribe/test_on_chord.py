@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import log2
 from typing import Any
@@ -16,101 +16,16 @@ import pytest
 
 from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
+from simulators.protocols.chord.parameters import ChordParameters
 from simulators.protocols.chord.placing import place
+from simulators.protocols.chord.system import Chord
 from simulators.protocols.routing import NOBODY, Routed
 from simulators.protocols.scribe.on_chord import ScribeChord
-from simulators.protocols.scribe.parameters import ScribeChordParameters
 from simulators.protocols.scribe.state import Recent
 from simulators.protocols.scribe.system import Multicast
 from simulators.protocols.scribe.trees import Trees
-from simulators.world.latency import Delay
+from tests.support.chord_trees import TOPICS, World
 from tests.support.rings import INTERVAL, Truth
-
-TOPICS = 6
-
-
-class World:
-    """Scribe on Chord in its network; a third of the peers subscribes to each topic."""
-
-    def __init__(
-        self, size: int = 60, seed: int = 1, delay: Delay | None = None, **chosen: Any
-    ) -> None:
-        print(f"seed {seed}")
-        self.net = Simulation(size, seed, delay or (lambda sender, to: 10_000))
-        self.scribe = ScribeChord(self.net, ScribeChordParameters(**chosen), TOPICS)
-        self.overlay, self.trees = self.scribe.routing, self.scribe.trees
-        self.random = random.Random(seed)
-        self.subscribers = [set(self.random.sample(range(size), size // 3)) for _ in range(TOPICS)]
-        self.got: dict[int, list[tuple[int, int]]] = {}
-        self.made: list[Publication] = []
-        self.net.observer = self
-
-    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
-        """See Observer."""
-
-    def received(self, peer: int, sender: int, copy: Copy) -> None:
-        """See Observer."""
-        self.got.setdefault(copy.publication.message, []).append((peer, copy.hops))
-
-    def placed(self) -> World:
-        """The ring is made; trees grow by the protocol."""
-        for peer in range(self.net.size):
-            self.net.come_up(peer)
-        place(self.overlay, self.net.present)
-        for topic, peers in enumerate(self.subscribers):
-            for peer in sorted(peers):
-                self.scribe.subscribe(peer, topic)
-        self.run(7)
-        return self
-
-    def join(self, peer: int) -> None:
-        self.net.come_up(peer)
-        self.scribe.join(peer, [t for t, peers in enumerate(self.subscribers) if peer in peers])
-
-    def run(self, seconds: float) -> None:
-        self.net.run(self.net.now + int(seconds * INTERVAL))
-
-    def publish(self, topic: int, publisher: int, seconds: float = 2) -> Publication:
-        self.made.append(Publication(len(self.made), topic, publisher, 100))
-        self.scribe.publish(publisher, self.made[-1])
-        self.run(seconds)
-        return self.made[-1]
-
-    def copies(self, made: Publication) -> Counter[int]:
-        return Counter(peer for peer, _ in self.got.get(made.message, []))
-
-    def check_deliveries(self, *, strangers: bool = True) -> None:
-        """Every subscriber that is up gets one copy of what subscribers and others publish."""
-        for topic, peers in enumerate(self.subscribers):
-            up = {*self.net.present}
-            for able in (peers & up, up - peers) if strangers else (peers & up,):
-                made = self.publish(topic, self.random.choice(sorted(able)))
-                copies = self.copies(made)
-                assert {*copies} >= (peers & up) - {made.publisher}
-                assert {*copies.values()} <= {1}
-
-    def tree(self, topic: int) -> nx.DiGraph:
-        """From child to parent, by the reported links."""
-        graph = nx.DiGraph()
-        for peer in self.net.present:
-            if topic in self.trees.members[peer].groups:
-                graph.add_node(peer)
-            for held in self.scribe.links(peer):
-                if held.layer == "tree" and held.topic == topic:
-                    graph.add_edge(peer, *held.peers)
-        return graph
-
-    def check_trees(self) -> None:
-        """A tree for each topic, with all subscribers, and the key's owner as its root."""
-        truth = Truth(self.overlay, self.net.present)
-        for topic, peers in enumerate(self.subscribers):
-            tree, up = self.tree(topic), peers & {*self.net.present}
-            owner = truth.owner(self.overlay.ring.key(f"topic/{topic}"))
-            assert {*tree} >= up
-            assert tree.number_of_edges() == len(tree) - 1
-            assert nx.is_directed_acyclic_graph(tree)
-            assert [peer for peer in tree if not tree.out_degree(peer)] == [owner]
-            assert ("rendezvous", topic) in self.scribe.roles(owner)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
@@ -182,9 +97,6 @@ def test_header_tells_how_ids_and_owners_are_computed() -> None:
 
 
 def check_routed_publications_arrive() -> None:
-    from simulators.protocols.chord.parameters import ChordParameters
-    from simulators.protocols.chord.system import Chord
-
     net = Simulation(40, 1, lambda sender, to: 10_000)
     chord, got = Chord(net, ChordParameters(successors=2), 5), set()
     for peer in range(40):
