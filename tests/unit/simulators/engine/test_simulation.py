@@ -277,7 +277,7 @@ class TestPublishers:
                 share = sum(subscribing) / len(subscribing)
                 assert share == 1 if who == "subscriber" else abs(share - 0.25) < 0.15
 
-    def test_each_peer_publishes_its_number(self, flooding: Plans, tmp_path: Path) -> None:
+    def test_peers_publish_their_number_each(self, flooding: Plans, tmp_path: Path) -> None:
         result = simulate(flooding(publications="each:5,from=anyone"), Folder(tmp_path))
         published = [report.peer for report, _ in self.published(Folder(tmp_path))]
         # A few publish in their first half interval, before they have joined.

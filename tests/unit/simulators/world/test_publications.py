@@ -83,7 +83,7 @@ def test_topic_has_one_publication_in_every_period() -> None:
     assert len({one.time_us for one in plan}) == 40, "each at its own moment"
 
 
-def test_each_peer_has_its_number_of_publications_at_uniform_times() -> None:
+def test_peers_publish_their_number_each_at_uniform_times() -> None:
     plan = planned("each:40,first=100,last=299")
     assert Counter(one.publisher for one in plan) == dict.fromkeys(range(10), 40)
     assert {one.topic for one in plan} == {None}, "chosen when it is published"
