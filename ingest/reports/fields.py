@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from model.naming import GAUGE
+
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 LAST_INTERVAL = INT32 - 1
 """The greatest interval number; the next one still fits into 32 bits."""
@@ -113,7 +115,7 @@ class Flag(_Scalar):
 class Numbers(_Scalar):
     """Numbers by name; a null is an absent number."""
 
-    pattern: str = r"^[A-Za-z0-9_.-]{1,64}$"
+    pattern: str = f"^{GAUGE}$"
     """Of a name."""
     most: int = 100
     """Numbers in one report."""

@@ -81,7 +81,7 @@ class Lines:
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer.received."""
         if self._messages:
-            wants = peer in self._subscriptions.subscribers(copy.publication.topic)
+            wants = self._subscriptions.has(peer, copy.publication.topic)
             how = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
             self._received[peer].append(f"{self._about(copy)},{how}}}")
 
