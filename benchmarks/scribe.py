@@ -1,4 +1,4 @@
-"""Time and memory of Scribe on Pastry: `python -m benchmarks.scribe [--quick]`.
+"""Time and memory of Scribe: `python -m benchmarks.scribe [--quick] [--chord]`, on Pastry or Chord.
 
 Prints a Markdown table. Every line is a process of its own, with default periods and without
 publications and reports; peers join within the first half interval. Processor time is given for the
@@ -17,8 +17,9 @@ from multiprocessing import get_context
 from random import Random
 
 from simulators.engine.clock import Simulation
-from simulators.protocols.scribe.parameters import ScribeParameters
-from simulators.protocols.scribe.system import Scribe
+from simulators.protocols.scribe.on_chord import ScribeChord
+from simulators.protocols.scribe.parameters import ScribeChordParameters, ScribeParameters
+from simulators.protocols.scribe.system import Multicast, Scribe
 from simulators.world.subscriptions import Zipf
 
 TOPICS = 200
@@ -28,10 +29,16 @@ SETTLED = 20
 """Intervals after which peers have joined and trees have grown."""
 
 
-def measured(peers: int, intervals: int, subscriptions: int) -> tuple[float, float, float]:
+def measured(
+    peers: int, intervals: int, subscriptions: int, *, on_chord: bool
+) -> tuple[float, float, float]:
     """(seconds, µs per peer and interval when settled, peak MB) of a simulation."""
     net = Simulation(peers, 1, lambda sender, to: LATENCY_US)
-    scribe = Scribe(net, ScribeParameters(), TOPICS)
+    scribe: Multicast = (
+        ScribeChord(net, ScribeChordParameters(), TOPICS)
+        if on_chord
+        else Scribe(net, ScribeParameters(), TOPICS)
+    )
     random = Random(1)
     wanted = Zipf(TOPICS, subscriptions).subscriptions(peers, random)
 
@@ -54,7 +61,9 @@ def main() -> None:
     """Measure and print, line by line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer intervals, fewer peers")
-    quick = parser.parse_args().quick
+    parser.add_argument("--chord", action="store_true", help="on Chord")
+    given = parser.parse_args()
+    quick = given.quick
     lines = [
         (2_000, 100 if quick else 1_000, 20),
         *((peers, 60, 20) for peers in (500, 1_000, 2_000, 5_000)),
@@ -66,7 +75,9 @@ def main() -> None:
     spawn = get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         for peers, intervals, subscriptions in lines:
-            found = pool.submit(measured, peers, intervals, subscriptions).result()
+            found = pool.submit(
+                measured, peers, intervals, subscriptions, on_chord=given.chord
+            ).result()
             seconds, each, megabytes = found
             numbers = f"{peers:,} | {intervals:,} | {subscriptions} | {seconds:.1f} | {each:.1f}"
             print(f"| {numbers} | {megabytes:.0f} |", flush=True)

@@ -105,7 +105,7 @@ def complete_metrics(ctx: typer.Context) -> Iterable[str]:
     """Names of the metrics tables."""
     from model.metrics import METRICS
 
-    return [table.name.removeprefix("metrics/") for table in METRICS]
+    return [*(table.name.removeprefix("metrics/") for table in METRICS), "gauges"]
 
 
 @_offering

@@ -45,13 +45,15 @@ _OVER = " / "
 
 def check_metric(name: str, table: str = "") -> None:
     """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
-    from analytics.comparison.metrics import metric, names
+    from analytics.comparison.metrics import gauge_metric, metric, names
 
     if _OVER in name:
         for part in name.split(_OVER, 1):
             check_metric(part)
         return
     if name in OWN and not table:
+        return
+    if gauge_metric(name) and not table:
         return
     if name not in names():
         raise UnknownName("metric", name, [*OWN, *names()], "vizpub tables and docs/compare.md")

@@ -3,7 +3,7 @@
     read                input → the source's folded tables, quarantine, and the run's clock
     names               names → peers, topics and the indices of messages
     periods             presence, links, dangling_links, subscriptions, roles
-    events              traffic, publications, rejections
+    events              traffic, gauges, publications, rejections
     messages            receptions, metrics/messages
     structure           periods → a row per peer or topic and interval
     peers and topics    metrics/peers, metrics/topics

@@ -117,9 +117,9 @@ class Plan:
         del tables
         return periods
 
-    def unheard(self, traffic: DataFrame) -> DataFrame:
-        """The traffic of intervals that the run does not have yet."""
-        return traffic
+    def unheard(self, rows: DataFrame) -> DataFrame:
+        """The traffic or gauges of intervals that the run does not have yet."""
+        return rows
 
     def whole(self, made: Made) -> Made:
         """Add the rows that stay of the tables that a stage makes."""
@@ -253,9 +253,9 @@ class Growth(Plan):
         ]
         return reduce(DataFrame.unionByName, parts, periods)
 
-    def unheard(self, traffic: DataFrame) -> DataFrame:
+    def unheard(self, rows: DataFrame) -> DataFrame:
         """After the last interval of the run."""
-        return traffic.where(F.col("interval") > self._clock.last)
+        return rows.where(F.col("interval") > self._clock.last)
 
     def whole(self, made: Made) -> Made:
         """Add the older parts of each table."""

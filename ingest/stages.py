@@ -193,9 +193,10 @@ def _maximal(
 
 @dataclass(frozen=True)
 class Events:
-    """What happened: traffic, and what is reported about messages except arrivals."""
+    """What happened: traffic, gauges, and what is reported about messages except arrivals."""
 
     traffic: Table = kept_as("traffic")
+    gauges: Table = kept_as("gauges")
     publications: Table = kept_as("publications")
     rejections: Table = kept_as("rejections")
     unreported: Table = kept_as("staged/unreported")
@@ -204,16 +205,17 @@ class Events:
 
 def _events(job: Job, observed: Observed, names: Names) -> Events:
     """Names → indices."""
-    traffic = observed.traffic and job.plan.unheard(observed.traffic)
+    heard = (rows and job.plan.unheard(rows) for rows in (observed.traffic, observed.gauges))
     ever = job.plan.of_messages(observed, names.of_messages)
-    traffic, unreported = (
-        rows and indexing.with_indices(rows, names.indices) for rows in (traffic, ever.unreported)
+    traffic, gauges, unreported = (
+        rows and indexing.with_indices(rows, names.indices) for rows in (*heard, ever.unreported)
     )
     if ever.publications is None:
-        return Events(traffic, unreported=unreported)
+        return Events(traffic, gauges, unreported=unreported)
     tables = indexing.observed_tables(ever)
     return Events(
         traffic,
+        gauges,
         messages.publications(tables, names.indices),
         messages.rejections(tables, names.indices),
         unreported,
@@ -387,10 +389,10 @@ def finish(job: Job, overlay: OfOverlay) -> None:
 
 
 FINISH = "finish"
-READ = Stage("read", _read, Nothing, format=3)
+READ = Stage("read", _read, Nothing, format=4)
 NAMES = Stage("names", _names, Names)
 PERIODS = Stage("periods", _periods, Periods)
-EVENTS = Stage("events", _events, Events, format=2)
+EVENTS = Stage("events", _events, Events, format=3)
 MESSAGES = Stage("messages", _messages, OfMessages, format=3)
 STRUCTURE = Stage("structure", _structure, Structure)
 PEERS_AND_TOPICS = Stage("peers and topics", _peers_and_topics, OfPeersAndTopics, format=2)

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from model.errors import AmbiguousName, UnknownName
 
+GAUGE = r"[A-Za-z0-9_.-]{1,64}"
+"""The name of a number that peers report of their own."""
 _NUMBER = re.compile(r"#(\d{1,18})", re.ASCII)
 _LEAST = 4
 """Characters of a shortened name at least."""

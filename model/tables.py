@@ -89,6 +89,17 @@ TRAFFIC = Table(
     ),
     ("peer", "interval"),
 )
+GAUGES = Table(
+    "gauges",
+    "number of the system's own that a peer reported for an interval",
+    (
+        PEER,
+        INTERVAL,
+        known("gauge", "string", "its name, such as 'lookups'"),
+        known("value", "double", "counted in the interval, or as it was at its end"),
+    ),
+    ("peer", "interval", "gauge"),
+)
 PUBLICATIONS = Table(
     "publications",
     "message",
@@ -164,6 +175,7 @@ TABLES: tuple[Table, ...] = (
     SUBSCRIPTIONS,
     ROLES,
     TRAFFIC,
+    GAUGES,
     PUBLICATIONS,
     RECEPTIONS,
     MISSED,

@@ -24,10 +24,11 @@ import pyarrow.compute as pc
 
 from model.columns import Table
 from model.errors import UnknownName, UseError
-from model.tables import PUBLICATIONS, table
+from model.tables import GAUGES, PUBLICATIONS, table
 from runstore import answers, sql
 from runstore.answers import Snapshot, Tree
 from runstore.frames import Frame, html_table
+from runstore.gauges import gauges
 from runstore.named import NamedRun
 from runstore.store import metric_table, open_run
 from runstore.summary import facts_for_people
@@ -85,6 +86,16 @@ class Run(NamedRun):
             found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
             found = found.select(list(dict.fromkeys([*meant.key, *found.column_names])))
         return Frame(f"{self.facts.name}, {meant.name}", self.with_names(found))
+
+    def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
+        """Numbers that peers reported of their own: a row per interval and peer with any, a column
+        for each (null = not reported then). `names` picks some.
+
+        Raises: UnknownName for a gauge or a peer, UseError where none are reported.
+        """
+        self.facts.check_known("gauges")
+        found = gauges(self.stored, names, self._condition(GAUGES, where or Where()))
+        return Frame(f"{self.facts.name}, gauges", self.with_names(found))
 
     def overlay(self, at: int | str = "last", layers: Sequence[str] | None = None) -> Snapshot:
         """The overlay at a time: its peers and links, of the given layers (null = of all).

@@ -112,6 +112,54 @@ def _hops(span: Span) -> Iterable[float | None]:
     return pc.mean(hops).as_py(), pc.max(hops).as_py()
 
 
+def _convergence(span: Span) -> Iterable[float | None]:
+    """µs from the first publication to the last first reception of what was published."""
+    begun = span.read("publications", ["time_us"], span.inside)["time_us"]
+    known = pc.field("first") & pc.field("message").isin(span.published["message"])
+    arrived = span.read("receptions", ["time_us"], known)["time_us"]
+    if begun.null_count or arrived.null_count or not len(begun) or not len(arrived):
+        return (None,)
+    return (pc.max(arrived).as_py() - pc.min(begun).as_py(),)
+
+
+_TENTH = 10
+_WAYS = [
+    f"{kind}_{{}}_{way}" for kind in ("control", "publication") for way in ("sent", "received")
+]
+
+
+def _busiest(span: Span) -> Iterable[float | None]:
+    """The share of the tenth of peers (rounded up) that send and receive most messages, of all
+    messages sent and received, and the same of bytes; null where a direction is not reported.
+    """
+    for what in ("messages", "bytes"):
+        columns = [way.format(what) for way in _WAYS]
+        rows = span.read("traffic", ["peer", *columns], span.inside)
+        if any(rows[column].null_count == rows.num_rows for column in columns):
+            yield None
+            continue
+        peers = rows.group_by("peer").aggregate([(column, "sum") for column in columns])
+        loads = [sum(filter(None, row.values())) for row in peers.drop("peer").to_pylist()]
+        most = sorted(loads, reverse=True)[: -(-len(loads) // _TENTH)]
+        yield sum(most) / sum(loads) if sum(loads) else None
+
+
+def _rooted(span: Span) -> Iterable[float | None]:
+    """Least, mean and most topics of which a peer is the rendezvous, of the peers present at the
+    end of the span; null where no peer ever reports to be one.
+    """
+    tick = span.run.clock.sampling_tick(span.last)
+    now = (pc.field("valid_from") <= tick) & (pc.field("valid_to") > tick)
+    is_root = (pc.field("role") == "rendezvous") & pc.field("topic").is_valid()
+    if not span.run.stored.has("presence") or not span.read("roles", ["peer"], is_root).num_rows:
+        return (None,) * 3
+    present = span.read("presence", ["peer"], now)["peer"].to_pylist()
+    pairs = span.read("roles", ["peer", "topic"], is_root & now).group_by(["peer", "topic"])
+    rooted = Counter(pairs.aggregate([])["peer"].to_pylist())
+    counts = [rooted[peer] for peer in present]
+    return (min(counts), sum(counts) / len(counts), max(counts)) if counts else (None,) * 3
+
+
 _FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
     (
         "distinct_peers",
@@ -127,6 +175,9 @@ _FAMILIES: dict[tuple[str, ...], Callable[[Span], Iterable[float | None]]] = {
         "relay_share",
     ): _outcome,
     ("hops_mean", "hops_max"): _hops,
+    ("convergence_us",): _convergence,
+    ("busiest_tenth_share", "busiest_tenth_bytes_share"): _busiest,
+    ("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max"): _rooted,
 }
 
 

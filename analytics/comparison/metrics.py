@@ -3,16 +3,21 @@
 A metric of a table is named by its column, as 'diameter', or by table and column, as
 'topics/hit_ratio'. A column of several tables means the metric of the whole run if there is one,
 otherwise that of the first of overlay, peers, topics, messages.
+
+Numbers that peers report of their own are named 'gauges/lookups' (their mean), with /total or /max
+after it (their sum, the largest), or 'gauges/hops/per/lookups' (a total over another).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from model.columns import Column, Table
 from model.errors import UnknownName, UseError
 from model.metrics import METRICS
+from model.naming import GAUGE
 
 _OVER = {
     "overlay": "mean of intervals",
@@ -26,6 +31,16 @@ _OVER_OF_INTERVAL = {
     "topics": "mean of topics",
     "messages": "mean of messages published",
 }
+GAUGES = "gauges"
+"""The table of metrics of numbers that peers report of their own."""
+_OF_GAUGE = re.compile(rf"{GAUGES}/({GAUGE})(?:/(total|max)|/per/({GAUGE}))?")
+_OVER_OF_GAUGE = {
+    None: ("mean of peers, then of intervals", "mean of peers"),
+    "total": ("sum over the run", "sum of peers"),
+    "max": ("largest of the run", "largest of peers"),
+    "per": ("pooled over the run", "pooled over peers"),
+}
+"""For a run, and for an interval."""
 _NAMES = ("component", "strong_component")
 """Columns with numbers of peers, which have no mean."""
 
@@ -60,6 +75,12 @@ WHOLE = (
     _whole("hops_max", "largest of first receptions", "links travelled", "hops"),
     _whole("duplicates_per_delivery", "pooled over messages", "Σ duplicates / Σ delivered"),
     _whole("relay_share", "pooled over messages", "Σ relay receptions / Σ receptions", "share"),
+    _whole("convergence_us", "whole run", "last first reception - first publication", "µs"),
+    _whole("busiest_tenth_share", "whole run", "messages of the busiest tenth of peers", "share"),
+    _whole("busiest_tenth_bytes_share", "whole run", "bytes of the busiest tenth", "share"),
+    _whole("rooted_topics_min", "last interval", "fewest topics that a peer is the root of"),
+    _whole("rooted_topics_mean", "last interval", "topics that a peer is the root of"),
+    _whole("rooted_topics_max", "last interval", "most topics that a peer is the root of"),
 )
 """Metrics of whole runs. Hit ratios and duplicates leave out messages that a peer refused."""
 
@@ -78,7 +99,7 @@ DEFAULT_SERIES = (
 
 def metric(name: str) -> Metric:
     """The metric of that name, with one value per run. Raises: UnknownName."""
-    return _found(name, (*WHOLE, *_columns(_OVER)))
+    return gauge_metric(name) or _found(name, (*WHOLE, *_columns(_OVER)))
 
 
 def interval_metric(name: str) -> Metric:
@@ -86,14 +107,28 @@ def interval_metric(name: str) -> Metric:
 
     Raises: UnknownName, UseError for a metric of whole runs only.
     """
+    if found := gauge_metric(name, per_interval=True):
+        return found
     columns = tuple(_columns(_OVER_OF_INTERVAL))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
         raise UseError(f"{name} is a measure of a whole run and has no value per interval")
     return _found(name, columns)
 
 
+def gauge_metric(name: str, *, per_interval: bool = False) -> Metric | None:
+    """The metric of a number that peers report of their own; null if the name is of no such metric.
+    Only the runs know which there are.
+    """
+    if (match := _OF_GAUGE.fullmatch(name)) is None:
+        return None
+    gauge, how, other = match.groups()
+    over = _OVER_OF_GAUGE["per" if other else how][per_interval]
+    meaning = f"{gauge} / {other}" if other else f"the gauge {gauge}"
+    return Metric(name, "", over, meaning, GAUGES, name.removeprefix(f"{GAUGES}/"))
+
+
 def names() -> list[str]:
-    """Every name that `metric` knows."""
+    """Every name that `metric` knows, without those of gauges."""
     every = (*WHOLE, *_columns(_OVER))
     return sorted({name for of in every for name in (_full(of), of.column or of.name)})
 

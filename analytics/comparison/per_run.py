@@ -16,8 +16,16 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.comparison.gauges import gauge_series, gauge_values
 from analytics.comparison.groups import grouped
-from analytics.comparison.metrics import DEFAULT, DEFAULT_SERIES, Metric, interval_metric, metric
+from analytics.comparison.metrics import (
+    DEFAULT,
+    DEFAULT_SERIES,
+    GAUGES,
+    Metric,
+    interval_metric,
+    metric,
+)
 from analytics.comparison.tables import Measured, is_known
 from model.clock import Clock
 from model.errors import UseError
@@ -114,18 +122,24 @@ def _as_a_whole(span: Span, metrics: Sequence[Metric]) -> Measured:
     values = whole_run(span, [of.name for of in metrics if not of.table])
     for table, own, rows in _tables(span, metrics):
         values |= {of.name: _value(table, rows, of.column) for of in own}
+    if gauges := [of for of in metrics if of.table == GAUGES]:
+        found = gauge_values(span, [of.column for of in gauges])
+        values |= {of.name: found[of.column] for of in gauges}
     return Measured(span.run.facts.name, seed=span.run.facts.seed, values=values)
 
 
 def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
     found = _tables(span, metrics)
     series = {of.name: _series(span, rows, of.column) for _, own, rows in found for of in own}
+    if gauges := [of for of in metrics if of.table == GAUGES]:
+        reported = gauge_series(span, [of.column for of in gauges])
+        series |= {of.name: reported[of.column] for of in gauges}
     return Measured(span.run.facts.name, seed=span.run.facts.seed, series=series)
 
 
 def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
     """Each metrics table once, with its metrics and their rows."""
-    for table in dict.fromkeys(of.table for of in metrics if of.table):
+    for table in dict.fromkeys(of.table for of in metrics if of.table not in ("", GAUGES)):
         own = [of for of in metrics if of.table == table]
         yield table, own, _rows(span, table, [of.column for of in own])
 

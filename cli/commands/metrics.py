@@ -56,11 +56,14 @@ def metrics(
     output: Output,
     table: Annotated[
         str,
-        typer.Argument(metavar="overlay|peers|topics|messages", autocompletion=complete_metrics),
+        typer.Argument(
+            metavar="overlay|peers|topics|messages|gauges", autocompletion=complete_metrics
+        ),
     ] = "overlay",
 ) -> None:
     """Print the metrics of a run: per interval, or of its peers, topics or messages.
 
+    `gauges` are numbers that peers report of their own, such as lookups.
     `vizpub tables metrics/overlay` explains every column. A dash means unknown, 0 a measured zero.
 
     Examples:
@@ -71,6 +74,7 @@ def metrics(
     vizpub metrics monday topics --topic news --format csv
     vizpub metrics monday messages --sort -delay_us_max --limit 10
     vizpub metrics monday messages -o messages.json
+    vizpub metrics monday gauges --columns lookups,hops --peer 17
     ```
     """
     from runstore.run import Run, Where
@@ -78,7 +82,10 @@ def metrics(
     opened = Run.open(settings.workspace, run)
     first, last = window.intervals(opened.clock, opened.facts.epoch)
     where = Where(first, last, part.peer, part.topic)
-    found = opened.metrics(table, comma_list(part.columns), where).to_arrow()
+    columns = comma_list(part.columns)
+    of_gauges = table == "gauges"
+    frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
+    found = frame.to_arrow()
     found = _sorted(found, comma_list(part.sort) or ()).slice(0, part.limit or None)
     show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)
 

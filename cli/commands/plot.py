@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from runstore.run import Run
+    from runstore.run import Run, Where
 
 
 def register(app: typer.Typer) -> None:
@@ -115,6 +115,7 @@ def plot(
     `vizpub tables` lists the metrics. Series come from metrics/overlay (with --topic from
     metrics/topics, with --peer from metrics/peers), distributions from
     metrics/messages, metrics/peers or metrics/topics: the first that has the column.
+    `gauges/lookups` is a number that peers report of their own.
 
     A distribution is the share of values ≤ x (ecdf) or ≥ x (ccdf), or the density in bins
     that grow with x (density). A tree shows a message hop by hop: dashed lines are copies to
@@ -129,6 +130,7 @@ def plot(
     vizpub plot monday degree betweenness --kind ccdf --from 10 -o degrees.pdf
     vizpub plot monday in_degree --kind density --at 1,10,99 -o degrees.pdf
     vizpub plot monday degree --peer alice --peer bob -o both.png
+    vizpub plot monday gauges/lookups gauges/hops/per/lookups -o lookups.png
     vizpub plot monday --kind coverage -o coverage.png
     vizpub plot monday m17 --kind tree --hops 4 -o m17.png
     vizpub plot monday m17 --kind tree --layout layers -o m17.svg
@@ -168,8 +170,12 @@ def _series(
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import series
 
-    of = "peers" if drawing.peer else "topics" if drawing.topic else "overlay"
-    data = _of_each_peer(run, of, metrics, drawing, window)
+    if _are_gauges(metrics):
+        of = "gauges"
+        data = (_of_each_peer if drawing.peer else _of_gauges)(run, of, metrics, drawing, window)
+    else:
+        of = "peers" if drawing.peer else "topics" if drawing.topic else "overlay"
+        data = _of_each_peer(run, of, metrics, drawing, window)
     return data, series(data, metrics, _title(run, drawing.subject), by=_by_peer(drawing, of))
 
 
@@ -183,7 +189,44 @@ def _of_each_peer(
 
     first, last = window.intervals(run.clock, run.facts.epoch)
     wheres = [Where(first, last, peer, drawing.topic) for peer in drawing.peers]
-    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
+    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
+
+
+def _rows(run: Run, of: str, metrics: Sequence[str], where: Where) -> pa.Table:
+    """The rows of a metrics table, or of gauges, each in a column of its full name."""
+    if of != "gauges":
+        return run.metrics(of, metrics, where).to_arrow()
+    names = [name.removeprefix(_OF_GAUGES) for name in metrics]
+    found = run.gauges(names, where).to_arrow()
+    full = dict(zip(names, metrics, strict=True))
+    return found.rename_columns([full.get(name, name) for name in found.column_names])
+
+
+_OF_GAUGES = "gauges/"
+
+
+def _are_gauges(metrics: Sequence[str]) -> bool:
+    """Raises: UseError for gauges and other metrics in one figure."""
+    gauges = [name for name in metrics if name.startswith(_OF_GAUGES)]
+    if gauges and len(gauges) < len(metrics):
+        raise UseError(f"{gauges[0]} is a gauge: plot it in a figure without other metrics")
+    return bool(gauges)
+
+
+def _of_gauges(
+    run: Run, of: str, metrics: Sequence[str], drawing: _Drawing, window: Window
+) -> pa.Table:
+    """interval and the gauges over all peers, as `vizpub compare --over intervals` has them."""
+    import pyarrow as pa
+
+    from analytics.comparison.per_run import Question, measured
+
+    run.facts.check_known(of)
+    between = window.intervals(run.clock, run.facts.epoch)
+    answer = measured([run], Question(tuple(metrics), window=between, per_interval=True))
+    intervals = range(answer.first, answer.last + 1)
+    columns = {name: pa.array(answer.runs[0].series[name], pa.float64()) for name in metrics}
+    return pa.table({"interval": pa.array(intervals, pa.int32()), **columns})
 
 
 def _by_peer(drawing: _Drawing, of: str) -> str | None:
@@ -214,7 +257,9 @@ def _distribution(
 
 
 def _table_of(metrics: Sequence[str]) -> str:
-    """The first table that has all the metrics; peers if none has."""
+    """The first table that has all the metrics; peers if none has. Raises: UseError."""
+    if _are_gauges(metrics):
+        return "gauges"
     from model.metrics import METRICS_MESSAGES, METRICS_PEERS, METRICS_TOPICS
 
     tables = {"messages": METRICS_MESSAGES, "peers": METRICS_PEERS, "topics": METRICS_TOPICS}
@@ -234,7 +279,7 @@ def _of_each_time(run: Run, of: str, metrics: Sequence[str], drawing: _Drawing) 
         for text in comma_list(drawing.at) or ()
     )
     wheres = [Where(i, i, drawing.peers[0], drawing.topic) for i in times]
-    return pa.concat_tables([run.metrics(of, metrics, where).to_arrow() for where in wheres])
+    return pa.concat_tables([_rows(run, of, metrics, where) for where in wheres])
 
 
 def _coverage(

@@ -69,7 +69,7 @@ vizpub simulate scribe --churn exponential:20s,down=10s --runs 5 --ingest trees
 
 
 def models() -> None:
-    """Show the values that --workload, --publications, --churn and --latency take.
+    """Show the values that --workload, --publications, --interest, --churn and --latency take.
 
     A value is NAME, NAME:VALUE or NAME:key=value,key=value.
 
@@ -82,11 +82,12 @@ def models() -> None:
     from cli.terminal.output import opened
     from simulators.engine.specs import describe
     from simulators.world.churn import CHURNS
+    from simulators.world.client import ALL_WORKLOADS
+    from simulators.world.interest import INTERESTS
     from simulators.world.latency import LATENCIES
     from simulators.world.publications import PUBLICATIONS
-    from simulators.world.subscriptions import WORKLOADS
 
-    kinds = {"workload": WORKLOADS, "publications": PUBLICATIONS}
+    kinds = {"workload": ALL_WORKLOADS, "publications": PUBLICATIONS, "interest": INTERESTS}
     kinds |= {"churn": CHURNS, "latency": LATENCIES}
     with opened(None) as out:
         for option, named in kinds.items():
@@ -305,9 +306,10 @@ def _show(
 
     for plan, folder, result in zip(plans, folders, results, strict=True):
         unmade = f" ({result.unpublished:,} had no publisher)" if result.unpublished else ""
+        changed = f", {result.changed:,} changes of interest" if result.changed else ""
         settings.say(
             f"{plan.name}: {result.peers:,} peers, {result.intervals:,} intervals, "
-            f"{result.published:,} publications{unmade} in {result.seconds:,.1f} s; "
+            f"{result.published:,} publications{unmade}{changed} in {result.seconds:,.1f} s; "
             f"{folder.reports}"
         )
     rows = [

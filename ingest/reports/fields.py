@@ -7,11 +7,14 @@ cannot differ.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from model.naming import GAUGE
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 LAST_INTERVAL = INT32 - 1
@@ -106,6 +109,38 @@ class Flag(_Scalar):
         """Anything else."""
         if type(value) is not bool:
             yield f"'{at}' is not true or false"
+
+
+@dataclass(frozen=True)
+class Numbers(_Scalar):
+    """Numbers by name; a null is an absent number."""
+
+    pattern: str = f"^{GAUGE}$"
+    """Of a name."""
+    most: int = 100
+    """Numbers in one report."""
+
+    def problems(self, value: object, at: str = "gauges") -> Iterator[str]:
+        """Not an object, too many, a wrong name, or not a finite number (true is none)."""
+        if not isinstance(value, dict):
+            yield f"'{at}' is not an object"
+            return
+        if len(value) > self.most:
+            yield f"'{at}' has more than {self.most} names"
+        for name, number in value.items():
+            if not re.fullmatch(self.pattern, name):
+                yield f"'{at}' has a name that is not 1 to 64 letters, digits or any of _.-"
+            elif isinstance(number, bool) or not isinstance(number, int | float | None):
+                yield f"'{_path(at, name)}' is not a number"
+            elif number is not None and not _is_finite(number):
+                yield f"'{_path(at, name)}' is not finite"
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number that no double holds
+        return False
 
 
 @dataclass(frozen=True)
@@ -233,6 +268,7 @@ REPORT = Object(
         "duplicates": Whole(),
         "rpcs_sent": Whole(),
         "rpcs_received": Whole(),
+        "gauges": Numbers(),
         "sent": Array(Object({**_COPY, "to": Array(Key())}, required=("message",))),
         "received": Array(
             Object({**_COPY, "from": Key(), "subscribed": Flag()}, required=("message",))

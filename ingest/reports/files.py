@@ -11,7 +11,7 @@ UTF-8; `.gz`; `.zst` is read where pyarrow is installed):
                  "received": {"messages": 9, "bytes": 3980}},
      "publication": {"sent": {"messages": 2, "bytes": 1024},
                      "received": {"messages": 1, "bytes": 512}},
-     "duplicates": 0, "rpcs_sent": 11, "rpcs_received": 8,
+     "duplicates": 0, "rpcs_sent": 11, "rpcs_received": 8, "gauges": {"lookups": 3, "hops": 11},
      "sent":     [{"message": "m1", "topic": "7", "publisher": "17", "to": ["3", "99"],
                    "hops": 0, "time_us": 42000100, "bytes": 512}],
      "received": [{"message": "m0", "topic": "7", "publisher": "5", "from": "99",

@@ -178,6 +178,10 @@ class Report:
     rpcs_sent: int | None = None
     """Packets of messages and control entries, however many of these each carries."""
     rpcs_received: int | None = None
+    gauges: Mapping[str, float] | None = None
+    """Numbers of the system's own by name, for this interval, such as lookups or hops. Also in a
+    run whose counters are totals; a name that is absent is unknown.
+    """
     sent: tuple[Sent, ...] | None = None
     received: tuple[Received, ...] | None = None
     left: bool = False
@@ -201,6 +205,8 @@ class Report:
             known[name] = Counters.from_json(known[name])
         if "topics" in known:
             known["topics"] = tuple(known["topics"])
+        if "gauges" in known:
+            known["gauges"] = _present(**known["gauges"])
         return cls(**known)
 
 

@@ -103,6 +103,7 @@ class Observed:
     subscriptions  peer, topic, valid_from, valid_to
     roles          peer, role, topic?, valid_from, valid_to
     traffic        peer, interval, and the columns of model.tables.TRAFFIC
+    gauges         peer, interval, gauge, value
     publications   message, topic, publisher, interval, time_us?, tick       (as reported)
     receptions     message, topic?, publisher?, peer, previous_hop?, time_us?, interval, tick,
                    arrival (orders those of a message, peer and tick), first?, hop?,
@@ -111,8 +112,8 @@ class Observed:
     unreported     peer, interval, receptions, subscriptions     (true = its report leaves them out)
 
     Where publications are known so are rejections (an empty table where there were none).
-    All names are strings; valid_from, valid_to, tick, time_us and arrival
-    int64, interval and hop int32, first and subscribed bool. `?` marks what may be null in a row.
+    All names are strings; valid_from, valid_to, tick, time_us and arrival int64, interval and hop
+    int32, value double, first and subscribed bool. `?` marks what may be null in a row.
     """
 
     peers: DataFrame
@@ -122,6 +123,7 @@ class Observed:
     subscriptions: DataFrame | None = None
     roles: DataFrame | None = None
     traffic: DataFrame | None = None
+    gauges: DataFrame | None = None
     publications: DataFrame | None = None
     receptions: DataFrame | None = None
     rejections: DataFrame | None = None

@@ -75,6 +75,26 @@ class Traffic:
         return counted
 
 
+class Gauges:
+    """Numbers of the system's own, by peer and name."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, peers: int) -> None:
+        self._of: list[dict[str, float]] = [{} for _ in range(peers)]
+
+    def add(self, peer: int, name: str, value: float) -> None:
+        """Add to a number, which begins as 0."""
+        held = self._of[peer]
+        held[name] = held.get(name, 0) + value
+
+    def take(self, peer: int) -> dict[str, float]:
+        """The numbers of a peer since the last call."""
+        if taken := self._of[peer]:
+            self._of[peer] = {}
+        return taken
+
+
 class Simulation:
     """A network of `size` peers, all down at time 0.
 
@@ -93,12 +113,15 @@ class Simulation:
         timeout_us: int = 500_000,
         upload: Sequence[float] | None = None,
     ) -> None:
-        self.size = size
+        self.size, self.seed = size, seed
+        self.topic_names: Sequence[str] = ()
+        """Names of the topics in the reports; none = their numbers."""
         self.now = 0
         self.random = stream(seed, "protocol")
         self.observer: Observer = _Unobserved()
         self.kinds: list[Kind] = []
         self.control, self.publication = Traffic(size), Traffic(size)
+        self.gauges = Gauges(size)
         self.up = bytearray(size)
         """1 for each peer that is up."""
         self.sessions = [0] * size
@@ -182,6 +205,15 @@ class Simulation:
     def unwatch(self, peer: int, other: int) -> None:
         """See Network.unwatch."""
         self._watched.get(other, {}).pop(peer, None)
+
+    def topic_name(self, topic: int) -> str:
+        """See Network.topic_name."""
+        return self.topic_names[topic] if self.topic_names else str(topic)
+
+    def gauge(self, peer: int, name: str, value: float) -> None:
+        """See Network.gauge."""
+        if self.up[peer]:
+            self.gauges.add(peer, name, value)
 
     def contact(self, peer: int) -> int | None:
         """See Network.contact."""

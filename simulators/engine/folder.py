@@ -41,6 +41,10 @@ class Result:
     seconds: float
     """Seconds that it took."""
     messages: tuple[Messages, ...]
+    changed: int = 0
+    """Subscriptions that peers began or ended by a change of interest."""
+    unchanged: int = 0
+    """Changes that were not made: the peer was down, or had already made them."""
 
 
 @dataclass(frozen=True)

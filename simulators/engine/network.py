@@ -22,7 +22,7 @@ publications, and report their links.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -98,8 +98,13 @@ class Network(Protocol):
     size: int
     """Number of peers: 0 … size − 1, up or down."""
     now: int
+    seed: int
+    """The run's seed, to be a part of names that are hashed."""
     random: Random
     """Seeded by the run; the only permitted source of randomness."""
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic in the reports."""
 
     def kind(
         self,
@@ -143,6 +148,14 @@ class Network(Protocol):
     def unwatch(self, peer: int, other: int) -> None:
         """Give up the connection to another peer, if there is one."""
 
+    def gauge(self, peer: int, name: str, value: float) -> None:
+        """Add to a number of the system's own that the peer reports, such as lookups or hops: the
+        values of an interval add up, and the next interval starts without any. A name that a
+        peer adds nothing to is unknown, so add 0 for a measured zero. What is added for a peer
+        that is down is not counted: it reports nothing. Names and values are those of the report
+        contract (ingest.reports.fields.Numbers); others end the run with an InputError.
+        """
+
     def contact(self, peer: int) -> int | None:
         """A peer that is up and not `peer`, from the bootstrap service; null if there is none."""
 
@@ -156,6 +169,10 @@ class System(ABC):
 
     layers: ClassVar[Sequence[str]] = ("overlay",)
     """The layers of its links."""
+
+    def described(self) -> Mapping[str, Any]:
+        """What the header of the reports says beside the parameters, such as how ids are made."""
+        return {}
 
     @abstractmethod
     def join(self, peer: int, topics: Sequence[int]) -> None:
@@ -183,4 +200,10 @@ class System(ABC):
 
     def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
         """The peer's current roles as (role, topic), such as ('rendezvous', 3)."""
+        return ()
+
+    def gauges(self, peer: int) -> Iterable[tuple[str, float]]:
+        """Numbers that describe the peer now, as (name, value), such as ('queue', 3). What happened
+        in the interval is counted by `Network.gauge`, under other names.
+        """
         return ()

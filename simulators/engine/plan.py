@@ -15,9 +15,11 @@ from simulators.engine.reporter import Content
 from simulators.engine.specs import checked, fields_of, parse
 from simulators.engine.systems import system_named
 from simulators.world.churn import CHURNS, Churn, Setting
+from simulators.world.client import ALL_WORKLOADS, Client, ClientInterest, ClientPublications
+from simulators.world.interest import INTERESTS, Interest
 from simulators.world.latency import LATENCIES, Latency
 from simulators.world.publications import PUBLICATIONS, Publications
-from simulators.world.subscriptions import WORKLOADS, Workload
+from simulators.world.subscriptions import Workload
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class World:
     interval: Annotated[Duration, Meta(description="Length of a reporting interval.")] = "1s"
     workload: Annotated[str, Meta(description="Who subscribes to what.")] = "zipf"
     publications: Annotated[str, Meta(description="Who publishes when.")] = "none"
+    interest: Annotated[str, Meta(description="Who changes subscriptions when.")] = "none"
     churn: Annotated[str, Meta(description="Who is up when.")] = "none"
     latency: Annotated[str, Meta(description="How long messages take.")] = "constant:10ms"
     loss: Annotated[Share, Meta(description="Share of messages that are lost.")] = 0.0
@@ -49,6 +52,7 @@ class World:
         for part in (
             self.get_workload,
             self.get_publications,
+            self.get_interest,
             self.get_churn,
             self.get_latency,
         ):
@@ -56,11 +60,27 @@ class World:
 
     def get_workload(self) -> Workload:
         """The model of subscriptions."""
-        return parse(self.workload, WORKLOADS, "workload")
+        return parse(self.workload, ALL_WORKLOADS, "workload")
 
     def get_publications(self) -> Publications:
-        """The model of publications."""
+        """The model of publications, or the workload's own."""
+        workload = self.get_workload()
+        if isinstance(workload, Client):
+            self._refuse_beside_client("publications", self.publications)
+            return ClientPublications(workload)
         return parse(self.publications, PUBLICATIONS, "publications")
+
+    def get_interest(self) -> Interest:
+        """The model of changing interest, or the workload's own."""
+        workload = self.get_workload()
+        if isinstance(workload, Client):
+            self._refuse_beside_client("interest", self.interest)
+            return ClientInterest(workload)
+        return parse(self.interest, INTERESTS, "interest")
+
+    def _refuse_beside_client(self, option: str, given: str) -> None:
+        if given != "none":
+            raise UseError(f"workload 'client' has its own {option}: leave out {option} '{given}'")
 
     def get_churn(self) -> Churn:
         """The model of churn."""
@@ -116,8 +136,13 @@ class Plan:
         return system_named(self.system).make.layers
 
     def described(self) -> dict[str, Any]:
-        """All parameters except the seed by name: the system's, then the world's."""
-        return {**asdict(self.parameters), **asdict(self.world)}
+        """All parameters except the seed by name: the system's, then the world's. Without a change
+        of interest they are those of a run made before there were any.
+        """
+        described = {**asdict(self.parameters), **asdict(self.world)}
+        if self.world.interest == "none":
+            del described["interest"]
+        return described
 
 
 def planned(system: str, chosen: Mapping[str, Any], seed: int = 1) -> Plan:

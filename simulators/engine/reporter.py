@@ -14,7 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from ingest.reports.fields import Numbers
 from ingest.reports.files import Counters, Report, ReportWriter, RunHeader
+from model.errors import InputError
 from simulators.engine.clock import Simulation
 from simulators.engine.network import COPY_BYTES, Copy, Links, System
 from simulators.world.subscriptions import Subscriptions
@@ -79,7 +81,7 @@ class Lines:
     def received(self, peer: int, sender: int, copy: Copy) -> None:
         """See Observer.received."""
         if self._messages:
-            wants = peer in self._subscriptions.subscribers(copy.publication.topic)
+            wants = self._subscriptions.has(peer, copy.publication.topic)
             how = f'"from":{self._peers[sender]},"subscribed":{"true" if wants else "false"}'
             self._received[peer].append(f"{self._about(copy)},{how}}}")
 
@@ -91,10 +93,12 @@ class Lines:
         """A report of each peer that is up or has left."""
         topics_of = self._subscriptions.of
         for peer in self._world.present:
-            yield f"{self._head(peer, interval)}{self._state(peer, system, topics_of(peer))}}}\n"
+            now = self._state(peer, system, topics_of(peer))
+            gauges = self._gauges(peer, system.gauges(peer))
+            yield f"{self._head(peer, interval)}{now}{gauges}}}\n"
         for peer in sorted(self._went):
             if not self._world.up[peer]:
-                yield f'{self._head(peer, interval)},"left":true}}\n'
+                yield f'{self._head(peer, interval)},"left":true{self._gauges(peer)}}}\n'
         self._went.clear()
 
     def _head(self, peer: int, interval: int) -> str:
@@ -102,6 +106,18 @@ class Lines:
         publication = _counted("publication", self._world.publication.take(peer))
         head = f'{{"format":"{Report.format}","peer":{self._peers[peer]},"interval":{interval}'
         return f"{head},{control},{publication}{self._happened(peer)}"
+
+    def _gauges(self, peer: int, now: Iterable[tuple[str, float]] = ()) -> str:
+        """What the peer counted in the interval and, if it is up, what it has now."""
+        counted, state = self._world.gauges.take(peer), dict(now)
+        if not counted and not state:
+            return ""
+        if both := sorted(counted.keys() & state.keys()):
+            raise InputError(f"the gauge '{both[0]}' is counted, and also a state of the peer")
+        numbers = {**counted, **state}
+        if problem := next(Numbers().problems(numbers), None):
+            raise InputError(f"peer {peer} cannot report this: {problem}")
+        return f',"gauges":{json.dumps(numbers, separators=(",", ":"))}'
 
     def _happened(self, peer: int) -> str:
         if not self._messages:

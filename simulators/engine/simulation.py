@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from errno import ENOSPC
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from simulators.engine.plan import Plan
 from simulators.engine.reporter import Lines, Naming, ReportFiles
 from simulators.engine.systems import system_named
 from simulators.world.churn import Session
+from simulators.world.interest import Change, Changes
 from simulators.world.publications import Planned
 
 
@@ -38,21 +39,27 @@ class Running:
             timeout_us=us(world.timeout),
             upload=[float(world.upload)] * setting.peers if world.upload else None,
         )
+        self.network.topic_names = self.subscriptions.names or ()
         make: Any = system_named(plan.system).make
         self.system: System = make(self.network, plan.parameters, self.subscriptions.topics)
-        names = self.subscriptions.names
-        topics = names or [str(topic) for topic in range(self.subscriptions.topics)]
+        topics = map(self.network.topic_name, range(self.subscriptions.topics))
         naming = Naming.of(setting.peers, topics)
         layers = world.chosen_layers(plan.layers)
         self.lines = Lines(world.reports, layers, naming, self.network, self.subscriptions)
         self.network.observer = self.lines
         self.published = self.unpublished = 0
         """Publications made, and those without a publisher that was up."""
+        self.changed = self.unchanged = 0
+        """Changes of interest made, and those of peers that were down or had made them already."""
         self._publishers = stream(plan.seed, "publishers")
         self._arrivals = stream(plan.seed, "arrivals")
         self._interval_us = setting.interval_us
         self._sessions = iter(world.get_churn().sessions(setting, stream(plan.seed, "churn")))
         self._await_session()
+        self._changes = world.get_interest().changes(
+            self.subscriptions, setting, stream(plan.seed, "interest")
+        )
+        self._await_change(None)
         self._planned: Iterator[Planned] = world.get_publications().planned(
             self.subscriptions, setting, stream(plan.seed, "publications")
         )
@@ -76,6 +83,8 @@ class Running:
             peers=sum(map(bool, self.network.sessions)),
             published=self.published,
             unpublished=self.unpublished,
+            changed=self.changed,
+            unchanged=self.unchanged,
             seconds=round(seconds, 3),
             messages=tuple(
                 Messages(
@@ -118,6 +127,31 @@ class Running:
         self.system.gone(session.peer)
         self.lines.went(session.peer)
 
+    def _await_change(self, made: bool | None) -> None:
+        """Plan the next change of interest; `made` is the fate of the one before it."""
+        while (change := _next_of(self._changes, made)) and change.time_us <= self.network.now:
+            made = self._change(change)
+        if change:
+            self.network.at(change.time_us, partial(self._change_then, change))
+
+    def _change_then(self, change: Change) -> None:
+        self._await_change(self._change(change))
+
+    def _change(self, change: Change) -> bool:
+        """Whether the change was made."""
+        peer, topic = change.peer, change.topic
+        if not self.network.up[peer] or change.subscribes == self.subscriptions.has(peer, topic):
+            self.unchanged += 1
+            return False
+        self.changed += 1
+        if change.subscribes:
+            self.subscriptions.add(peer, topic)
+            self.system.subscribe(peer, topic)
+        else:
+            self.subscriptions.remove(peer, topic)
+            self.system.unsubscribe(peer, topic)
+        return True
+
     def _await_publication(self) -> None:
         if planned := next(self._planned, None):
             self.network.at(planned.time_us, partial(self._publish, planned))
@@ -125,19 +159,44 @@ class Running:
     def _publish(self, planned: Planned) -> None:
         self._await_publication()
         publisher = self._publisher(planned)
-        if publisher is None:
+        topic = None if publisher is None else self._topic(planned, publisher)
+        if publisher is None or topic is None:
             self.unpublished += 1
             return
-        publication = Publication(self.published, planned.topic, publisher, planned.size)
-        self.published += 1
-        self.system.publish(publisher, publication)
+        for one in (topic, *planned.also):
+            publication = Publication(self.published, one, publisher, planned.size)
+            self.published += 1
+            self.system.publish(publisher, publication)
 
     def _publisher(self, planned: Planned) -> int | None:
         up = self.network.up
         if planned.publisher is not None:
             return planned.publisher if up[planned.publisher] else None
-        able = [peer for peer in sorted(self.subscriptions.subscribers(planned.topic)) if up[peer]]
+        if planned.from_ == "anyone" or planned.topic is None:
+            able: Sequence[int] = self.network.present
+        else:
+            subscribers = self.subscriptions.subscribers(planned.topic)
+            able = [peer for peer in sorted(subscribers) if up[peer]]
         return self._publishers.choice(able) if able else None
+
+    def _topic(self, planned: Planned, publisher: int) -> int | None:
+        """The topic of the publication; null if its publisher has none to publish on."""
+        if planned.topic is not None:
+            return planned.topic
+        if planned.from_ == "subscriber":
+            topics = self.subscriptions.of(publisher)
+        else:
+            subscribers = self.subscriptions.subscribers
+            topics = [topic for topic in range(self.subscriptions.topics) if subscribers(topic)]
+        return self._publishers.choice(topics) if topics else None
+
+
+def _next_of(changes: Changes, made: bool | None) -> Change | None:
+    """The next change, null after the last; `made` is the fate of the one before it."""
+    try:
+        return changes.send(made)
+    except StopIteration:
+        return None
 
 
 def simulate(
@@ -166,7 +225,7 @@ def _simulate(plan: Plan, folder: Folder, progress: Progress, replace: bool) -> 
     # A simulation that cannot start leaves no files, so that it can be corrected and repeated.
     running, intervals = Running(plan), plan.world.intervals
     folder.begin(plan)
-    with ReportFiles(folder.reports, _header(plan)) as files:
+    with ReportFiles(folder.reports, _header(plan, running.system)) as files:
         for interval in range(intervals):
             files.add(running.run_interval(interval))
             progress("simulating", interval + 1, intervals, running.status())
@@ -182,11 +241,11 @@ def simulate_quietly(given: tuple[Plan, Folder, bool]) -> Result:
     return simulate(plan, folder, replace=replace)
 
 
-def _header(plan: Plan) -> RunHeader:
+def _header(plan: Plan, system: System) -> RunHeader:
     return RunHeader(
         run=plan.name,
         protocol=plan.protocol,
-        parameters=plan.described(),
+        parameters={**plan.described(), **system.described()},
         seed=plan.seed,
         interval_us=us(plan.world.interval),
     )

@@ -60,10 +60,20 @@ SYSTEMS = {
         "BroadcastCyclon",
         "Broadcasts on CYCLON's views.",
     ),
+    "broadcast-or-tree": _Entry(
+        "simulators.protocols.scribe.popularity",
+        "BroadcastOrTree",
+        "Scribe on Chord, or a broadcast on popular topics (Vivoli et al. 2019).",
+    ),
     "broadcast-static": _Entry(
         "simulators.protocols.broadcast.static",
         "BroadcastStatic",
         "Broadcasts on a random graph, or on that of a file.",
+    ),
+    "chord": _Entry(
+        "simulators.protocols.chord.system",
+        "Chord",
+        "Lookups on a ring with fingers (Stoica et al. 2001).",
     ),
     "cyclon": _Entry(
         "simulators.protocols.poldercast.cyclon",
@@ -89,6 +99,11 @@ SYSTEMS = {
         "simulators.protocols.scribe.system",
         "Scribe",
         "A multicast tree per topic on Pastry (Castro et al. 2002).",
+    ),
+    "scribe-chord": _Entry(
+        "simulators.protocols.scribe.on_chord",
+        "ScribeChord",
+        "A multicast tree per topic on Chord (Vivoli et al. 2019).",
     ),
 }
 

@@ -6,12 +6,12 @@ subscriptions at that time; topics without subscribers are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
 from random import Random
-from typing import Annotated, ClassVar, NamedTuple, Protocol
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Meta
 
@@ -21,10 +21,16 @@ from simulators.engine.parameters import Count, Positive, PositiveReal, us
 from simulators.world.churn import Setting
 from simulators.world.subscriptions import Subscriptions
 
+P = TypeVar("P", int, int | None)
+
 _Size = Annotated[Positive, Meta(description="Bytes of a publication's content.")]
 _First = Annotated[Count, Meta(description="The first interval to publish in.")]
 _Last = Annotated[
     Count | None, Meta(description="The last interval to publish in; none: the run's last.")
+]
+From = Literal["subscriber", "anyone"]
+_From = Annotated[
+    From, Meta(description="Who publishes: a subscriber of the topic, or anyone that is up.")
 ]
 
 
@@ -32,10 +38,15 @@ class Planned(NamedTuple):
     """A planned publication."""
 
     time_us: int
-    topic: int
+    topic: int | None
+    """None: any topic that its publisher may publish on."""
     publisher: int | None
-    """None: any subscriber that is up."""
+    """None: any peer that may publish on its topic."""
     size: int
+    from_: From = "subscriber"
+    """Who may publish on a topic, where the publisher or the topic is open."""
+    also: tuple[int, ...] = ()
+    """More topics: the same publisher publishes a message on each."""
 
 
 class Publications(Protocol):
@@ -68,6 +79,7 @@ class Poisson:
     size: _Size = 512
     first: _First = 0
     last: _Last = None
+    from_: _From = "subscriber"
     example: ClassVar[str] = "poisson:0.1,first=20"
 
     def planned(
@@ -75,11 +87,11 @@ class Poisson:
     ) -> Iterator[Planned]:
         """One Poisson process of all topics, each publication on any of them."""
         rate = self.rate * subscriptions.topics / setting.interval_us
-        span = _publishing_span(self.first, self.last, setting)
-        for time_us in _arrivals(rate, span, random) if rate else ():
+        span = publishing_span(self.first, self.last, setting)
+        for time_us in arrivals(rate, span, random) if rate else ():
             topic = random.randrange(subscriptions.topics)
             if subscriptions.subscribers(topic):
-                yield Planned(time_us, topic, None, self.size)
+                yield Planned(time_us, topic, None, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,7 @@ class Every:
     size: _Size = 512
     first: _First = 0
     last: _Last = None
+    from_: _From = "subscriber"
     example: ClassVar[str] = "every:10,first=20"
 
     def planned(
@@ -99,12 +112,35 @@ class Every:
     ) -> Iterator[Planned]:
         """Rounds over all topics, always in the same order and at the same offsets."""
         period = self.intervals * setting.interval_us
-        start, end = _publishing_span(self.first, self.last, setting)
-        moments = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
+        start, end = publishing_span(self.first, self.last, setting)
+        offsets = sorted((random.randrange(period), topic) for topic in range(subscriptions.topics))
         for round_start in range(start, end, period):
-            for moment, topic in moments:
-                if round_start + moment < end and subscriptions.subscribers(topic):
-                    yield Planned(round_start + moment, topic, None, self.size)
+            for offset, topic in offsets:
+                if round_start + offset < end and subscriptions.subscribers(topic):
+                    yield Planned(round_start + offset, topic, None, self.size, self.from_)
+
+
+@dataclass(frozen=True)
+class Each:
+    """Every peer publishes so many, at random times and on random topics."""
+
+    count: Annotated[Positive, Meta(description="Publications of each peer.")] = 1
+    size: _Size = 512
+    first: _First = 0
+    last: _Last = None
+    from_: Annotated[
+        From, Meta(description="Topics: those the peer subscribes to then, or anyone's.")
+    ] = "subscriber"
+    example: ClassVar[str] = "each:20,first=20"
+
+    def planned(
+        self, subscriptions: Subscriptions, setting: Setting, random: Random
+    ) -> Iterator[Planned]:
+        """Independent uniform times; those of a peer that is down then are not published."""
+        start, end = publishing_span(self.first, self.last, setting)
+        peers = (peer for peer in range(subscriptions.peers) for _ in range(self.count))
+        for time_us, peer in sorted((random.randrange(start, end), peer) for peer in peers):
+            yield Planned(time_us, None, peer, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -116,6 +152,7 @@ class Popular:
     size: _Size = 512
     first: _First = 0
     last: _Last = None
+    from_: _From = "subscriber"
     example: ClassVar[str] = "zipf:2,exponent=0.8,first=20"
 
     def planned(
@@ -126,11 +163,11 @@ class Popular:
         """
         ranked = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
         weights = list(accumulate(rank**-self.exponent for rank in range(1, len(ranked) + 1)))
-        span = _publishing_span(self.first, self.last, setting)
-        for time_us in _arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
+        span = publishing_span(self.first, self.last, setting)
+        for time_us in arrivals(self.rate / setting.interval_us, span, random) if ranked else ():
             (topic,) = random.choices(ranked, cum_weights=weights)
             if subscriptions.subscribers(topic):
-                yield Planned(time_us, topic, None, self.size)
+                yield Planned(time_us, topic, None, self.size, self.from_)
 
 
 @dataclass(frozen=True)
@@ -143,14 +180,13 @@ class Script:
     at: Annotated[
         str | None, Meta(description="Interval at whose start to publish, or a time as 1.5s.")
     ] = None
-    topic: Annotated[str, Meta(description="Its name or index, largest, smallest or random.")] = (
-        "largest"
-    )
-    publisher: Annotated[
-        Count | None, Meta(description="A peer; none: any subscriber that is up.")
-    ] = None
+    topic: Annotated[
+        str, Meta(description="Its name or index, largest, smallest or random; or several: 3+7.")
+    ] = "largest"
+    publisher: Annotated[Count | None, Meta(description="A peer; none: see from.")] = None
     count: Annotated[Positive, Meta(description="Number of publications, one per interval.")] = 1
     size: _Size = 512
+    from_: _From = "subscriber"
     example: ClassVar[str] = "script:at=50,topic=largest,count=10"
 
     def __post_init__(self) -> None:
@@ -165,25 +201,28 @@ class Script:
         Raises: InputError if the file cannot be read; UseError for an unknown topic or peer, or a
         time after the run.
         """
-        names = [*_CHOICES, *_names(subscriptions)]
-        written = sorted(self._lines(setting), key=itemgetter(0))
-        if unknown := {topic for _, topic, _ in written}.difference(names):
+        names = [*_CHOICES, *topic_names(subscriptions)]
+        lines = sorted(self._lines(setting), key=itemgetter(0))
+        written = [(time_us, _listed(text, names), peer) for time_us, text, peer in lines]
+        if unknown := {topic for _, topics, _ in written for topic in topics}.difference(names):
             raise UnknownName("topic", min(unknown), names)
-        for time_us, topic, publisher in written:
-            chosen = _chosen(topic, subscriptions, random)
-            if subscriptions.subscribers(chosen):
-                yield Planned(time_us, chosen, publisher, self.size)
+        for time_us, topics, publisher in written:
+            chosen = dict.fromkeys(_chosen(topic, subscriptions, random) for topic in topics)
+            first, *others = [topic for topic in chosen if subscriptions.subscribers(topic)] or [-1]
+            if first >= 0:
+                also = tuple(others)
+                yield Planned(time_us, first, publisher, self.size, self.from_, also)
 
     def _lines(self, setting: Setting) -> Iterator[tuple[int, str, int | None]]:
         if self.file is not None:
             for line, text in lines(self.file):
                 at, topic, publisher = _cells(self.file, line, text)
-                yield _moment(at, setting), topic, _peer(publisher, setting)
+                yield moment(at, setting, _WHAT), topic, checked_peer(publisher, setting, _WHAT)
         else:
-            first = _moment(self.at or "", setting)
+            first = moment(self.at or "", setting, _WHAT)
             for number in range(self.count):
-                time_us = _within(first + number * setting.interval_us, setting)
-                yield time_us, self.topic, _peer(self.publisher, setting)
+                time_us = _within(first + number * setting.interval_us, setting, _WHAT)
+                yield time_us, self.topic, checked_peer(self.publisher, setting, _WHAT)
 
 
 def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
@@ -195,29 +234,42 @@ def _cells(name: str, line: int, text: str) -> tuple[str, str, int | None]:
     return at, topic, int(publisher) if publisher else None
 
 
-def _moment(at: str, setting: Setting) -> int:
-    """µs of an interval's start, or of a duration since the start of the run."""
-    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting)
+def _listed(text: str, names: Collection[str]) -> list[str]:
+    """The topics of a publication; a name may contain a plus."""
+    return [text] if text in names else text.split("+")
 
 
-def _within(time_us: int, setting: Setting) -> int:
+def moment(at: str, setting: Setting, what: str) -> int:
+    """µs of an interval's start, or of a duration since the start of the run. Errors name `what`
+    happens then.
+
+    Raises: UseError if it is after the run.
+    """
+    return _within(int(at) * setting.interval_us if at.isdecimal() else us(at), setting, what)
+
+
+def _within(time_us: int, setting: Setting, what: str) -> int:
     if time_us >= setting.duration_us:
         raise UseError(
-            f"publications at interval {time_us // setting.interval_us}: "
+            f"{what} at interval {time_us // setting.interval_us}: "
             f"the run has only {setting.intervals}"
         )
     return time_us
 
 
-def _peer(publisher: int | None, setting: Setting) -> int | None:
-    if publisher is not None and publisher >= setting.peers:
-        raise UseError(f"publications: no peer {publisher}; there are 0 to {setting.peers - 1}")
-    return publisher
+def checked_peer(peer: P, setting: Setting, what: str) -> P:
+    """The peer, which may be null. Raises: UseError if the run has no such peer."""
+    if peer is not None and peer >= setting.peers:
+        raise UseError(f"{what}: no peer {peer}; there are 0 to {setting.peers - 1}")
+    return peer
+
+
+_WHAT = "publications"
 
 
 def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
     """The named topic, or one by its size among those with subscribers."""
-    names = _names(subscriptions)
+    names = topic_names(subscriptions)
     if topic in names:
         return names.index(topic)
     sizes = [topic for topic in _by_size(subscriptions) if subscriptions.subscribers(topic)]
@@ -231,7 +283,8 @@ def _chosen(topic: str, subscriptions: Subscriptions, random: Random) -> int:
 _CHOICES = ("largest", "smallest", "random")
 
 
-def _names(subscriptions: Subscriptions) -> Sequence[str]:
+def topic_names(subscriptions: Subscriptions) -> Sequence[str]:
+    """The names of all topics, in the order of their indexes."""
     return subscriptions.names or [str(index) for index in range(subscriptions.topics)]
 
 
@@ -240,17 +293,17 @@ def _by_size(subscriptions: Subscriptions) -> list[int]:
     return sorted(range(subscriptions.topics), key=lambda t: -len(subscriptions.subscribers(t)))
 
 
-def _publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
+def publishing_span(first: int, last: int | None, setting: Setting) -> tuple[int, int]:
     """[start, end) in µs of the intervals first … last within the run.
 
     Raises: UseError if the run ends before the first.
     """
-    _within(first * setting.interval_us, setting)
+    _within(first * setting.interval_us, setting, _WHAT)
     end = setting.duration_us if last is None else (last + 1) * setting.interval_us
     return first * setting.interval_us, min(end, setting.duration_us)
 
 
-def _arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
+def arrivals(rate: float, span: tuple[int, int], random: Random) -> Iterator[int]:
     """Times of a Poisson process of `rate` events per µs in [start, end)."""
     time, end = float(span[0]), span[1]
     while (time := time + random.expovariate(rate)) < end:
@@ -261,6 +314,7 @@ PUBLICATIONS: Mapping[str, type[Publications]] = {
     "none": NoPublications,
     "poisson": Poisson,
     "every": Every,
+    "each": Each,
     "zipf": Popular,
     "script": Script,
 }

@@ -49,6 +49,10 @@ class Subscriptions:
         """The topics of a peer, in ascending order."""
         return list(self._of[peer])
 
+    def has(self, peer: int, topic: int) -> bool:
+        """Whether the peer subscribes to the topic."""
+        return peer in self._subscribers[topic]
+
     def subscribers(self, topic: int) -> Set[int]:
         """The peers that subscribe to the topic, up or not."""
         return self._subscribers[topic]

@@ -40,6 +40,12 @@ def nested(depth: int) -> str:
     return '{"a":' * depth + "1" + "}" * depth
 
 
+def gauged(numbers: str) -> str:
+    """A report with these gauges."""
+    return text(report("gauging", 1))[:-1] + f', "gauges": {{{numbers}}}}}'
+
+
+NAMED = "1 to 64 letters, digits or any of _.-"
 HALF = '"\\ud800"'
 GOOD = text(report("good", 1, topics=["t"]))
 
@@ -60,6 +66,18 @@ GOOD = text(report("good", 1, topics=["t"]))
         (text(report("big", 1, received=[{"message": "m", "hops": 2**31}])),
          "'received[].hops' is too large"),
         (b'{"format": "vizpub.report/1", "peer": "\xff", "interval": 1}', "not UTF-8"),
+        (gauged('"a":NaN'), "not JSON"),
+        (gauged('"a":1e999'), "'gauges.a' is not finite"),
+        (gauged('"a":-1e999'), "'gauges.a' is not finite"),
+        (gauged(f'"a":1{"0" * 400}'), "'gauges.a' is not finite"),
+        (gauged('"a":"1"'), "'gauges.a' is not a number"),
+        (gauged('"a":true,"b":[]'), "'gauges.a' is not a number; 'gauges.b' is not a number"),
+        (gauged('"a b":1'), f"'gauges' has a name that is not {NAMED}"),
+        (gauged('"":1'), f"'gauges' has a name that is not {NAMED}"),
+        (gauged(f'"{"a" * 65}":1'), f"'gauges' has a name that is not {NAMED}"),
+        (gauged('"caf\\u00e9":1'), f"'gauges' has a name that is not {NAMED}"),
+        (gauged(",".join(f'"a{n}":1' for n in range(101))), "'gauges' has more than 100 names"),
+        (gauged("")[:-3] + "[]}", "'gauges' is not an object"),
         (GOOD + GOOD, "not JSON"),
         ("\0" * 100, "not JSON"),
         (b"\x85", "not UTF-8"),
@@ -70,6 +88,32 @@ def test_bad_line_is_refused_alone(tmp_path: Path, line: str | bytes, reason: st
     found = taken(tmp_path, GOOD, line, text(report("other", 2)))
     assert [(row[1], row[2]) for row in found.quarantine] == [(2, reason)]
     assert [record["peer"] for record in found.records] == ["good", "other"]
+
+
+def test_gauges_are_kept_by_name_without_absent_ones(tmp_path: Path) -> None:
+    """However they are spelled: only the contract's own judge takes an escape or a null."""
+    lines = (
+        gauged('"lookups":3,"queue.len-1_x":-2.5e-3,"zero":0'),
+        gauged('"look\\u0075ps":4,"gone":null').replace('"gauging"', '"other"'),
+        gauged("").replace('"gauging"', '"empty"'),
+        gauged(",".join(f'"a{n}":1' for n in range(100))).replace('"gauging"', '"many"'),
+    )
+    found = taken(tmp_path, *lines)
+    assert not found.quarantine
+    rows = [tuple(row.values()) for row in found.tables["gauges"].to_pylist()]
+    assert [row for row in rows if row[0] != "many"] == [
+        ("gauging", 1, "lookups", 3.0),
+        ("gauging", 1, "queue.len-1_x", -0.0025),
+        ("gauging", 1, "zero", 0.0),
+        ("other", 1, "lookups", 4.0),
+    ]
+    assert len(rows) == 104
+
+
+def test_reports_that_differ_in_a_gauge_conflict(tmp_path: Path) -> None:
+    found = taken(tmp_path, gauged('"a":1'), gauged('"a":1'), gauged('"a":2'))
+    assert [row[1:3] for row in found.quarantine] == [(3, "conflicting report")]
+    assert len(found.tables["gauges"]) == 1
 
 
 def test_surrogate_in_an_unknown_field_is_counted_and_taken(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,29 @@ def test_plain_neighbours_and_numeric_names_equal_those_in_lines(tmp_path: Path)
     told = described(found)
     assert "topics" in told.unknown
     assert "neighbors" not in told.unknown
+
+
+@pytest.mark.parametrize("as_map", [True, False])
+def test_gauges_are_a_map_or_a_struct_of_numbers(tmp_path: Path, as_map: bool) -> None:
+    gauges = [{"hops": 3.5, "lookups": 2.0}, {"hops": 1.0, "lookups": None}, None, {"hops": inf}]
+    rows = [{"peer": f"p{n}", "interval": n} for n in range(4)]
+    kind = pa.map_(pa.string(), pa.float64()) if as_map else None
+    pairs = [of and list(of.items()) for of in gauges] if as_map else gauges
+    content = table(rows).append_column("gauges", pa.array(pairs, kind))
+    found = stage(tmp_path, content)
+    assert in_order(found.tables["gauges"]) == [
+        ("p0", 0, "hops", 3.5),
+        ("p0", 0, "lookups", 2.0),
+        ("p1", 1, "hops", 1.0),
+    ]
+    assert [row[:3] for row in found.quarantine] == [
+        ("0.parquet", 4, "'gauges.hops' is not finite")
+    ]
+    told = described(found)
+    assert not told.notes
+    text = table(rows).append_column("gauges", pa.array([{"hops": "3"}] * 4))
+    with pytest.raises(InputError, match=r"column 'gauges' is struct.*\n.*map<string, number>"):
+        Reports().splits([written(tmp_path, 1, text)])
 
 
 def test_bad_rows_are_quarantined_and_the_rest_is_ingested(tmp_path: Path) -> None:

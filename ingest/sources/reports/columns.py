@@ -14,7 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.reports.fields import INT32, REPORT, Array, Flag, Key, KeyOr, Kind, Object, OneOf, Whole
+from ingest.reports.fields import (
+    INT32,
+    REPORT,
+    Array,
+    Flag,
+    Key,
+    KeyOr,
+    Kind,
+    Numbers,
+    Object,
+    OneOf,
+    Whole,
+)
 from ingest.reports.records import Report
 
 _Mask = npt.NDArray[np.bool_]
@@ -35,12 +47,15 @@ def wanted(kind: Kind) -> str:
             return f"struct<{', '.join(f'{n}: {wanted(k)}' for n, k in fields.items())}>"
         case KeyOr(more):
             return f"{wanted(Key())} or {wanted(more)}"
-        case Whole():
-            return "integer"
-        case Flag():
-            return "bool"
         case _:
-            return "string or integer"
+            return _WANTED.get(type(kind), "string or integer")
+
+
+_WANTED: Mapping[type[Kind], str] = {
+    Numbers: "map<string, number> or struct of numbers",
+    Whole: "integer",
+    Flag: "bool",
+}
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
@@ -50,6 +65,8 @@ def arrow_type(kind: Kind) -> pa.DataType:
             return pa.list_(arrow_type(item))
         case Object(fields):
             return pa.struct([(name, arrow_type(inner)) for name, inner in fields.items()])
+        case Numbers():
+            return pa.map_(pa.string(), pa.float64())
         case Whole(most):
             return pa.int32() if most <= INT32 else pa.int64()
         case Flag():
@@ -75,15 +92,16 @@ def shaped(values: pa.Array, kind: Kind) -> pa.Array:
             shape = _relisted(values, shaped(values.flatten(), item))
         case Object(fields) if pa.types.is_struct(found):
             shape = _restructured(values, fields)
+        case Numbers() if pa.types.is_map(found) or pa.types.is_struct(found):
+            shape = _numbered(values)
         case Whole() if pa.types.is_integer(found):
             shape = values.cast(pa.int64(), safe=False)
         case Flag() if pa.types.is_boolean(found):
             shape = values
-        case Key() | OneOf() if pa.types.is_integer(found):
-            shape = values.cast(pa.string())
-        case Key() | OneOf() if _is_text(found):
+        case Key() | OneOf() if pa.types.is_integer(found) or _is_text(found):
             # Only a cast from bytes checks that the text is UTF-8.
-            shape = values.cast(pa.binary()).cast(pa.string())
+            plain = values.cast(pa.binary()) if _is_text(found) else values
+            shape = plain.cast(pa.string())
         case _:
             raise UnfitType(str(found))
     return shape
@@ -113,6 +131,18 @@ def _restructured(structs: pa.Array, fields: Mapping[str, Kind]) -> pa.Array:
     return pa.StructArray.from_arrays(children, list(fields), mask=structs.is_null())
 
 
+def _numbered(values: pa.Array) -> pa.Array:
+    """A map of names to numbers; the fields of a struct are names."""
+    kind, found = pa.map_(pa.string(), pa.float64()), values.type
+    inner = [found.item_type] if pa.types.is_map(found) else [field.type for field in found]
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
+    if not all(any(is_kind(one) for is_kind in kinds) for one in inner):
+        raise UnfitType(str(found))
+    if pa.types.is_map(found):
+        return values.cast(kind)
+    return pa.array([row and list(row.items()) for row in values.to_pylist()], kind)
+
+
 def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
     """Which `shaped` values the grammar may refuse; never too few. Null is absent."""
     match kind:
@@ -126,6 +156,9 @@ def _doubtful(values: pa.Array, kind: Kind) -> _Mask:
             found = _mask(pc.or_(pc.less(values, least), pc.greater(values, most)))
         case OneOf(words):
             found = _mask(pc.and_(values.is_valid(), pc.invert(pc.is_in(values, pa.array(words)))))
+        case Numbers():
+            # Gauges are rare in columns, so each is judged by the grammar.
+            found = _mask(values.is_valid())
         case Key():
             found = _unfit_names(values)
         case _:
@@ -178,9 +211,18 @@ def reports_of(batch: pa.RecordBatch) -> tuple[pa.StructArray, dict[int, list[st
     columns.setdefault("format", pa.repeat(Report.format, len(batch)))
     rows = shaped(pa.StructArray.from_arrays(list(columns.values()), list(columns)), REPORT)
     suspected = np.flatnonzero(_doubtful(rows, REPORT))
-    judged = zip(suspected.tolist(), rows.take(pa.array(suspected)).to_pylist(), strict=True)
+    judged = zip(suspected.tolist(), values_of(rows.take(pa.array(suspected))), strict=True)
     wrong = {row: list(dict.fromkeys(REPORT.problems(value, ""))) for row, value in judged}
     return rows, {row: problems for row, problems in wrong.items() if problems}
+
+
+def values_of(rows: pa.StructArray) -> Iterator[dict[str, Any]]:
+    """Rows of REPORT as JSON values; a null is an absent field."""
+    for value in rows.to_pylist():
+        if value["gauges"] is not None:
+            numbers = dict(value["gauges"])
+            value["gauges"] = {name: n for name, n in numbers.items() if n is not None}
+        yield value
 
 
 def unfit_columns(schema: pa.Schema) -> Iterator[tuple[str, str, str]]:

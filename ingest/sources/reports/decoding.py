@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ingest.reader import Kind, Row, Split, lines, refused
-from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Object, OneOf, Whole
+from ingest.reports.fields import REPORT, Array, Flag, Key, KeyOr, Numbers, Object, OneOf, Whole
 from ingest.reports.fields import Kind as Grammar
 from ingest.reports.files import parse, unknown_fields
 from ingest.reports.records import Report, RunHeader
@@ -38,6 +38,9 @@ def _typed(kind: Grammar) -> Any:
             found = Annotated[int, msgspec.Meta(ge=least, le=most)]
         case Flag():
             found = bool
+        case Numbers(pattern, most):
+            names = Annotated[str, msgspec.Meta(pattern=pattern)]
+            found = Annotated[dict[names, float], msgspec.Meta(max_length=most)]
         case OneOf(words):
             found = Literal[words]
         case _:

@@ -63,6 +63,8 @@ class Tally:
     """The first and last interval of a report."""
     shapes: Counter[int] = field(default_factory=Counter)
     """Reports by the fields they have; see `shape_of`."""
+    gauges: int = 0
+    """Reports with numbers of the system's own."""
     moved: Counter[str] = field(default_factory=Counter)
     """Reports in which a counter is not 0, where a source asks."""
     differing: int = 0
@@ -99,6 +101,7 @@ class Tally:
                 mine.update(theirs)
         self.nameless += other.nameless
         self.differing += other.differing
+        self.gauges += other.gauges
         for run, fields in other.headers.items():
             here = self.headers.setdefault(run, {})
             for name, values in fields.items():

@@ -29,6 +29,14 @@ TABLES: dict[str, pa.Schema] = {
         [("peer", pa.string()), ("interval", pa.int32())]
         + [(name, pa.int64()) for name in COUNTERS]
     ),
+    "gauges": pa.schema(
+        [
+            ("peer", pa.string()),
+            ("interval", pa.int32()),
+            ("gauge", pa.string()),
+            ("value", pa.float64()),
+        ]
+    ),
     "unreported": pa.schema(
         [
             ("peer", pa.string()),
@@ -45,6 +53,7 @@ TABLES: dict[str, pa.Schema] = {
 peers          the first interval of each that reports
 unreported     periods in which a peer leaves open its `receptions` or `subscriptions`
 traffic        of the interval alone; publication traffic that is not counted is taken from events
+gauges         as reported
 records        of each peer what a later report goes on from, as a record of the contract
 and those of ingest.sources.base.Observed, where `valid_to` is the interval after the last in which
 something was reported.
@@ -200,6 +209,11 @@ class _Peer:
             self._reported_since = at
         self._rows["traffic"].append((self.name, at, *traffic))
         self._tally.shapes[shape_of(report, traffic)] += 1
+        if report.gauges:
+            self._tally.gauges += 1
+            add = self._rows["gauges"].append
+            for name, value in report.gauges.items():
+                add((self.name, at, name, value))
         if sent:
             self._publish(sent, at)
         if received:
@@ -322,4 +336,5 @@ def _said(report: Any) -> tuple[Any, ...]:
     """The content of a report, for comparison."""
     state = [getattr(report, field) for field in STATE]
     items = [entries and _items(entries) for entries in state]
-    return (report.seq, report.left is True, items, counters(report), report.sent, report.received)
+    events = report.sent, report.received
+    return (report.seq, report.left is True, items, counters(report), report.gauges, *events)

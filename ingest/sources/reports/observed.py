@@ -32,6 +32,7 @@ def observe(tables: Mapping[str, DataFrame], run: Description, options: SourceOp
         subscriptions=None if "topics" in unknown else open_at(tables["subscriptions"], end),
         roles=None if "roles" in unknown else open_at(tables["roles"], end),
         traffic=tables["traffic"] if COUNTED.keys() - unknown else None,
+        gauges=tables["gauges"] if Tally.of(run.totals).gauges else None,
         publications=tables["publications"] if arrivals else None,
         receptions=tables["receptions"] if "received" in arrivals else None,
         rejections=no_rejections(tables["peers"].sparkSession) if arrivals else None,

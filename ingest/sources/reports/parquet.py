@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from ingest.files import InputFile
 from ingest.reader import Row, Split, refused
 from ingest.reports.files import parse
-from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns
+from ingest.sources.reports.columns import reports_of, unfit_columns, unknown_columns, values_of
 from ingest.sources.reports.decoding import Chosen, record_row, tally_row
 from ingest.sources.reports.facts import Tally
 from ingest.sources.row_groups import group_splits, opened, read_group, schema_of
@@ -76,7 +76,7 @@ class GroupReader:
     ) -> Iterator[Row]:
         run, unknown = of_file
         shaped, wrong = reports_of(batch)
-        for row, report in enumerate(shaped.to_pylist()):
+        for row, report in enumerate(values_of(shaped)):
             if row in wrong:
                 yield refused(split, first + row, "; ".join(wrong[row]), _as_text(batch, row))
                 continue

@@ -16,7 +16,8 @@ from simulators.engine.network import Network
 from simulators.engine.parameters import us
 from simulators.protocols.pastry.leaves import Exchange, Ring, View
 from simulators.protocols.pastry.node import Node
-from simulators.protocols.pastry.parameters import Application, PastryParameters, bytes_of
+from simulators.protocols.pastry.parameters import PastryParameters, bytes_of
+from simulators.protocols.routing import Upcalls
 
 _DISBELIEF = 10
 """Leaf periods in which a peer that did not answer is not probed when others name it."""
@@ -37,9 +38,9 @@ class LeafKeeping:
     """Maintains leaf sets, and is the overlay's failure detector."""
 
     def __init__(
-        self, net: Network, ring: Ring, parameters: PastryParameters, application: Application
+        self, net: Network, ring: Ring, parameters: PastryParameters, upcalls: Upcalls
     ) -> None:
-        self.net, self.ring, self.application = net, ring, application
+        self.net, self.ring, self.upcalls = net, ring, upcalls
         self.retries = parameters.retries
         self.shape = parameters.leaf_set, parameters.neighbourhood
         self.nodes = [Node(ring, peer, *self.shape) for peer in range(net.size)]
@@ -120,7 +121,7 @@ class LeafKeeping:
         node.failed.pop(other, None)
         node.doubted.discard(other)
         if node.add(other):
-            self.application.leaves_changed(peer)
+            self.upcalls.responsibility_changed(peer)
 
     def ask(self, peer: int, other: int) -> None:
         """Probe a peer that was named, unless a probe is pending or failed recently."""
@@ -178,7 +179,7 @@ class LeafKeeping:
             # Only this peer monitors it: notify all that may know it. Others may be down too.
             for leaf in node.leaves.view.members:
                 self.ask(peer, leaf)
-        self.application.lost(peer, other)
+        self.upcalls.lost(peer, other)
         self.settle(peer)
 
     def take_leave(self, peer: int, others: Sequence[int]) -> None:
@@ -195,7 +196,7 @@ class LeafKeeping:
         node = self.nodes[peer]
         if node.is_placed and not node.is_ready and not (is_patient and node.asked):
             node.is_ready = True
-            self.application.ready(peer)
+            self.upcalls.ready(peer)
 
     def _probe(self, peer: int, other: int, retries: int) -> None:
         node = self.nodes[peer]

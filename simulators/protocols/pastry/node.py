@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulators.protocols.pastry.leaves import Exchange, LeafSet, Ring
-
-NOBODY = -1
+from simulators.protocols.routing import NOBODY
 
 
 class Node:

@@ -1,4 +1,4 @@
-"""The Pastry overlay of all peers, for applications on top of it."""
+"""The Pastry overlay of all peers, for what is built on it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from simulators.protocols.pastry.joining import Joining
 from simulators.protocols.pastry.leaf_keeping import LeafKeeping
 from simulators.protocols.pastry.leaves import Ring
 from simulators.protocols.pastry.node import Node
-from simulators.protocols.pastry.parameters import Application, PastryParameters
+from simulators.protocols.pastry.parameters import SIZES, PastryParameters
+from simulators.protocols.routing import Routing, Upcalls
 
-TOO_FAR = 32
-"""Hops after which a message is in a loop, which is possible while leaf sets are wrong."""
+LAYERS = ("leafset", "routing", "neighbourhood")
 
 
-class Overlay(Application):
+class Overlay(Routing, Upcalls):
     """Peers on a ring of ids, each with its state."""
 
     def __init__(
-        self, net: Network, parameters: PastryParameters, topics: int, application: Application
+        self, net: Network, parameters: PastryParameters, topics: int, upcalls: Upcalls
     ) -> None:
-        self.net = net
+        self.net, self.sizes = net, SIZES
         self.ring = Ring.of(net.size, parameters.b, salt=net.random.getrandbits(64))
         self.keys = [self.ring.key(f"topic/{topic}") for topic in range(topics)]
         """The position of each topic's rendezvous point on the ring."""
-        self.application = application
+        self.upcalls = upcalls
         self.keeping = LeafKeeping(net, self.ring, parameters, self)
         self.joining = Joining(net, self.keeping, parameters)
 
@@ -35,16 +35,16 @@ class Overlay(Application):
         return self.keeping.nodes
 
     def join(self, peer: int) -> None:
-        """The peer is up and looks for its place."""
+        """See Routing.join."""
         self.keeping.reset(peer)
         self.joining.enter(peer)
 
     def leave(self, peer: int, others: Sequence[int] = ()) -> None:
-        """The peer is about to go down: notify all peers it knows, and `others`."""
+        """See Routing.leave."""
         self.keeping.take_leave(peer, others)
 
     def gone(self, peer: int) -> None:
-        """The peer is down."""
+        """See Routing.gone."""
         self.keeping.reset(peer)
 
     def links(self, peer: int) -> Iterable[Links]:
@@ -54,32 +54,39 @@ class Overlay(Application):
         yield Links("routing", None, tuple(dict.fromkeys(node.table.values())))
         yield Links("neighbourhood", None, tuple(node.near))
 
-    def route(self, peer: int, key: int) -> list[int]:
-        """The route of a message from `peer` for the key, with both ends."""
-        path = [peer]
-        while (to := self.nodes[path[-1]].next_hop(key)) != path[-1] and len(path) <= TOO_FAR:
-            path.append(to)
-        return path
+    def is_ready(self, peer: int) -> bool:
+        """See Routing.is_ready."""
+        return self.nodes[peer].is_ready
+
+    def next_hop(self, peer: int, key: int) -> int:
+        """See Routing.next_hop."""
+        return self.nodes[peer].next_hop(key)
+
+    def version(self, peer: int) -> object:
+        """The leaf set: a peer keeps its routes when its table only finds nearer peers."""
+        return self.nodes[peer].leaves.view
+
+    def compare(self, peer: int, other: int) -> None:
+        """See Routing.compare."""
+        self.keeping.ask(peer, other)
 
     def doubt(self, peer: int, other: int) -> None:
-        """A message of `peer` to the other one was not acknowledged: avoid it in routes, and probe
-        it.
-        """
+        """See Routing.doubt."""
         self.keeping.doubt(peer, other)
 
     def ready(self, peer: int) -> None:
-        """See Application.ready."""
+        """See Upcalls.ready."""
         self.joining.serve(peer)
-        self.application.ready(peer)
+        self.upcalls.ready(peer)
 
-    def leaves_changed(self, peer: int) -> None:
-        """See Application.leaves_changed."""
-        self.application.leaves_changed(peer)
+    def responsibility_changed(self, peer: int) -> None:
+        """See Upcalls.responsibility_changed."""
+        self.upcalls.responsibility_changed(peer)
 
     def lost(self, peer: int, other: int) -> None:
-        """See Application.lost. A peer that has lost all others joins again."""
+        """See Upcalls.lost. A peer that has lost all others joins again."""
         node = self.nodes[peer]
         if node.is_ready and not node.leaves.right:
             node.is_placed = node.is_ready = False
             self.joining.enter(peer)
-        self.application.lost(peer, other)
+        self.upcalls.lost(peer, other)

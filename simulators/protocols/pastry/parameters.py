@@ -1,4 +1,4 @@
-"""Pastry's parameters, sizes of messages, and interface to applications."""
+"""Pastry's parameters, and the sizes of its messages."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from simulators.engine.network import TRANSPORT_BYTES
 from simulators.engine.parameters import Count, Duration, Positive
+from simulators.protocols.routing import Sizes
 
-_HEADER_BYTES = TRANSPORT_BYTES + 16
-"""Bytes of any message: the transport's, its kind (8) and the sender's id (8)."""
-_PEER_BYTES = 14
-"""Bytes of a peer that is named in a message: id (8), address and port (6)."""
-_ID_BYTES = 8
-
-
-def bytes_of(peers: int = 0, ids: int = 0) -> int:
-    """Bytes of a message that names that many peers and ids."""
-    return _HEADER_BYTES + _PEER_BYTES * peers + _ID_BYTES * ids
+SIZES = Sizes(id_bytes=8)
+bytes_of = SIZES.of
 
 
 @dataclass(frozen=True)
@@ -50,16 +42,3 @@ class PastryParameters:
     join_attempts: Annotated[
         Positive, Meta(description="Unanswered joins until a peer starts a ring of its own.")
     ] = 5
-
-
-class Application:
-    """Events that Pastry reports to the application on top of it."""
-
-    def ready(self, peer: int) -> None:
-        """The peer has found its place; from now on it may route and answer for keys."""
-
-    def leaves_changed(self, peer: int) -> None:
-        """Others have come near to the peer on the ring."""
-
-    def lost(self, peer: int, other: int) -> None:
-        """The peer found that another one is down."""

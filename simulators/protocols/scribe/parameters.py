@@ -8,12 +8,13 @@ from typing import Annotated
 from msgspec import Meta
 
 from simulators.engine.parameters import Duration, Positive
+from simulators.protocols.chord.parameters import ChordParameters
 from simulators.protocols.pastry.parameters import PastryParameters
 
 
 @dataclass(frozen=True)
-class ScribeParameters(PastryParameters):
-    """Parameters of Scribe, and of Pastry below it.
+class TreeParameters:
+    """Parameters of Scribe's trees.
 
     An interval of 1 s stands for about 30 s of a real overlay (see PastryParameters). Peers have
     about ten parents in twenty trees, and most messages are heartbeats: one every third interval
@@ -36,3 +37,35 @@ class ScribeParameters(PastryParameters):
         bool,
         Meta(description="Publishers in the tree send directly to the root if they know it."),
     ] = False
+
+
+@dataclass(frozen=True)
+class ScribeParameters(TreeParameters, PastryParameters):
+    """Parameters of Scribe, and of Pastry below it."""
+
+
+@dataclass(frozen=True)
+class ScribeChordParameters(TreeParameters, ChordParameters):
+    """Parameters of Scribe, and of Chord below it."""
+
+    both_ways: Annotated[
+        bool,
+        Meta(
+            description="A publication floods the tree from where it meets it, not from the root."
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class PopularityParameters(ScribeChordParameters):
+    """Parameters of the choice between broadcast and tree, and of Scribe and Chord below it."""
+
+    threshold: Annotated[
+        Positive, Meta(description="Subscribers from which on a topic's owner answers: broadcast.")
+    ] = 50
+    answer_period: Annotated[
+        Duration, Meta(description="Time for which a publisher keeps an owner's answer.")
+    ] = "10s"
+    degree: Annotated[
+        int, Meta(ge=2, description="Neighbours to which a peer passes a broadcast on.")
+    ] = 5

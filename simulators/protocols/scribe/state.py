@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from simulators.protocols.pastry.leaves import View
-from simulators.protocols.pastry.node import NOBODY
-from simulators.protocols.pastry.parameters import bytes_of
+from simulators.protocols.routing import NOBODY, Sizes
 
 _Path = tuple[int, ...]
 """Peers of a tree from the root down."""
@@ -84,7 +82,7 @@ class Recent:
 class Member:
     """The state of a peer in all trees."""
 
-    __slots__ = ("children", "groups", "orphans", "parents", "peer", "ring_view", "seen")
+    __slots__ = ("children", "groups", "orphans", "parents", "peer", "routes", "seen")
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
@@ -95,8 +93,8 @@ class Member:
         self.orphans: dict[int, None] = {}
         """Topics for which to look for a parent at the next heartbeat."""
         self.seen = Recent()
-        self.ring_view: View | None = None
-        """The leaf set when the parents were chosen."""
+        self.routes: object = None
+        """The version of the routes by which the parents were chosen."""
 
     def group(self, topic: int) -> Group:
         """The peer's place in the topic's tree; a new one if it is not in it."""
@@ -130,12 +128,12 @@ class Member:
             self.children[child].beat = None
         return True
 
-    def beat_for(self, child: _Child) -> Beat:
+    def beat_for(self, child: _Child, sizes: Sizes) -> Beat:
         """The heartbeat for that child."""
         if child.beat is None:
             groups, own = self.groups, (self.peer,)
             child.beat = tuple((topic, groups[topic].path + own) for topic in child.topics)
-            child.size = bytes_of(ids=sum(1 + len(path) for _, path in child.beat))
+            child.size = sizes.of(ids=sum(1 + len(path) for _, path in child.beat))
         return child.beat
 
     def topics_under(self, parent: int) -> list[int]:

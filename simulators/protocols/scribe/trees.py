@@ -18,20 +18,19 @@ from collections.abc import Iterable
 
 from simulators.engine.network import Network
 from simulators.engine.parameters import us
-from simulators.protocols.pastry.node import NOBODY
-from simulators.protocols.pastry.overlay import Overlay
-from simulators.protocols.pastry.parameters import Application, bytes_of
-from simulators.protocols.scribe.parameters import ScribeParameters
+from simulators.protocols.routing import NOBODY, MakeRouting, Upcalls
+from simulators.protocols.scribe.parameters import TreeParameters
 from simulators.protocols.scribe.state import UNSURE, Beat, Group, Member, Parent
 
 
-class Trees(Application):
-    """The trees of all topics over one Pastry overlay."""
+class Trees(Upcalls):
+    """The trees of all topics over one overlay that routes."""
 
-    def __init__(self, net: Network, parameters: ScribeParameters, topics: int) -> None:
+    def __init__(self, net: Network, parameters: TreeParameters, make: MakeRouting) -> None:
         self.net = net
-        self.pastry = Overlay(net, parameters, topics, application=self)
-        self.keys = self.pastry.keys
+        self.routing = make(self)
+        self.keys = self.routing.keys
+        self.topic_bytes = self.routing.sizes.of(ids=1)
         self.members = [Member(peer) for peer in range(net.size)]
         period_us = us(parameters.heartbeat)
         # Half a period allows for latencies that vary between heartbeats.
@@ -59,16 +58,16 @@ class Trees(Application):
         self._prune(peer, topic)
 
     def ready(self, peer: int) -> None:
-        """Pastry has found the peer's place: look for all parents."""
+        """The overlay has found the peer's place: look for all parents."""
         for topic in list(self.members[peer].groups):
             self._attach_if_new(peer, topic)
 
-    def leaves_changed(self, peer: int) -> None:
+    def responsibility_changed(self, peer: int) -> None:
         """Stop at once being the root of topics to whose keys another peer is closer now, as
         publications go there.
         """
         for topic in self.members[peer].topics_under(peer):
-            if self.pastry.nodes[peer].next_hop(self.keys[topic]) != peer:
+            if self.routing.next_hop(peer, self.keys[topic]) != peer:
                 self._attach(peer, topic)
 
     def lost(self, peer: int, other: int) -> None:
@@ -97,7 +96,7 @@ class Trees(Application):
 
     def on_join_lost(self, peer: int, to: int, topic: int) -> None:
         """Use another route."""
-        self.pastry.doubt(peer, to)
+        self.routing.doubt(peer, to)
         group = self.members[peer].groups.get(topic)
         if group and group.parent == to:
             self._attach(peer, topic)
@@ -110,16 +109,15 @@ class Trees(Application):
 
     def on_stranger(self, peer: int, sender: int, topic: int) -> None:
         """Leave a parent in a tree that the peer is not in."""
-        self.net.send(self.leave, peer, sender, topic, bytes_of(ids=1))
+        self.net.send(self.leave, peer, sender, topic, self.topic_bytes)
 
     # Heartbeats.
 
     def on_tick(self, peer: int) -> None:
         """Send heartbeats to the children, and check those of the parents."""
         member = self.members[peer]
-        node = self.pastry.nodes[peer]
-        if node.is_ready and member.ring_view is not node.leaves.view:
-            member.ring_view = node.leaves.view
+        if self.routing.is_ready(peer) and member.routes is not self.routing.version(peer):
+            member.routes = self.routing.version(peer)
             self._follow_routes(peer)
         if member.orphans:
             self._adopt(peer)
@@ -133,7 +131,13 @@ class Trees(Application):
         member, send, heartbeat = self.members[peer], self.net.send, self.heartbeat
         for to in children:
             child = member.children[to]
-            send(heartbeat, peer, to, child.beat or member.beat_for(child), child.size)
+            send(
+                heartbeat,
+                peer,
+                to,
+                child.beat or member.beat_for(child, self.routing.sizes),
+                child.size,
+            )
 
     def on_heartbeat(self, peer: int, sender: int, beat: Beat) -> None:
         """Handle a heartbeat, if it differs from the last one."""
@@ -148,8 +152,8 @@ class Trees(Application):
             parent.beat = beat if is_agreed else None
 
     def on_beat_lost(self, peer: int, to: int, beat: Beat) -> None:
-        """A child may be down; Pastry detects that."""
-        self.pastry.doubt(peer, to)
+        """A child may be down; the overlay detects that."""
+        self.routing.doubt(peer, to)
 
     def _reconcile(self, peer: int, sender: int, beat: Beat) -> bool:
         """Agree with a parent on the trees it names; returns whether no message was needed."""
@@ -185,13 +189,13 @@ class Trees(Application):
 
     def _attach_if_new(self, peer: int, topic: int) -> None:
         is_new = self.members[peer].groups[topic].parent == NOBODY
-        if is_new and self.pastry.nodes[peer].is_ready:
+        if is_new and self.routing.is_ready(peer):
             self._attach(peer, topic)
 
     def _attach(self, peer: int, topic: int) -> None:
         """Join at the next hop to the topic's key; without one, become the root."""
         member = self.members[peer]
-        group, to = member.groups[topic], self.pastry.nodes[peer].next_hop(self.keys[topic])
+        group, to = member.groups[topic], self.routing.next_hop(peer, self.keys[topic])
         if group.parent != to and group.parent in member.parents:
             self._change(peer, topic, group)
         self._join(peer, topic, to)
@@ -199,7 +203,7 @@ class Trees(Application):
     def _change(self, peer: int, topic: int, group: Group) -> None:
         """Leave the parent; the first of several in a row serves until a new one does."""
         if group.former != NOBODY:
-            self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))
+            self.net.send(self.leave, peer, group.parent, topic, self.topic_bytes)
             return
         group.former = group.parent
         # If this message is lost, its next heartbeat is answered again.
@@ -215,24 +219,24 @@ class Trees(Application):
             self._beat(peer, group.children)
         else:
             member.parents.setdefault(to, Parent(self.net.now)).beat = None
-            self.net.send(self.join, peer, to, topic, bytes_of(ids=1))
+            self.net.send(self.join, peer, to, topic, self.topic_bytes)
 
     def _quit_former(self, peer: int, topic: int, group: Group) -> None:
         """Leave the former parent, as the new one serves the peer."""
         former, group.former = group.former, NOBODY
         if former not in (NOBODY, group.parent):
-            self.net.send(self.leave, peer, former, topic, bytes_of(ids=1))
+            self.net.send(self.leave, peer, former, topic, self.topic_bytes)
 
     def _follow_routes(self, peer: int) -> None:
         """Join other parents if routes have changed; a former root steps down this way."""
-        node = self.pastry.nodes[peer]
+        next_hop = self.routing.next_hop
         for topic, group in self.members[peer].groups.items():
-            if group.parent != NOBODY and group.parent != node.next_hop(self.keys[topic]):
+            if group.parent != NOBODY and group.parent != next_hop(peer, self.keys[topic]):
                 self._attach(peer, topic)
 
     def _break_loop(self, peer: int, topic: int) -> None:
-        """Loops are due to inconsistent leaf sets: compare them, and wait."""
-        self.pastry.keeping.ask(peer, self.members[peer].groups[topic].parent)
+        """Loops are due to inconsistent routes: compare them, and wait."""
+        self.routing.compare(peer, self.members[peer].groups[topic].parent)
         self._orphan(peer, topic)
 
     def _orphan(self, peer: int, topic: int) -> None:
@@ -256,4 +260,4 @@ class Trees(Application):
             return
         del member.groups[topic]
         if group.parent not in (NOBODY, peer):
-            self.net.send(self.leave, peer, group.parent, topic, bytes_of(ids=1))
+            self.net.send(self.leave, peer, group.parent, topic, self.topic_bytes)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import gzip
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import pytest
 
-from ingest.reports.files import Report, ReportReader, RunEnd, RunHeader
+from ingest.reports.files import Line, Report, ReportReader, RunEnd, RunHeader
 from model.errors import InputError, UseError
 from simulators.engine.folder import Folder
-from simulators.engine.plan import Plan
+from simulators.engine.plan import Plan, planned
 from simulators.engine.simulation import Running, simulate
 
 Plans = Callable[..., Plan]
@@ -126,6 +127,260 @@ class TestReports:
         fields = {"neighbors", "roles", "sent", "received", "topics", "control", "publication"}
         for report in reports(Folder(tmp_path)):
             assert {name for name in fields if getattr(report, name) is None} == absent
+
+
+class TestInterest:
+    """Subscriptions that change during a run."""
+
+    SYSTEMS = ("cyclon", "pastry", "poldercast", "scribe")
+
+    @pytest.mark.parametrize("system", SYSTEMS)
+    def test_scripted_changes_reach_the_system_and_the_reports(
+        self, system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "topics.csv").write_text("0,a\n1,a\n2,b\n3,c\n", "utf-8")
+        (tmp_path / "interest.csv").write_text(
+            # Peer 3 is down then, and peer 2 subscribes already.
+            "4,0,subscribe,b\n4.5s,2,subscribe,b\n6,1,unsubscribe,a\n7,3,subscribe,a\n",
+            "utf-8",
+        )
+        plan = planned(
+            system,
+            {
+                "peers": 4,
+                "intervals": 9,
+                "workload": f"file:{tmp_path}/topics.csv",
+                "interest": f"script:{tmp_path}/interest.csv",
+            },
+        )
+        running = Running(plan)
+        told: list[tuple[str, int, int, int]] = []
+        for name in ("subscribe", "unsubscribe"):
+            made = getattr(running.system, name)
+            note = partial(_noted, told, name, running, made)
+            monkeypatch.setattr(running.system, name, note)
+        topics: dict[str, list[tuple[str, ...] | None]] = defaultdict(list)
+        for interval in range(9):
+            if interval == 7:
+                running.network.go_down(3)
+                running.system.gone(3)
+            (tmp_path / "r.ndjson").write_text("".join(running.run_interval(interval)), "utf-8")
+            for line in ReportReader(tmp_path / "r.ndjson"):
+                assert isinstance(line.record, Report)
+                topics[line.record.peer].append(line.record.topics)
+        assert told == [("subscribe", 4_000_000, 0, 1), ("unsubscribe", 6_000_000, 1, 0)]
+        assert (running.changed, running.unchanged) == (2, 2)
+        assert topics == {
+            "0": [("a",)] * 4 + [("a", "b")] * 5,
+            "1": [("a",)] * 6 + [()] * 3,
+            "2": [("b",)] * 9,
+            "3": [("c",)] * 7,
+        }
+
+    @pytest.mark.parametrize("system", ["poldercast", "scribe"])
+    def test_publications_follow_changing_interest(self, system: str, tmp_path: Path) -> None:
+        """By the reports alone: who subscribed for 15 intervals gets what is published; who has
+        not since then gets none of it in PolderCast, and in Scribe only to pass it on.
+        """
+        settled = 15
+        plan = planned(
+            system,
+            {
+                "peers": 60,
+                "intervals": 90,
+                "workload": "uniform:topics=12,subscriptions=4",
+                "interest": "exponential:30s,pause=5s",
+                "publications": "each:4,first=30,last=80",
+            },
+        )
+        result = simulate(plan, Folder(tmp_path))
+        assert result.changed > 400
+        states: dict[str, list[set[str]]] = defaultdict(list)
+        published, reached = {}, defaultdict(set)
+        for report in reports(Folder(tmp_path)):
+            states[report.peer].append({*(report.topics or ())})
+            for copy in report.sent or ():
+                if not copy.hops:
+                    published[copy.message] = report.peer, report.interval, copy.topic
+            for copy in report.received or ():
+                if copy.subscribed:
+                    reached[copy.message].add(report.peer)
+        wanting = missed = strangers = unwanted = 0
+        for message, (publisher, at, topic) in published.items():
+            for peer, history in states.items():
+                recent = [topic in state for state in history[at - settled : at + 4]]
+                if peer != publisher and all(recent):
+                    wanting += 1
+                    missed += peer not in reached[message]
+                elif not any(recent):
+                    strangers += 1
+                    unwanted += peer in reached[message]
+        assert min(wanting, strangers) > 500
+        assert missed <= wanting * (0.01 if system == "poldercast" else 0)
+        assert unwanted == 0
+
+    def test_changes_of_one_seed_are_the_same_in_all_systems(self) -> None:
+        world = {
+            "peers": 30,
+            "intervals": 30,
+            "interest": "exponential:20s,pause=5s",
+            "churn": "exponential:15s,down=5s",
+        }
+        seen = []
+        for system in self.SYSTEMS:
+            running = Running(planned(system, world, seed=4))
+            for interval in range(30):
+                list(running.run_interval(interval))
+            subscriptions = [running.subscriptions.of(peer) for peer in range(30)]
+            seen.append((running.changed, running.unchanged, subscriptions))
+        assert all(one == seen[0] for one in seen)
+        assert min(seen[0][:2]) > 50
+
+    def test_interest_that_stays_is_not_named_in_the_run(self, flooding: Plans) -> None:
+        """So reports are, byte for byte, those of a run from before there were changes."""
+        assert "interest" not in flooding().described()
+        changing = flooding(interest="exponential:5s")
+        assert changing.described()["interest"] == "exponential:5s"
+
+
+def _noted(
+    told: list[tuple[str, int, int, int]],
+    name: str,
+    running: Running,
+    made: Callable[[int, int], None],
+    peer: int,
+    topic: int,
+) -> None:
+    told.append((name, running.network.now, peer, topic))
+    made(peer, topic)
+
+
+class TestPublishers:
+    """Who publishes."""
+
+    def published(self, folder: Folder) -> list[tuple[Report, Any]]:
+        told = reports(folder)
+        return [(report, copy) for report in told for copy in report.sent or () if not copy.hops]
+
+    def test_publisher_is_a_subscriber_or_anyone(self, flooding: Plans, tmp_path: Path) -> None:
+        workload = "uniform:topics=8,subscriptions=2"
+        for who, models in (("subscriber", ("poisson:0.5", "each:3")), ("anyone", ("every:1",))):
+            for model in models:
+                folder = Folder(tmp_path / model)
+                chosen = f"{model},from={who}"
+                simulate(flooding(workload=workload, publications=chosen), folder)
+                subscribing = [
+                    copy.topic in report.topics for report, copy in self.published(folder)
+                ]
+                assert len(subscribing) > 40
+                # Of anyone, a fourth subscribes.
+                share = sum(subscribing) / len(subscribing)
+                assert share == 1 if who == "subscriber" else abs(share - 0.25) < 0.15
+
+    def test_peers_publish_their_number_each(self, flooding: Plans, tmp_path: Path) -> None:
+        result = simulate(flooding(publications="each:5,from=anyone"), Folder(tmp_path))
+        published = [report.peer for report, _ in self.published(Folder(tmp_path))]
+        # A few publish in their first half interval, before they have joined.
+        assert result.published == len(published) == 200 - result.unpublished
+        assert result.unpublished < 10
+        assert max(map(published.count, published)) == 5
+
+    def test_publication_on_several_topics_is_a_message_on_each(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        told = "script:at=6,topic=3+5+7,from=anyone"
+        workload = "uniform:topics=8,subscriptions=2"
+        result = simulate(flooding(publications=told, workload=workload), Folder(tmp_path))
+        published = self.published(Folder(tmp_path))
+        assert result.published == 3
+        assert [copy.topic for _, copy in published] == ["3", "5", "7"]
+        assert len({report.peer for report, _ in published}) == 1
+        arrived = [
+            (copy.message, report.peer)
+            for report in reports(Folder(tmp_path))
+            for copy in report.received or ()
+        ]
+        assert {message for message, _ in arrived} == {"0", "1", "2"}
+
+
+class TestGauges:
+    """Numbers of the system's own in its reports."""
+
+    def gauged(
+        self, plan: Plan, folder: Folder, gauge: Callable[[Running, int], None]
+    ) -> list[Report]:
+        """Reports of a run in which every peer gauges something twice in each second interval."""
+        running = Running(plan)
+        lines = []
+        for interval in range(plan.world.intervals):
+            if interval % 2:
+                for peer in range(plan.world.peers):
+                    gauge(running, peer)
+                    gauge(running, peer)
+            lines += running.run_interval(interval)
+        path = folder.path / "gauged.ndjson"
+        path.write_text("".join(lines), "utf-8")
+        return [record for record in map(_report, ReportReader(path)) if record]
+
+    def test_values_of_an_interval_add_up_and_the_next_begins_without(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        def gauge(running: Running, peer: int) -> None:
+            running.network.gauge(peer, "lookups", 1)
+            running.network.gauge(peer, "wait", peer / 4)
+
+        told = self.gauged(flooding(intervals=4, peers=5), Folder(tmp_path), gauge)
+        assert {(int(r.peer), r.interval): r.gauges for r in told if r.interval} == {
+            (peer, at): {"lookups": 2, "wait": peer / 2} if at % 2 else None
+            for peer in range(5)
+            for at in (1, 2, 3)
+        }
+
+    def test_peer_that_left_reports_what_it_counted_and_one_that_is_down_nothing(
+        self, flooding: Plans, tmp_path: Path
+    ) -> None:
+        plan = flooding(peers=30, intervals=12, churn="exponential:3s,down=3s", seed=5)
+        up: list[tuple[int, int]] = []
+
+        def gauge(running: Running, peer: int) -> None:
+            if running.network.up[peer]:
+                up.append((peer, running.network.now // 1_000_000))
+            running.network.gauge(peer, "lookups", 1)
+
+        told = self.gauged(plan, Folder(tmp_path), gauge)
+        counted = {(int(r.peer), r.interval) for r in told if r.gauges}
+        assert counted == set(up)
+        assert any(r.left for r in told if r.gauges)
+
+    def test_state_of_a_peer_is_reported_as_the_system_says(
+        self, flooding: Plans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plan = flooding(intervals=2, peers=4)
+        running = Running(plan)
+        monkeypatch.setattr(running.system, "gauges", lambda peer: [("queue", peer)])
+        (tmp_path / "r.ndjson").write_text("".join(running.run_interval(0)), "utf-8")
+        told = [record for record in map(_report, ReportReader(tmp_path / "r.ndjson")) if record]
+        assert {r.peer: r.gauges for r in told} == {str(peer): {"queue": peer} for peer in range(4)}
+
+    @pytest.mark.parametrize(
+        ("name", "value", "problem"),
+        [
+            ("queue", float("nan"), "'gauges.queue' is not finite"),
+            ("queue length", 1.0, "a name that is not 1 to 64 letters"),
+        ],
+    )
+    def test_number_that_no_report_holds_ends_the_run(
+        self, flooding: Plans, name: str, value: float, problem: str
+    ) -> None:
+        running = Running(flooding(intervals=3, peers=4))
+        list(running.run_interval(0))
+        running.network.gauge(2, name, value)
+        with pytest.raises(InputError, match=f"peer 2 .*{problem}"):
+            list(running.run_interval(1))
+
+
+def _report(line: Line) -> Report | None:
+    return line.record if isinstance(line.record, Report) else None
 
 
 class TestSeeds:

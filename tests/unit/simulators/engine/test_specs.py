@@ -13,11 +13,12 @@ from model.errors import UseError
 from simulators.engine.parameters import Duration, Positive, Share
 from simulators.engine.specs import describe, example, parse
 from simulators.world.churn import CHURNS
+from simulators.world.client import ALL_WORKLOADS
+from simulators.world.interest import INTERESTS
 from simulators.world.latency import LATENCIES
 from simulators.world.publications import PUBLICATIONS
-from simulators.world.subscriptions import WORKLOADS
 
-ALL: list[Any] = [LATENCIES, CHURNS, WORKLOADS, PUBLICATIONS]
+ALL: list[Any] = [LATENCIES, CHURNS, ALL_WORKLOADS, PUBLICATIONS, INTERESTS]
 
 
 @dataclass(frozen=True)

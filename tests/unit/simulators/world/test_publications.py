@@ -83,6 +83,22 @@ def test_topic_has_one_publication_in_every_period() -> None:
     assert len({one.time_us for one in plan}) == 40, "each at its own moment"
 
 
+def test_peers_publish_their_number_each_at_uniform_times() -> None:
+    plan = planned("each:40,first=100,last=299")
+    assert Counter(one.publisher for one in plan) == dict.fromkeys(range(10), 40)
+    assert {one.topic for one in plan} == {None}, "chosen when it is published"
+    times = [one.time_us for one in plan]
+    assert times == sorted(times)
+    law = stats.uniform(100 * INTERVAL, 200 * INTERVAL)
+    assert stats.kstest(times, law.cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("text", [*ALL, "each:2"])
+def test_publisher_may_be_anyone(text: str) -> None:
+    assert {one.from_ for one in planned(text)} == {"subscriber"}
+    assert {one.from_ for one in planned(f"{text},from=anyone")} == {"anyone"}
+
+
 def test_zipf_publications_follow_topic_popularity() -> None:
     plan = planned("zipf:20,exponent=0.7")
     assert abs(len(plan) - 20_000) < 600
@@ -116,6 +132,14 @@ class TestScript:
     ) -> None:
         plan = planned(f"script:{text}")
         assert [(one.time_us / INTERVAL, one.topic, one.publisher) for one in plan] == expected
+
+    def test_publication_on_several_topics_has_a_message_on_each(self) -> None:
+        """Those with subscribers, each once; a name may contain a plus."""
+        plan = planned("script:at=2,topic=0+largest+1+3+2")
+        assert [(one.topic, one.also) for one in plan] == [(0, (2, 3))]
+        of = subscribed(["a+b", "b", "c", "a", "d"])
+        plan = planned("script:at=2,topic=a+b", of=of)
+        assert [(one.topic, one.also) for one in plan] == [(0, ())]
 
     def test_random_topic_is_one_with_subscribers(self) -> None:
         plan = planned("script:at=0,topic=random,count=200")

@@ -8,8 +8,9 @@ import pytest
 
 from simulators.engine.clock import Simulation
 from simulators.protocols.pastry.overlay import Overlay
-from simulators.protocols.pastry.parameters import Application, PastryParameters
+from simulators.protocols.pastry.parameters import PastryParameters
 from simulators.protocols.pastry.placing import place
+from simulators.protocols.routing import Upcalls
 
 INTERVAL = 1_000_000
 """µs: the period of leaf set probes."""
@@ -21,7 +22,7 @@ class World:
     def __init__(self, size: int, seed: int = 1, latency_us: int = 10_000, loss: float = 0) -> None:
         print(f"seed {seed}")
         self.net = Simulation(size, seed, lambda sender, receiver: latency_us, loss=loss)
-        self.overlay = Overlay(self.net, PastryParameters(), 0, Application())
+        self.overlay = Overlay(self.net, PastryParameters(), 0, Upcalls())
         self.random = random.Random(seed)
 
     def come_up(self, peers: list[int]) -> None:

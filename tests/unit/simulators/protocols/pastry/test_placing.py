@@ -8,13 +8,14 @@ import pytest
 
 from simulators.engine.clock import Simulation
 from simulators.protocols.pastry.overlay import Overlay
-from simulators.protocols.pastry.parameters import Application, PastryParameters
+from simulators.protocols.pastry.parameters import PastryParameters
 from simulators.protocols.pastry.placing import place
+from simulators.protocols.routing import Upcalls
 
 
 def overlay_of(size: int, seed: int = 1, **parameters: int) -> Overlay:
     net = Simulation(size, seed, lambda sender, receiver: 10_000)
-    return Overlay(net, PastryParameters(**parameters), 0, Application())
+    return Overlay(net, PastryParameters(**parameters), 0, Upcalls())
 
 
 def closest(overlay: Overlay, peers: list[int], key: int) -> int:

@@ -34,14 +34,14 @@ def made() -> tuple[Simulation, Pastry, Routes]:
     pastry = Pastry(net, PastryParameters(), TOPICS)
     for peer in range(SIZE):
         net.come_up(peer)
-    place(pastry.overlay, range(SIZE))
+    place(pastry.routing, range(SIZE))
     routes = Routes()
     net.observer = routes
     return net, pastry, routes
 
 
 def owner(pastry: Pastry, net: Simulation, topic: int) -> int:
-    overlay = pastry.overlay
+    overlay = pastry.routing
     key, ids = overlay.keys[topic], overlay.ring.ids
     return min(net.present, key=lambda peer: overlay.ring.distance(ids[peer], key))
 
@@ -82,6 +82,6 @@ def test_subscriptions_add_no_links_and_no_roles() -> None:
     net.come_up(0)
     pastry.join(0, [1, 2])
     net.run(5_000_000)
-    assert pastry.overlay.nodes[0].is_ready
+    assert pastry.routing.nodes[0].is_ready
     assert [links.layer for links in pastry.links(0)] == ["leafset", "routing", "neighbourhood"]
     assert list(pastry.roles(0)) == []

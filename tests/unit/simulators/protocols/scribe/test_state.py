@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulators.protocols.pastry.parameters import bytes_of
+from simulators.protocols.pastry.parameters import SIZES, bytes_of
 from simulators.protocols.scribe.state import REMEMBERED, UNSURE, Member, Recent
 
 
@@ -27,18 +27,18 @@ class TestMember:
         member = self.member()
         member.set_path(2, (4, 5))
         child = member.children[30]
-        assert member.beat_for(child) == ((1, (*UNSURE, 7)), (2, (4, 5, 7)))
+        assert member.beat_for(child, SIZES) == ((1, (*UNSURE, 7)), (2, (4, 5, 7)))
         assert child.size == bytes_of(ids=2 + 2 + 3)
 
     def test_beat_is_the_same_object_until_its_content_changes(self) -> None:
         member = self.member()
-        beats = [member.beat_for(member.children[child]) for child in (30, 31)]
+        beats = [member.beat_for(member.children[child], SIZES) for child in (30, 31)]
         assert not member.set_path(1, UNSURE)
         member.drop_child(2, 31)
-        assert member.beat_for(member.children[30]) is beats[0]
-        assert member.beat_for(member.children[31]) == beats[1][:1]
+        assert member.beat_for(member.children[30], SIZES) is beats[0]
+        assert member.beat_for(member.children[31], SIZES) == beats[1][:1]
         assert member.set_path(1, ())
-        assert member.beat_for(member.children[30]) == ((1, (7,)), beats[0][1])
+        assert member.beat_for(member.children[30], SIZES) == ((1, (7,)), beats[0][1])
 
     def test_child_of_no_tree_is_dropped(self) -> None:
         member = self.member()

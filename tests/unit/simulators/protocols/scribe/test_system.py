@@ -46,7 +46,7 @@ class World:
         self.scribe = Scribe(self.net, ScribeParameters(**parameters), TOPICS)
         for peer in range(size):
             self.net.come_up(peer)
-        place(self.scribe.pastry, range(size))
+        place(self.scribe.routing, range(size))
         drawn = random.Random(6)
         self.subscribers = [drawn.sample(range(size), 2 + 6 * topic) for topic in range(TOPICS)]
         for topic, peers in enumerate(self.subscribers):
@@ -60,7 +60,7 @@ class World:
 
     def publish(self, publishers: Sequence[int], seconds: int = 1) -> list[Publication]:
         made = [Publication(topic, topic, peer, 100) for topic, peer in enumerate(publishers)]
-        overlay = self.scribe.pastry
+        overlay = self.scribe.routing
         for publication in made:
             key = overlay.keys[publication.topic]
             self.routes[publication.message] = overlay.route(publication.publisher, key)
@@ -176,13 +176,13 @@ def test_route_to_the_root_leads_around_dead_peers(cache_root: bool) -> None:
     dead = {
         peer
         for topic, publisher in enumerate(publishers)
-        for peer in world.scribe.pastry.route(publisher, world.scribe.pastry.keys[topic])[1:]
+        for peer in world.scribe.routing.route(publisher, world.scribe.routing.keys[topic])[1:]
     } - set(publishers)
     for peer in dead:
         world.net.go_down(peer)
         world.scribe.gone(peer)
     made = world.publish(publishers, seconds=8)
-    overlay, ids = world.scribe.pastry, world.scribe.pastry.ring.ids
+    overlay, ids = world.scribe.routing, world.scribe.routing.ring.ids
     for publication in made:
         key = overlay.keys[publication.topic]
         root = min(world.net.present, key=lambda peer: overlay.ring.distance(ids[peer], key))

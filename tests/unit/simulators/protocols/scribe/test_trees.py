@@ -11,8 +11,8 @@ import pytest
 
 from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
-from simulators.protocols.pastry.node import NOBODY
 from simulators.protocols.pastry.placing import place
+from simulators.protocols.routing import NOBODY
 from simulators.protocols.scribe.parameters import ScribeParameters
 from simulators.protocols.scribe.state import Parent
 from simulators.protocols.scribe.system import Scribe
@@ -29,7 +29,7 @@ class World:
         print(f"seed {seed}")
         self.net = Simulation(size, seed, lambda sender, receiver: 10_000, loss=loss)
         self.scribe = Scribe(self.net, ScribeParameters(), TOPICS)
-        self.trees, self.overlay = self.scribe.trees, self.scribe.pastry
+        self.trees, self.overlay = self.scribe.trees, self.scribe.routing
         self.random = random.Random(seed)
         shares = [0.5 / (topic + 1) + 0.01 for topic in range(TOPICS)]
         self.wanted = [
@@ -287,7 +287,7 @@ def test_first_of_several_former_parents_serves_until_another_does() -> None:
 
     for other in able[:2]:
         node.table[slot] = other
-        members[child].ring_view = None
+        members[child].routes = None
         world.trees.on_tick(child)
         world.net.run(world.net.now + 1000)
         assert parents() == [former]

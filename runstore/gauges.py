@@ -1,0 +1,35 @@
+"""Numbers that peers report of their own, as a table with a column for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from model.errors import UnknownName
+from runstore.store import StoredRun
+
+_KEY = ["interval", "peer"]
+
+
+def gauges(
+    stored: StoredRun, names: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> pa.Table:
+    """interval, peer and the named gauges (null = all that the run has), null where a peer did not
+    report it then; sorted by interval and peer.
+
+    Raises: UnknownName for a gauge that the run does not have.
+    """
+    there = sorted(pc.unique(stored.read("gauges", ["gauge"])["gauge"]).to_pylist())
+    for name in names or ():
+        if name not in there:
+            raise UnknownName("gauge", name, there)
+    chosen = names or there
+    asked = pc.field("gauge").isin(chosen)
+    rows = stored.read("gauges", where=asked if where is None else asked & where)
+    made = rows.select(_KEY).group_by(_KEY).aggregate([])
+    for name in chosen:
+        own = rows.filter(pc.field("gauge") == name).select([*_KEY, "value"])
+        made = made.join(own.rename_columns([*_KEY, name]), _KEY)
+    return made.sort_by([(name, "ascending") for name in _KEY])

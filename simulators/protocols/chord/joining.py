@@ -1,0 +1,111 @@
+"""How peers join Chord's ring, and how they find their fingers."""
+
+from __future__ import annotations
+
+from simulators.engine.network import Network
+from simulators.engine.parameters import us
+from simulators.protocols.chord.keeping import Keeping
+from simulators.protocols.chord.lookups import Found, Lookups
+from simulators.protocols.chord.parameters import ChordParameters
+from simulators.protocols.routing import NOBODY
+
+
+class Joining:
+    """Joins through the bootstrap service, first fingers, and their maintenance."""
+
+    def __init__(
+        self, net: Network, keeping: Keeping, lookups: Lookups, parameters: ChordParameters
+    ) -> None:
+        self.net, self.keeping, self.lookups = net, keeping, lookups
+        self.attempts = parameters.join_attempts
+        self.timeout_us = us(parameters.join_timeout)
+        self.missing = [0] * net.size
+        """First fingers that each peer waits for."""
+        net.every(us(parameters.fingers_period), self.on_fingers_tick)
+        net.every(us(parameters.merge_period), self.on_merge_tick)
+
+    def enter(self, peer: int, attempt: int = 1) -> None:
+        """Look up the peer's own id. A peer that is alone, or gets no answer for too long, forms a
+        ring of its own; `on_merge_tick` merges rings.
+        """
+        node = self.keeping.nodes[peer]
+        if node.is_placed:
+            return
+        contact = self.net.contact(peer)
+        if contact is None or attempt > self.attempts:
+            self._be_placed(peer)
+            return
+        self.lookups.start_join(peer, contact, self.on_place)
+        self.net.after(self.timeout_us, peer, self.enter, attempt + 1)
+
+    def on_place(self, peer: int, found: Found) -> None:
+        """The owner of the peer's id is its successor."""
+        node = self.keeping.nodes[peer]
+        if found.owner in (NOBODY, peer):
+            return
+        if not node.is_placed:
+            self._take_place(peer, found)
+            self._be_placed(peer)
+        elif node.adopt([found.owner], self.net.now):
+            self.keeping.ask_successor(peer)
+
+    def on_merge_tick(self, peer: int) -> None:
+        """Look for the own place through the bootstrap service, which merges rings that fell
+        apart.
+        """
+        contact = self.net.contact(peer)
+        if self.keeping.nodes[peer].is_placed and contact is not None:
+            self.lookups.start_join(peer, contact, self.on_place)
+
+    def on_fingers_tick(self, peer: int) -> None:
+        """Look up the next finger whose start is behind the successor; lost ones first."""
+        node = self.keeping.nodes[peer]
+        needed = node.needed()
+        if not node.is_ready or not needed:
+            return
+        lost = [finger for finger in needed if finger not in node.fingers]
+        node.next = lost[0] if lost else self._after(node.next, needed)
+        self._look_up_finger(peer, node.next)
+
+    def on_finger(self, peer: int, finger: int, found: Found) -> None:
+        """The first peer from the finger's start on."""
+        node = self.keeping.nodes[peer]
+        if found.owner != NOBODY and found.owner not in node.doubted:
+            last = node.set_finger(finger, found.owner)
+            if finger == node.next:
+                node.next = last
+
+    def _take_place(self, peer: int, found: Found) -> None:
+        node, place = self.keeping.nodes[peer], found.place
+        node.adopt([found.owner, *(place.successors if place else ())], self.net.now)
+        if place and place.predecessor not in (NOBODY, peer) and node.predecessor == NOBODY:
+            node.set_predecessor(place.predecessor)
+
+    @staticmethod
+    def _after(finger: int, needed: range) -> int:
+        return finger + 1 if finger + 1 in needed else needed[0]
+
+    def _be_placed(self, peer: int) -> None:
+        node = self.keeping.nodes[peer]
+        node.is_placed = True
+        self.keeping.ask_successor(peer)
+        self.lookups.serve(peer)
+        self.missing[peer] = len(node.needed())
+        for finger in node.needed():
+            self._look_up_finger(peer, finger, is_first=True)
+        self._settle(peer)
+
+    def _look_up_finger(self, peer: int, finger: int, *, is_first: bool = False) -> None:
+        def done(peer: int, found: Found) -> None:
+            self.on_finger(peer, finger, found)
+            if is_first:
+                self.missing[peer] -= 1
+                self._settle(peer)
+
+        self.lookups.start(peer, self.keeping.nodes[peer].start(finger), done)
+
+    def _settle(self, peer: int) -> None:
+        node = self.keeping.nodes[peer]
+        if not self.missing[peer] and not node.is_ready:
+            node.is_ready = True
+            self.keeping.upcalls.ready(peer)

@@ -1,0 +1,91 @@
+"""Chord: lookups on a ring of ids (Stoica et al., SIGCOMM 2001; Transactions on Networking 2003).
+
+Each peer knows its successors on the ring, and fingers at distances of powers of two; a message
+for a key goes to the key's successor in about ½ log₂ N hops.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from simulators.engine.network import Network
+from simulators.engine.parameters import us
+from simulators.protocols.chord.lookups import Found
+from simulators.protocols.chord.overlay import LAYERS, Overlay
+from simulators.protocols.chord.parameters import ChordParameters
+from simulators.protocols.routing import NOBODY, Routed, Upcalls
+
+
+class Chord(Routed):
+    """The overlay on its own, with lookups. A publication is routed to its topic's owner."""
+
+    layers: ClassVar[Sequence[str]] = LAYERS
+    routing: Overlay
+
+    def __init__(self, net: Network, parameters: ChordParameters, topics: int) -> None:
+        self._joined: list[tuple[int, int]] = []
+        """(id, peer) of all that have joined: only to judge lookups."""
+        super().__init__(net, lambda upcalls: Overlay(net, parameters, topics, upcalls))
+        if parameters.lookup_period is not None:
+            net.every(us(parameters.lookup_period), self.on_lookup_tick)
+
+    def upcalls(self) -> Upcalls:
+        """See Routed.upcalls."""
+        return _Joined(self)
+
+    def described(self) -> Mapping[str, Any]:
+        """See System.described."""
+        return self.routing.described()
+
+    def gone(self, peer: int) -> None:
+        """See System.gone."""
+        super().gone(peer)
+        entry = self.routing.ring.ids[peer], peer
+        place = bisect_left(self._joined, entry)
+        if self._joined[place : place + 1] == [entry]:
+            del self._joined[place]
+
+    def has_joined(self, peer: int) -> None:
+        """A peer has found its place."""
+        entry = self.routing.ring.ids[peer], peer
+        place = bisect_left(self._joined, entry)
+        if self._joined[place : place + 1] != [entry]:
+            self._joined.insert(place, entry)
+
+    def owner(self, key: int) -> int:
+        """The key's owner: the first peer from it on, of all that have joined."""
+        if not self._joined:
+            return NOBODY
+        return self._joined[bisect_left(self._joined, (key,)) % len(self._joined)][1]
+
+    def on_lookup_tick(self, peer: int) -> None:
+        """Look up a random key."""
+        if self.routing.is_ready(peer):
+            self.look_up(peer, self.net.random.getrandbits(self.routing.ring.bits))
+
+    def look_up(self, peer: int, key: int) -> None:
+        """Look up a key, and count what becomes of it: a lookup that fails has no hops, and the
+        owner is wrong if it is not the first peer from the key on of all that have joined.
+        """
+
+        def done(peer: int, found: Found) -> None:
+            gauge, is_failed = self.net.gauge, found.owner == NOBODY
+            is_wrong = not is_failed and found.owner != self.owner(key)
+            gauge(peer, "lookups", 1)
+            gauge(peer, "lookups_failed", int(is_failed))
+            gauge(peer, "lookup_hops", 0 if is_failed else found.hops)
+            gauge(peer, "lookup_timeouts", found.timeouts)
+            gauge(peer, "wrong_owners", int(is_wrong))
+
+        self.routing.lookups.start(peer, key, done)
+
+
+class _Joined(Upcalls):
+    def __init__(self, chord: Chord) -> None:
+        self._chord = chord
+
+    def ready(self, peer: int) -> None:
+        """See Upcalls.ready."""
+        self._chord.has_joined(peer)

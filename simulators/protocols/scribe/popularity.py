@@ -1,0 +1,206 @@
+"""Broadcast or tree, by a topic's popularity: the publish/subscribe layer of the report by Vivoli,
+Costa and Silva (2019), section 3, which left it to a later phase.
+
+Subscribers are counted up each tree, so its root, the owner of the topic's key, knows how many
+there are. A publisher asks the owner, routed as any message, whether to broadcast or to use the
+tree, and keeps the answer for a while; until it comes the publication waits. A broadcast floods
+Chord's links: each peer passes it on to its successor, its predecessor and some of its fingers, and
+peers that do not subscribe drop it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simulators.engine.network import Copy, Kind, Network, Publication
+from simulators.engine.parameters import us
+from simulators.protocols.routing import NOBODY, TOO_FAR
+from simulators.protocols.scribe.on_chord import ScribeChord
+from simulators.protocols.scribe.parameters import PopularityParameters
+from simulators.protocols.scribe.system import Passing
+
+_COUNT_BYTES = 4
+_CHOICE_BYTES = 1
+
+
+class _Question(NamedTuple):
+    """How to publish on a topic, on its way to the topic's owner."""
+
+    topic: int
+    publisher: int
+    hops: int = 0
+
+
+class _Counts:
+    """What a peer knows of the subscribers below it."""
+
+    __slots__ = ("below", "told")
+
+    def __init__(self) -> None:
+        self.below: dict[int, int] = {}
+        """Subscribers by child, that child included."""
+        self.told = (NOBODY, 0)
+        """The parent that was told a sum, and the sum."""
+
+
+class BroadcastOrTree(ScribeChord):
+    """Scribe on Chord, with broadcasts on topics with many subscribers."""
+
+    def __init__(self, net: Network, parameters: PopularityParameters, topics: int) -> None:
+        super().__init__(net, parameters, topics)
+        self.threshold, self.degree = parameters.threshold, parameters.degree
+        self.answer_us, self.timeout_us = (
+            us(parameters.answer_period),
+            us(parameters.lookup_timeout),
+        )
+        self.counts: list[dict[int, _Counts]] = [{} for _ in range(net.size)]
+        self.answers: list[dict[int, tuple[bool, int]]] = [{} for _ in range(net.size)]
+        """Of each peer by topic: whether to broadcast, and until when this holds."""
+        self.waiting: list[dict[int, list[Publication]]] = [{} for _ in range(net.size)]
+        """Publications of each peer that wait for an answer, by topic."""
+        self.count = net.kind("count", self.on_count)
+        self.ask = net.kind("ask how", self.on_ask, failed=self.on_ask_lost)
+        self.answer = net.kind("answer how", self.on_answer)
+        self.broadcast = net.kind("broadcast", self.on_broadcast, publication=True)
+        net.every(us(parameters.heartbeat), self.on_count_tick)
+
+    def join(self, peer: int, topics: Sequence[int]) -> None:
+        """See System.join."""
+        self._reset(peer)
+        super().join(peer, topics)
+
+    def gone(self, peer: int) -> None:
+        """See System.gone."""
+        self._reset(peer)
+        super().gone(peer)
+
+    def _reset(self, peer: int) -> None:
+        self.counts[peer], self.answers[peer], self.waiting[peer] = {}, {}, {}
+
+    # Popularity.
+
+    def subscribers(self, peer: int, topic: int) -> int:
+        """Subscribers in the peer's part of the topic's tree, as it was told."""
+        group = self.trees.members[peer].groups.get(topic)
+        if group is None:
+            return 0
+        counts = self.counts[peer].get(topic)
+        below = counts.below if counts else {}
+        return group.is_subscribed + sum(below.get(child, 0) for child in group.children)
+
+    def on_count_tick(self, peer: int) -> None:
+        """Tell each parent how many subscribers there are below, if that has changed."""
+        counts, groups = self.counts[peer], self.trees.members[peer].groups
+        for topic in [topic for topic in counts if topic not in groups]:
+            del counts[topic]
+        for topic, group in groups.items():
+            held = counts.setdefault(topic, _Counts())
+            now = group.parent, self.subscribers(peer, topic)
+            if group.parent not in (NOBODY, peer) and held.told != now:
+                held.told = now
+                size = self.trees.topic_bytes + _COUNT_BYTES
+                self.net.send(self.count, peer, group.parent, (topic, now[1]), size)
+
+    def on_count(self, peer: int, sender: int, told: tuple[int, int]) -> None:
+        """A child's subscribers."""
+        topic, subscribers = told
+        if topic in self.trees.members[peer].groups:
+            self.counts[peer].setdefault(topic, _Counts()).below[sender] = subscribers
+
+    # Question and answer.
+
+    def publish(self, peer: int, publication: Publication) -> None:
+        """See System.publish."""
+        self.net.forward(self.up, peer, (), Copy(publication, 0))
+        topic = publication.topic
+        is_broadcast, until_us = self.answers[peer].get(topic, (False, 0))
+        if until_us > self.net.now:
+            self._publish(peer, publication, is_broadcast=is_broadcast)
+        elif topic in self.waiting[peer]:
+            self.waiting[peer][topic].append(publication)
+        else:
+            self.waiting[peer][topic] = [publication]
+            self.net.gauge(peer, "questions", 1)
+            self.net.after(self.timeout_us, peer, self._give_up, topic, publication)
+            self._pass_question(peer, _Question(topic, peer))
+
+    def on_ask(self, peer: int, sender: int, question: _Question) -> None:
+        """Answer as the owner, or pass the question on."""
+        if question.hops <= TOO_FAR:
+            self._pass_question(peer, question)
+
+    def on_ask_lost(self, peer: int, to: int, question: _Question) -> None:
+        """Use another hop."""
+        self.routing.doubt(peer, to)
+        self._pass_question(peer, question._replace(hops=question.hops - 1))
+
+    def on_answer(self, peer: int, sender: int, answer: tuple[int, bool]) -> None:
+        """Keep the answer, and publish what waits for it."""
+        topic, is_broadcast = answer
+        self.answers[peer][topic] = is_broadcast, self.net.now + self.answer_us
+        for publication in self.waiting[peer].pop(topic, ()):
+            self._publish(peer, publication, is_broadcast=is_broadcast)
+
+    def _pass_question(self, peer: int, question: _Question) -> None:
+        topic, publisher, hops = question
+        to = self._next_hop(peer, topic)
+        if to != peer:
+            size = self.routing.sizes.of(peers=1, ids=1)
+            self.net.send(self.ask, peer, to, question._replace(hops=hops + 1), size)
+            return
+        answer = topic, self.subscribers(peer, topic) >= self.threshold
+        if publisher == peer:
+            self.on_answer(peer, peer, answer)
+        else:
+            size = self.trees.topic_bytes + _CHOICE_BYTES
+            self.net.send(self.answer, peer, publisher, answer, size)
+
+    def _give_up(self, peer: int, topic: int, first: Publication) -> None:
+        """Without an answer, use the tree."""
+        if first in self.waiting[peer].get(topic, ()):
+            for publication in self.waiting[peer].pop(topic):
+                self._publish(peer, publication, is_broadcast=False)
+
+    # Copies.
+
+    def on_broadcast(self, peer: int, sender: int, copy: Copy) -> None:
+        """Pass a broadcast on, once; without a subscription, it is not delivered here."""
+        member = self.trees.members[peer]
+        if not member.seen.is_new(copy.publication.message):
+            return
+        group = member.groups.get(copy.publication.topic)
+        if group is None or not group.is_subscribed:
+            self.net.gauge(peer, "filtered", 1)
+        targets = [to for to in self._neighbours(peer) if to != sender]
+        if targets:
+            self.net.forward(self.broadcast, peer, targets, copy)
+
+    def _publish(self, peer: int, publication: Publication, *, is_broadcast: bool) -> None:
+        """Send the copies of a publication that is reported already."""
+        topic = publication.topic
+        self.net.gauge(peer, "broadcasts" if is_broadcast else "by_tree", 1)
+        to = self._towards_root(peer, topic)
+        is_in_tree = topic in self.trees.members[peer].groups
+        if is_broadcast:
+            self._begin(self.broadcast, peer, self._neighbours(peer), publication)
+        elif is_in_tree and (to == peer or self.both_ways):
+            self._begin(self.down, peer, self._receivers(peer, topic), publication)
+        elif to != peer:
+            self._send(self.up, peer, to, Passing(publication, 1))
+
+    def _begin(
+        self, kind: Kind, peer: int, receivers: Sequence[int], publication: Publication
+    ) -> None:
+        self.trees.members[peer].seen.is_new(publication.message)
+        for to in receivers:
+            self._send(kind, peer, to, Copy(publication, 1))
+
+    def _neighbours(self, peer: int) -> list[int]:
+        """Successor, predecessor and random fingers."""
+        node = self.routing.nodes[peer]
+        ring = [node.successor, node.predecessor]
+        near = [to for to in dict.fromkeys(ring) if to not in (NOBODY, peer)]
+        others = [to for to in node.known() if to not in near]
+        room = min(self.degree - len(near), len(others))
+        return near + self.net.random.sample(others, room)

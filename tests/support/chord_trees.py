@@ -1,0 +1,108 @@
+"""Scribe on Chord in its network, judged by the ids and subscriptions of all peers."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+
+from simulators.engine.clock import Simulation
+from simulators.engine.network import Copy, Publication
+from simulators.protocols.chord.placing import place
+from simulators.protocols.scribe.on_chord import ScribeChord
+from simulators.protocols.scribe.parameters import ScribeChordParameters
+from simulators.world.latency import Delay
+from tests.support.rings import INTERVAL, Truth
+
+TOPICS = 6
+
+
+class World:
+    """A third of the peers subscribes to each topic."""
+
+    def system(self, **chosen: Any) -> ScribeChord:
+        """The system, with those parameters."""
+        return ScribeChord(self.net, ScribeChordParameters(**chosen), TOPICS)
+
+    def __init__(
+        self, size: int = 60, seed: int = 1, delay: Delay | None = None, **chosen: Any
+    ) -> None:
+        print(f"seed {seed}")
+        self.net = Simulation(size, seed, delay or (lambda sender, to: 10_000))
+        self.scribe = self.system(**chosen)
+        self.overlay, self.trees = self.scribe.routing, self.scribe.trees
+        self.random = random.Random(seed)
+        self.subscribers = [set(self.random.sample(range(size), size // 3)) for _ in range(TOPICS)]
+        self.got: dict[int, list[tuple[int, int]]] = {}
+        self.made: list[Publication] = []
+        self.net.observer = self
+
+    def sent(self, peer: int, copy: Copy, targets: Sequence[int]) -> None:
+        """See Observer."""
+
+    def received(self, peer: int, sender: int, copy: Copy) -> None:
+        """See Observer."""
+        self.got.setdefault(copy.publication.message, []).append((peer, copy.hops))
+
+    def placed(self) -> World:
+        """The ring is made; trees grow by the protocol."""
+        for peer in range(self.net.size):
+            self.net.come_up(peer)
+        place(self.overlay, self.net.present)
+        for topic, peers in enumerate(self.subscribers):
+            for peer in sorted(peers):
+                self.scribe.subscribe(peer, topic)
+        self.run(7)
+        return self
+
+    def join(self, peer: int) -> None:
+        self.net.come_up(peer)
+        self.scribe.join(peer, [t for t, peers in enumerate(self.subscribers) if peer in peers])
+
+    def run(self, seconds: float) -> None:
+        self.net.run(self.net.now + int(seconds * INTERVAL))
+
+    def publish(self, topic: int, publisher: int, seconds: float = 2) -> Publication:
+        self.made.append(Publication(len(self.made), topic, publisher, 100))
+        self.scribe.publish(publisher, self.made[-1])
+        self.run(seconds)
+        return self.made[-1]
+
+    def copies(self, made: Publication) -> Counter[int]:
+        return Counter(peer for peer, _ in self.got.get(made.message, []))
+
+    def check_deliveries(self, *, strangers: bool = True) -> None:
+        """Every subscriber that is up gets one copy of what subscribers and others publish."""
+        for topic, peers in enumerate(self.subscribers):
+            up = {*self.net.present}
+            for able in (peers & up, up - peers) if strangers else (peers & up,):
+                made = self.publish(topic, self.random.choice(sorted(able)))
+                copies = self.copies(made)
+                assert {*copies} >= (peers & up) - {made.publisher}
+                assert {*copies.values()} <= {1}
+
+    def tree(self, topic: int) -> nx.DiGraph:
+        """From child to parent, by the reported links."""
+        graph = nx.DiGraph()
+        for peer in self.net.present:
+            if topic in self.trees.members[peer].groups:
+                graph.add_node(peer)
+            for held in self.scribe.links(peer):
+                if held.layer == "tree" and held.topic == topic:
+                    graph.add_edge(peer, *held.peers)
+        return graph
+
+    def check_trees(self) -> None:
+        """A tree for each topic, with all subscribers, and the key's owner as its root."""
+        truth = Truth(self.overlay, self.net.present)
+        for topic, peers in enumerate(self.subscribers):
+            tree, up = self.tree(topic), peers & {*self.net.present}
+            owner = truth.owner(self.overlay.ring.key(f"topic/{topic}"))
+            assert {*tree} >= up
+            assert tree.number_of_edges() == len(tree) - 1
+            assert nx.is_directed_acyclic_graph(tree)
+            assert [peer for peer in tree if not tree.out_degree(peer)] == [owner]
+            assert ("rendezvous", topic) in self.scribe.roles(owner)

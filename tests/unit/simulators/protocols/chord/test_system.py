@@ -1,0 +1,97 @@
+"""Chord as a system: what its reports tell, read as anybody would."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from bisect import bisect_left
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
+
+Line = dict[str, Any]
+
+
+def reported(folder: Path, seed: int = 3, **chosen: Any) -> tuple[Line, list[Line]]:
+    """The header, and the reports of a run of 40 peers."""
+    given = {"peers": 40, "intervals": 25, "lookup_period": "1s", "bits": 64, **chosen}
+    simulate(planned("chord", given, seed), Folder(folder))
+    lines: list[Line] = []
+    for path in sorted((folder / "reports").glob("*.gz")):
+        lines += map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    header = next(line for line in lines if line["format"] == "vizpub.run/1")
+    return header, [line for line in lines if "peer" in line]
+
+
+def test_reports_alone_prove_the_ring_the_fingers_and_the_owners(tmp_path: Path) -> None:
+    """Ids, keys and owners are recomputed from the header, by hashlib."""
+    header, reports = reported(tmp_path, publications="every:5,first=15,last=23")
+    made = header["parameters"]
+
+    def position(name: str) -> int:
+        digest = hashlib.new(made["id_hash"], (made["id_salt"] + name).encode()).digest()
+        return int.from_bytes(digest[: made["bits"] // 8], "big")
+
+    ids = {str(peer): position(f"peer/{peer}") for peer in range(40)}
+    order = sorted(ids, key=ids.__getitem__)
+
+    def owner(key: int) -> str:
+        return order[bisect_left([ids[peer] for peer in order], key) % 40]
+
+    for report in reports:
+        if report["interval"] < 20:
+            continue
+        peer, links = report["peer"], {"successor": [], "predecessor": [], "finger": []}
+        for link in report["neighbors"]:
+            links[link["layer"]].append(link["peer"])
+        at = order.index(peer)
+        assert links["successor"] == [order[(at + 1) % 40]]
+        assert links["predecessor"] == [order[at - 1]]
+        starts = ((ids[peer] + 2**i) % 2 ** made["bits"] for i in range(made["bits"]))
+        assert {*links["finger"]} == {owner(start) for start in starts} - {peer}
+    arrivals = [
+        (arrival["hops"], arrival["message"], arrival["topic"], report["peer"])
+        for report in reports
+        for arrival in report["received"]
+        if arrival["time_us"] > 15_000_000
+    ]
+    last = {message: (topic, peer) for _, message, topic, peer in sorted(arrivals)}
+    wrong = [peer for topic, peer in last.values() if owner(position(f"topic/{topic}")) != peer]
+    assert len(last) > 50
+    assert wrong == []
+
+
+@pytest.mark.parametrize("how", ["recursive", "iterative"])
+def test_lookups_are_counted_in_the_gauges(tmp_path: Path, how: str) -> None:
+    _, reports = reported(tmp_path, lookup=how)
+    counted: Counter[str] = Counter()
+    for report in reports:
+        if report["interval"] >= 15:
+            counted.update(report["gauges"])
+    assert counted["lookups"] == pytest.approx(40 * 10, abs=10)
+    assert counted["lookups_failed"] == counted["wrong_owners"] == 0
+    assert 1.5 < counted["lookup_hops"] / counted["lookups"] < 2.6
+
+
+def test_wrong_owners_and_timeouts_are_counted_under_churn(tmp_path: Path) -> None:
+    _, reports = reported(tmp_path, churn="exponential:20s,down=5s")
+    counted: Counter[str] = Counter()
+    for report in reports:
+        counted.update(report.get("gauges", {}))
+    assert counted["lookups"] > 500
+    assert counted["lookup_timeouts"] > 5
+    assert 0 < counted["wrong_owners"] < counted["lookups"] / 4
+    assert counted["lookups_failed"] < counted["lookups"] / 10
+
+
+def test_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    runs = [reported(tmp_path / name, churn="exponential:10s,down=3s") for name in "ab"]
+    assert runs[0] == runs[1]
+    assert runs[0] != reported(tmp_path / "c", seed=4, churn="exponential:10s,down=3s")

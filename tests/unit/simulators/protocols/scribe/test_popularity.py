@@ -1,0 +1,147 @@
+"""Broadcast or tree: what owners count, answer, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from simulators.protocols.scribe.parameters import PopularityParameters
+from simulators.protocols.scribe.popularity import BroadcastOrTree
+from tests.support.chord_trees import TOPICS, World
+
+
+class Popular(World):
+    """Topic t has 5 (t + 1) subscribers; from 15 on it is popular."""
+
+    THRESHOLD = 15
+
+    def __init__(self, **chosen: Any) -> None:
+        super().__init__(60, **{"threshold": self.THRESHOLD, **chosen})
+        self.subscribers = [
+            set(self.random.sample(range(60), 5 * (topic + 1))) for topic in range(TOPICS)
+        ]
+        self.gauges: Counter[str] = Counter()
+
+    def system(self, **chosen: Any) -> BroadcastOrTree:
+        """The system, with those parameters."""
+        return BroadcastOrTree(self.net, PopularityParameters(**chosen), TOPICS)
+
+    def counted(self) -> Counter[str]:
+        """All that peers have counted so far."""
+        for peer in self.net.present:
+            self.gauges.update(self.net.gauges.take(peer))
+        return self.gauges
+
+    def sent_of(self, name: str) -> int:
+        return next(kind.sent for kind in self.net.kinds if kind.name == name)
+
+
+def grown(**chosen: Any) -> Popular:
+    world = Popular(**chosen)
+    world.placed()
+    world.run(15)
+    return world
+
+
+def test_owner_counts_the_subscribers_of_its_tree() -> None:
+    world = grown()
+    assert isinstance(world.scribe, BroadcastOrTree)
+    for topic, peers in enumerate(world.subscribers):
+        root = next(peer for peer in range(60) if ("rendezvous", topic) in world.scribe.roles(peer))
+        assert world.scribe.subscribers(root, topic) == len(peers)
+    for peer in sorted(world.subscribers[5])[:9]:
+        world.scribe.unsubscribe(peer, 5)
+    world.run(20)
+    root = next(peer for peer in range(60) if ("rendezvous", 5) in world.scribe.roles(peer))
+    assert world.scribe.subscribers(root, 5) == 30 - 9
+
+
+def test_popular_topics_are_broadcast_and_others_use_the_tree() -> None:
+    world = grown()
+    for topic, peers in enumerate(world.subscribers):
+        before = world.sent_of("broadcast"), world.sent_of("multicast")
+        made = world.publish(topic, min(peers))
+        copies = world.copies(made)
+        assert {*copies} >= peers - {made.publisher}
+        broadcast, multicast = (
+            world.sent_of(name) - count
+            for name, count in zip(("broadcast", "multicast"), before, strict=True)
+        )
+        if len(peers) >= Popular.THRESHOLD:
+            assert ({*copies} | {made.publisher}, multicast) == ({*range(60)}, 0)
+            assert broadcast == sum(copies.values()) <= 5 * 60
+        else:
+            assert (broadcast, {*copies.values()}) == (0, {1})
+            assert multicast == len(world.tree(topic)) - 1
+
+
+def test_peers_without_subscription_filter_broadcasts() -> None:
+    world = grown()
+    world.counted()
+    world.gauges.clear()
+    made = world.publish(5, min(world.subscribers[5]))
+    assert world.counted()["filtered"] == 60 - len(world.subscribers[5])
+    assert world.gauges["broadcasts"] == 1
+    assert world.copies(made)
+
+
+def test_answer_is_asked_for_once_while_it_is_kept() -> None:
+    world = grown(answer_period="10s")
+    asked = world.sent_of("ask how"), world.sent_of("answer how")
+    assert asked == (0, 0)
+    publisher = next(
+        peer
+        for peer in sorted(world.subscribers[5])
+        if ("rendezvous", 5) not in world.scribe.roles(peer)
+    )
+    for _ in range(4):
+        world.publish(5, publisher)
+    assert world.counted()["questions"] == 1
+    assert world.sent_of("answer how") == 1
+    assert world.sent_of("ask how") >= 1
+    world.run(10)
+    world.publish(5, publisher)
+    assert world.counted()["questions"] == 2
+
+
+def test_publications_of_a_moment_wait_for_one_answer() -> None:
+    world = grown()
+    made = [world.publish(0, min(world.subscribers[0]), seconds=0.0) for _ in range(3)]
+    world.run(2)
+    assert world.counted()["questions"] == 1
+    for one in made:
+        assert {*world.copies(one)} >= world.subscribers[0] - {one.publisher}
+
+
+def test_publication_without_an_answer_uses_the_tree() -> None:
+    world = grown(lookup_timeout="1s")
+    answer = next(kind for kind in world.net.kinds if kind.name == "answer how")
+    answer.handler = lambda *told: None
+    publisher = next(
+        peer
+        for peer in sorted(world.subscribers[5])
+        if ("rendezvous", 5) not in world.scribe.roles(peer)
+    )
+    made = world.publish(5, publisher, seconds=3)
+    assert world.counted()["by_tree"] == 1
+    assert {*world.copies(made)} >= world.subscribers[5] - {publisher}
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_publications_are_reported_once(both_ways: bool) -> None:
+    world = grown(both_ways=both_ways)
+    published: Counter[int] = Counter()
+
+    def sent(peer: int, copy: Any, targets: Any) -> None:
+        if not copy.hops:
+            published[copy.publication.message] += 1
+
+    world.sent = sent  # type: ignore[method-assign]
+    for topic, peers in enumerate(world.subscribers):
+        for publisher in (min(peers), min({*range(60)} - peers)):
+            made = world.publish(topic, publisher)
+            assert {*world.copies(made)} >= peers - {publisher}
+    assert {*published.values()} == {1}
+    assert len(published) == 2 * TOPICS
