@@ -25,7 +25,9 @@ ISSUE = (
     "neo4j.start neo4j.stop neo4j.status neo4j.browser neo4j.dump neo4j.restore neo4j.remove "
     "simulate.models simulate.cyclon simulate.pastry simulate.poldercast simulate.scribe "
     "experiment.list experiment.show experiment.run session.start session.stop session.status "
-    "config.show"
+    "config.show "
+    "construct.gm construct.2d-oda construct.cd-max construct.cd-max-ref construct.cd-oda "
+    "construct.cd-oda-i construct.cd-oda-ii"
 )
 
 
