@@ -80,9 +80,10 @@ def smallest_maximum_of_stars(interests: Interests) -> int:
     places = [(t, node) for t in interests.shared() for node in interests.subscribers[t]]
     centre = {place: len(pairs) + number for number, place in enumerate(places)}
     largest = len(pairs) + len(centre)
-    rows: list[tuple[_Row, float]] = []
-    for topic in interests.shared():
-        rows.append(([(centre[topic, node], 1.0) for node in interests.subscribers[topic]], 1.0))
+    rows: list[tuple[_Row, float]] = [
+        ([(centre[topic, node], 1.0) for node in interests.subscribers[topic]], 1.0)
+        for topic in interests.shared()
+    ]
     for (topic, node), chosen in centre.items():
         for other in interests.subscribers[topic]:
             if other != node:
