@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from analytics.comparison.estimates import mean
 from analytics.figures import PALETTE, save
 from analytics.figures.canvas import styled
-from experiments.cd_max import TITLE
+from experiments.cd_max import TITLE, churn
+from experiments.cd_max.churn import Churned
 from experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
 from experiments.cd_max.measuring import Axis, worlds
 from experiments.formatting import UNKNOWN, estimate_text, markdown, number
@@ -70,7 +71,9 @@ def described(scale: str) -> Iterator[str]:
     yield from ("notes:", *(f"  {note}" for note in _NOTES))
 
 
-def write_report(results: Results, scale: str, out: Path) -> tuple[Path, str]:
+def write_report(
+    results: Results, churned: Sequence[Churned], scale: str, out: Path
+) -> tuple[Path, str]:
     """Write report.md, figures/, values.csv, published.csv and claims.csv. Returns the path of
     the report, and how much is met, as text.
     """
@@ -86,8 +89,9 @@ def write_report(results: Results, scale: str, out: Path) -> tuple[Path, str]:
         for form in ("png", "svg"):
             save(figure, out / "figures" / f"{_file(table)}.{form}", form)
     summary = _summary(found, said)
+    text = [*_lines(results, found, said, (scale, summary)), *_under_churn(churned)]
     with replacing(out / "report.md") as new:
-        new.write_text("\n".join(_lines(results, found, said, (scale, summary))) + "\n", "utf-8")
+        new.write_text("\n".join(text) + "\n", "utf-8")
     return out / "report.md", summary
 
 
@@ -135,6 +139,11 @@ def _lines(
             yield from _table(results, own)
             yield from ("", f"![Figure {figure}](figures/{_file(table)}.png)", "")
             yield f"As Figure {figure}; dashed: the paper's."
+
+
+def _under_churn(churned: Sequence[Churned]) -> Iterator[str]:
+    if churned:
+        yield from ("", "## Churn", "", *churn.lines(churned))
 
 
 def _file(table: int) -> str:

@@ -18,6 +18,7 @@ Readings, where the papers leave something open:
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -40,6 +41,16 @@ class Interests:
     def nodes(self) -> int:
         """Number of nodes."""
         return len(self.of)
+
+    def add(self, node: int, topic: int) -> None:
+        """Add a subscription that does not exist."""
+        insort(self.of[node], topic)
+        insort(self.subscribers[topic], node)
+
+    def remove(self, node: int, topic: int) -> None:
+        """End a subscription that exists."""
+        self.of[node].remove(topic)
+        self.subscribers[topic].remove(node)
 
     def shared(self) -> list[int]:
         """The topics that need a centre."""
@@ -128,6 +139,7 @@ class Stars:
         self.centres: Centres = {}
         self.links: list[Counter[int]] = [Counter() for _ in interests.of]
         """Of each node: its neighbours, and how many topics the edge serves."""
+        self._changed: set[tuple[int, int]] = set()
         for topic, node in (centres or {}).items():
             self.place(topic, node)
 
@@ -148,6 +160,8 @@ class Stars:
 
     def join(self, one: int, other: int) -> None:
         """Let the edge serve one more topic."""
+        if other not in self.links[one]:
+            self._toggle(one, other)
         self.links[one][other] += 1
         self.links[other][one] += 1
 
@@ -157,6 +171,18 @@ class Stars:
             self.links[here][there] -= 1
             if not self.links[here][there]:
                 del self.links[here][there]
+        if other not in self.links[one]:
+            self._toggle(one, other)
+
+    def _toggle(self, one: int, other: int) -> None:
+        # An edge that goes and comes back has not changed.
+        self._changed ^= {(min(one, other), max(one, other))}
+
+    def take_changes(self) -> int:
+        """Number of edges that came or went since the last call."""
+        count = len(self._changed)
+        self._changed.clear()
+        return count
 
     def degree(self, node: int) -> int:
         """Number of neighbours."""

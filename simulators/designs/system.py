@@ -1,22 +1,25 @@
 """Constructed overlays as systems: in the world of any other, with its reports.
 
 Whoever constructs the overlay knows all subscriptions and who is up, at no cost in messages. An
-overlay is constructed anew when it is next looked at after a peer or a subscription came or went;
-both ends of an edge report it, in layer `overlay`. With stars a publication goes to the centre of
-its topic and from there to every other subscriber; otherwise peers pass it on to all neighbours
-that subscribe, and drop what they had.
+overlay is constructed anew when it is next looked at after a peer or a subscription came or went,
+or once, and is repaired from then on (`simulators.designs.upkeep`). Both ends of an edge report it,
+in layer `overlay`. With stars a publication goes to the centre of its topic and from there to every
+other subscriber; otherwise peers pass it on to all neighbours that subscribe, and drop what they
+had.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from model.errors import UseError
 from simulators.designs.algorithms import Design, Overlay, construct
 from simulators.designs.stars import Interests
+from simulators.designs.upkeep import Upkeep
 from simulators.engine.network import Copy, Links, Network, Publication, System
 from simulators.engine.parameters import Positive
 from simulators.engine.plan import World
@@ -29,6 +32,13 @@ class DesignParameters:
     refine: Annotated[
         bool, Meta(description="Then move centres to lower the maximum degree, as CD-MAX-Ref.")
     ] = False
+    upkeep: Annotated[
+        Literal["rebuild", "incremental"],
+        Meta(
+            description="After a change, construct the overlay anew (rebuild), or repair it where "
+            "peers and subscriptions came and went (incremental)."
+        ),
+    ] = "rebuild"
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,10 @@ class Constructed(System):
     def __init__(self, net: Network, parameters: DesignParameters, topics: int) -> None:
         self._net, self._topics = net, topics
         self._design = Design(self.algorithm, parameters.refine)
+        self._repairs = parameters.upkeep == "incremental"
+        if self._repairs and not self._design.is_star:
+            raise UseError("gm builds no stars that could be repaired: use --upkeep rebuild")
+        self._kept: Upkeep | None = None
         self._interests: list[set[int]] = [set() for _ in range(net.size)]
         """Of the peers that are up."""
         self._built: Overlay | None = None
@@ -72,13 +86,25 @@ class Constructed(System):
     def _change(self, peer: int, topics: set[int]) -> None:
         self._interests[peer] = topics
         self._built = None
+        if self._kept is not None:
+            self._kept.change(peer, topics)
 
     @property
     def overlay(self) -> Overlay:
         """The overlay of the peers that are up and of their subscriptions."""
         if self._built is None:
-            self._built = construct(self._design, Interests(self._interests, self._topics))
+            self._built = (
+                self._repaired() if self._repairs else construct(self._design, self._now())
+            )
         return self._built
+
+    def _repaired(self) -> Overlay:
+        if self._kept is None:
+            self._kept = Upkeep(self._design, self._now())
+        return self._kept.overlay
+
+    def _now(self) -> Interests:
+        return Interests(self._interests, self._topics)
 
     def publish(self, peer: int, publication: Publication) -> None:
         """See System.publish."""

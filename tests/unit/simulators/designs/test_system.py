@@ -48,12 +48,15 @@ def test_reports_hold_every_edge_at_both_ends(algorithm: str, tmp_path: Path) ->
     assert neighbours(reports) == construct(Design(algorithm), interests).neighbours
 
 
-@pytest.mark.parametrize("algorithm", ["gm", "cd-max-ref"])
+@pytest.mark.parametrize(
+    ("algorithm", "upkeep"),
+    [("gm", "rebuild"), ("cd-max-ref", "rebuild"), ("cd-max-ref", "incremental")],
+)
 def test_intervals_have_the_overlay_of_the_peers_that_are_up(
-    algorithm: str, tmp_path: Path
+    algorithm: str, upkeep: str, tmp_path: Path
 ) -> None:
     churn = "exponential:4s,down=4s"
-    found = reports_of(tmp_path, algorithm, intervals=6, churn=churn)
+    found = reports_of(tmp_path, algorithm, intervals=6, churn=churn, upkeep=upkeep)
     sizes = set()
     for reports in found.values():
         present = [one for one in reports if not one.left]
@@ -103,6 +106,7 @@ def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
     [
         ("cd-mx", "did you mean cd-max"),
         ("gm --refine", "leave out --refine"),
+        ("gm --upkeep incremental", "use --upkeep rebuild"),
         ("gm --at 3", "--at needs --run"),
     ],
 )
