@@ -14,6 +14,7 @@ import typer
 from cli.commands import (
     compare,
     config,
+    construct,
     demo,
     doctor,
     experiment,
@@ -180,6 +181,7 @@ def vizpub(
 
 for module in (
     simulate,
+    construct,
     experiment,
     ingest,
     runs,

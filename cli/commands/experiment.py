@@ -103,7 +103,7 @@ def list_experiments(settings: Settings, output: Output) -> None:
     """
     from experiments.definition import read, shipped
 
-    rows = []
+    rows: list[tuple[object, ...]] = [_row_of_cd_max()]
     for name in shipped():
         small, full = (read(name, scale) for scale in ("small", "full"))
         data = " and ".join(d.scale for d in (small, full) if d.content.data) or "no"
@@ -111,6 +111,14 @@ def list_experiments(settings: Settings, output: Output) -> None:
         rows.append((name, full.content.title, *runs, data))
     columns = ("experiment", "title", "runs small", "runs full", "needs outside data")
     show(Rows(columns, rows), output, settings)
+
+
+def _row_of_cd_max() -> tuple[object, ...]:
+    from experiments import cd_max
+    from experiments.cd_max.measuring import worlds
+
+    small, full = (len(worlds(scale)) for scale in ("small", "full"))
+    return cd_max.NAME, cd_max.TITLE, small, full, "no"
 
 
 def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") -> None:
@@ -122,10 +130,13 @@ def show_experiment(settings: Settings, name: _Name, scale: _Scale = "small") ->
     vizpub experiment show table-4.3 --scale full
     ```
     """
+    from experiments import cd_max
+    from experiments.cd_max.report import described
     from experiments.definition import read
 
     with opened(None) as out:
-        out.writelines(f"{line}\n" for line in _described(read(name, scale)))
+        lines = described(scale) if name == cd_max.NAME else _described(read(name, scale))
+        out.writelines(f"{line}\n" for line in lines)
 
 
 def _described(experiment: Experiment) -> Iterator[str]:
@@ -165,10 +176,14 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     vizpub experiment run dissemination-under-churn --runs 2 --only Scribe
     ```
     """
+    from experiments import cd_max
     from experiments.definition import read
     from experiments.report import findings, write_report
     from experiments.runs import Place
 
+    if name == cd_max.NAME:
+        _run_cd_max(settings, running)
+        return
     if running.data is not None:
         os.environ[_DATA] = str(running.data.resolve())  # Spark's workers read data files as well
     experiment = read(name, running.scale)
@@ -184,6 +199,29 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
     if running.load:
         _load(settings, runs, place)
     _show(settings, found, report)
+
+
+def _run_cd_max(settings: Settings, running: _Running) -> None:
+    """Its overlays are measured where they are constructed: there are no runs to ingest."""
+    from experiments import cd_max
+    from experiments.cd_max.churn import churn
+    from experiments.cd_max.judging import Results
+    from experiments.cd_max.measuring import measured, worlds
+    from experiments.cd_max.report import write_report
+
+    if running.only or running.load or running.keep_reports:
+        raise UseError(f"{cd_max.NAME} makes no runs: leave out --only, --load and --keep-reports")
+    chosen = worlds(running.scale, running.runs)
+    out = running.out or settings.workspace / "experiments" / f"{cd_max.NAME}-{running.scale}"
+    kept = _made(out) / "constructed.jsonl"
+    if running.replace:
+        kept.unlink(missing_ok=True)
+    with settings.progress() as progress:
+        found = measured(chosen, kept, os.cpu_count() or 2, progress)
+        progress("churn", 0, 0)
+        events = churn(running.scale, os.cpu_count() or 2)
+    report, summary = write_report(Results(found), events, running.scale, out)
+    settings.say(f"{summary}; see {report}")
 
 
 def _made(folder: Path) -> Path:

@@ -118,7 +118,7 @@ def _read_config(ctx: typer.Context, value: Path | None) -> Path | None:
 
 
 @dataclass(frozen=True)
-class _Runs:
+class Runs:
     """Number of runs, and what to do with their reports."""
 
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the (first) run.")] = 1
@@ -174,9 +174,9 @@ def _command_of(name: str) -> Any:
     parameters_type = entry.parameters_type
     documented = _documented(name, entry.summary or (entry.make.__doc__ or ""))
 
-    def simulate(settings: Settings, parameters: Any, world: Any, running: _Runs) -> None:
+    def simulate(settings: Settings, parameters: Any, world: Any, running: Runs) -> None:
         chosen = {**asdict(parameters), **asdict(world)}
-        _simulate(settings, name, chosen, running)
+        simulate_all(settings, name, chosen, running)
 
     simulate.__doc__ = documented
     simulate.__annotations__ |= {"parameters": parameters_type, "world": World}
@@ -201,7 +201,8 @@ vizpub simulate {name} --config study.toml --runs 5
 """
 
 
-def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: _Runs) -> None:
+def simulate_all(settings: Settings, system: str, chosen: dict[str, Any], running: Runs) -> None:
+    """Simulate every run of a system, and ingest them if that is asked for. Raises: UseError."""
     from simulators.engine.plan import planned
 
     seeds = range(running.seed, running.seed + running.runs)
@@ -221,7 +222,7 @@ def _simulate(settings: Settings, system: str, chosen: dict[str, Any], running: 
             _ingest(settings, _run_name(running, plan), folder, running)
 
 
-def _check_ingest(settings: Settings, plans: Sequence[Plan], running: _Runs) -> None:
+def _check_ingest(settings: Settings, plans: Sequence[Plan], running: Runs) -> None:
     """Raises: UseError if the ingest after the simulation would refuse its options."""
     from model.run import check_run_name
     from runstore.store import open_run, run_names
@@ -242,11 +243,11 @@ def _check_ingest(settings: Settings, plans: Sequence[Plan], running: _Runs) -> 
                 )
 
 
-def _run_name(running: _Runs, plan: Plan) -> str:
+def _run_name(running: Runs, plan: Plan) -> str:
     return f"{running.ingest}-{plan.seed}" if running.runs > 1 else f"{running.ingest}"
 
 
-def _folder(settings: Settings, running: _Runs, plan: Plan) -> Folder:
+def _folder(settings: Settings, running: Runs, plan: Plan) -> Folder:
     from simulators.engine.folder import Folder
 
     if running.out is None:
@@ -254,7 +255,7 @@ def _folder(settings: Settings, running: _Runs, plan: Plan) -> Folder:
     return Folder(running.out if running.runs == 1 else running.out / f"seed-{plan.seed}")
 
 
-def _alone(settings: Settings, plan: Plan, folder: Folder, running: _Runs) -> Result:
+def _alone(settings: Settings, plan: Plan, folder: Folder, running: Runs) -> Result:
     from simulators.engine.simulation import simulate
 
     try:
@@ -266,7 +267,7 @@ def _alone(settings: Settings, plan: Plan, folder: Folder, running: _Runs) -> Re
 
 
 def _side_by_side(
-    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: _Runs
+    settings: Settings, plans: Sequence[Plan], folders: Sequence[Folder], running: Runs
 ) -> list[Result]:
     from ingest.spark.tasks import spread
     from simulators.engine.reporter import BLOCK
@@ -320,7 +321,7 @@ def _show(
     show(Rows.of_records(rows), Output(), settings)
 
 
-def _ingest(settings: Settings, name: str, folder: Folder, running: _Runs) -> None:
+def _ingest(settings: Settings, name: str, folder: Folder, running: Runs) -> None:
     from cli.commands.ingest import Handling, Reading, ingest
     from cli.options import Output
 

@@ -27,7 +27,9 @@ ISSUE = (
     "simulate.broadcast-or-tree simulate.chord simulate.cyclon simulate.hyparview "
     "simulate.pastry simulate.poldercast simulate.scribe simulate.scribe-chord "
     "experiment.list experiment.show experiment.run session.start session.stop session.status "
-    "config.show"
+    "config.show "
+    "construct.gm construct.2d-oda construct.cd-max construct.cd-max-ref construct.cd-oda "
+    "construct.cd-oda-i construct.cd-oda-ii"
 )
 
 

@@ -1,0 +1,145 @@
+"""`vizpub construct`: overlays that are designed for given subscriptions."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.commands.simulate import Runs, simulate_all
+from cli.completion import complete_runs
+from cli.options import command
+from cli.settings import Settings
+from model.errors import UnknownName, UseError
+
+_HELP = """Construct an overlay for given subscriptions, and write its reports.
+
+All subscriptions and who is up are known, at no cost in messages. With `--intervals` and
+`--churn` there is an overlay for every interval. Both ends of an edge report it.
+
+Examples:
+
+```
+vizpub construct cd-max --peers 200 --workload uniform:topics=100,subscriptions=10 --ingest max
+vizpub construct 2d-oda --refine --peers 500 --intervals 20 --churn exponential:20s,down=10s
+vizpub construct gm --run monday --at 12 --ingest designed
+```
+"""
+
+
+class _AlgorithmsGroup(TyperGroup):
+    """A command for each algorithm, created on use as those of the systems are."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the algorithms."""
+        from simulators.designs.algorithms import ALGORITHMS
+
+        return list(ALGORITHMS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of an algorithm. Raises: UnknownName."""
+        if cmd_name not in self.list_commands(ctx):
+            raise UnknownName("algorithm", cmd_name, self.list_commands(ctx))
+        return _command_of(cmd_name)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    algorithms = typer.Typer(
+        cls=_AlgorithmsGroup, no_args_is_help=True, help=_HELP, rich_markup_mode="markdown"
+    )
+    algorithms.callback()(lambda: None)
+    app.add_typer(algorithms, name="construct", help=_HELP, rich_help_panel="Runs")
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A stored run whose subscriptions are taken, instead of a workload's."""
+
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Take peers and subscriptions from this run instead of --peers and --workload.",
+            autocompletion=complete_runs,
+        ),
+    ] = None
+    at: Annotated[
+        str, typer.Option(metavar="TIME", help="With --run: the time, as in `vizpub topics`.")
+    ] = "last"
+
+
+def _command_of(name: str) -> Any:
+    from simulators.designs.system import CLASSES, DesignParameters, OneInterval, system_of
+
+    def construct(
+        settings: Settings, parameters: Any, world: Any, given: _Given, running: Runs
+    ) -> None:
+        chosen = {**asdict(parameters), **asdict(world)}
+        if given.run is not None:
+            chosen |= _of_run(settings, given)
+        elif given.at != "last":
+            raise UseError("--at needs --run RUN")
+        simulate_all(settings, system_of(name), chosen, running)
+
+    construct.__doc__ = f"""{CLASSES[name].__doc__}
+
+Options can also be set in a TOML file (--config); the command line takes precedence.
+
+Examples:
+
+```
+vizpub construct {name} --peers 200 --workload uniform:topics=100,subscriptions=10
+vizpub construct {name} --run monday --at 12 --ingest designed --no-load
+```
+"""
+    construct.__annotations__ |= {"parameters": DesignParameters, "world": OneInterval}
+    made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    made.command(name)(command(construct))
+    return typer.main.get_command(made)
+
+
+def _of_run(settings: Settings, given: _Given) -> dict[str, Any]:
+    """Peers and subscriptions of a stored run at a time, as a workload: files of the workspace.
+
+    Raises: UnknownName, OutOfRange, UseError.
+    """
+    from runstore.run import Run
+    from runstore.snapshots import alive
+
+    run = Run.open(settings.workspace, str(given.run))
+    run.facts.check_known("presence", "subscriptions")
+    now = alive(run.clock.parse_at(given.at, run.facts.epoch))
+    present = sorted(run.stored.read("presence", ["peer"], now)["peer"].unique().to_pylist())
+    taken = run.stored.read("subscriptions", ["peer", "topic"], now).to_pylist()
+    topics = _names(run, "topics", "topic")
+    place = {peer: number for number, peer in enumerate(present)}
+    pairs = sorted({(place[s["peer"]], s["topic"]) for s in taken if s["peer"] in place})
+    if not pairs:
+        raise UseError(f"no peer of run '{given.run}' subscribes to anything at {given.at}")
+    name = f"{given.run}-{given.at.replace(':', '')}"
+    folder = settings.workspace / "simulations"
+    subscriptions = folder / f"subscriptions-of-{name}.csv"
+    peers = _names(run, "peers", "peer")
+    _write(subscriptions, ("peer", "topic"), [(peer, topics[topic]) for peer, topic in pairs])
+    names = folder / f"peers-of-{name}.csv"
+    _write(names, ("peer", "name"), [(place[peer], peers[peer]) for peer in present])
+    settings.say(f"peers are numbered from 0; their names are in {names}")
+    return {"peers": len(present), "workload": f"file:{subscriptions}"}
+
+
+def _names(run: Any, table: str, key: str) -> dict[int, str]:
+    rows = run.stored.read(table, [key, "name"]).to_pylist()
+    return {row[key]: row["name"] for row in rows}
+
+
+def _write(path: Path, heads: tuple[str, str], rows: list[tuple[int, str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(heads)
+        writer.writerows(rows)

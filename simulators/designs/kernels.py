@@ -1,0 +1,306 @@
+"""CD-ODA-II, CD-MAX and CD-MAX-Ref compiled, for up to millions of nodes.
+
+The centres are those of `simulators.designs.stars`, one by one. The next is at the top of a heap by
+what its node can be at best: n_u + 1 is at least the largest topic that is left, and at least S_u
+less the overlap of its topics when it was last counted, which only falls. Only a node at the top is
+counted, on bits; large topics are kept as bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from model.compiled import compiled, population
+from simulators.designs.flat import Flat
+
+RULES = {"cd-max": 0, "cd-oda-ii": 1}
+
+_FLAT = "int64[::1], int64[::1], int64[::1], int64[::1]"
+_KEYS = "int64[::1], int64[::1], int64[::1], int64"
+_HEAP = "int64[::1], int64[::1]"
+
+
+@compiled(f"boolean(int64, int64, {_KEYS})")
+def _before(
+    one: int, other: int, least: np.ndarray, sums: np.ndarray, counts: np.ndarray, rule: int
+) -> bool:
+    """Whether one node is to be the centre before the other, by their bounds."""
+    if rule == 0:
+        if least[one] != least[other]:
+            return bool(least[one] < least[other])
+        if sums[one] != sums[other]:
+            return bool(sums[one] > sums[other])
+    else:
+        here, there = sums[one] * least[other], sums[other] * least[one]
+        if here != there:
+            return bool(here > there)
+    if counts[one] != counts[other]:
+        return bool(counts[one] < counts[other])
+    return one < other
+
+
+@compiled(f"void(int64, {_HEAP}, int64, {_KEYS})")
+def _settle(  # noqa: PLR0913, PLR0917
+    place: int,
+    heap: np.ndarray,
+    places: np.ndarray,
+    size: int,
+    least: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+    rule: int,
+) -> None:
+    """Move the node at a place of the heap to where it belongs."""
+    node = heap[place]
+    while place > 0:
+        above = (place - 1) // 2
+        if not _before(node, heap[above], least, sums, counts, rule):
+            break
+        heap[place] = heap[above]
+        places[heap[place]] = place
+        place = above
+    while True:
+        below = 2 * place + 1
+        if below >= size:
+            break
+        if below + 1 < size and _before(heap[below + 1], heap[below], least, sums, counts, rule):
+            below += 1
+        if not _before(heap[below], node, least, sums, counts, rule):
+            break
+        heap[place] = heap[below]
+        places[heap[place]] = place
+        place = below
+    heap[place] = node
+    places[node] = place
+
+
+@compiled(f"int64(int64, {_FLAT}, boolean[::1], int64[::1], uint64[:, ::1], uint64[::1])")
+def _reached(  # noqa: PLR0913, PLR0917
+    node: int,
+    begins: np.ndarray,
+    topics: np.ndarray,
+    firsts: np.ndarray,
+    subscribers: np.ndarray,
+    left: np.ndarray,
+    rows: np.ndarray,
+    bits: np.ndarray,
+    union: np.ndarray,
+) -> int:
+    """Nodes that share a topic with this one that is left, itself among them."""
+    one = np.uint64(1)
+    union[:] = np.uint64(0)
+    count = 0
+    for place in range(begins[node], begins[node + 1]):
+        row = rows[topics[place]]
+        if left[topics[place]] and row >= 0:
+            for word in range(len(union)):
+                union[word] |= bits[row, word]
+            count = 1
+    if count:
+        count = 0
+        for word in range(len(union)):
+            count += population(union[word])
+    for place in range(begins[node], begins[node + 1]):
+        topic = topics[place]
+        if left[topic] and rows[topic] < 0:
+            for at in range(firsts[topic], firsts[topic + 1]):
+                other = subscribers[at]
+                bit = one << np.uint64(other & 63)
+                word = other >> 6
+                if not union[word] & bit:
+                    union[word] |= bit
+                    count += 1
+    return count
+
+
+@compiled(f"int64(int64, {_FLAT}, boolean[::1])")
+def _largest(
+    node: int,
+    begins: np.ndarray,
+    topics: np.ndarray,
+    firsts: np.ndarray,
+    subscribers: np.ndarray,
+    left: np.ndarray,
+) -> int:
+    """Subscribers of the node's largest topic that is left."""
+    most = 0
+    for place in range(begins[node], begins[node + 1]):
+        topic = topics[place]
+        if left[topic]:
+            most = max(most, firsts[topic + 1] - firsts[topic])
+    return most
+
+
+@compiled(f"int64[::1]({_FLAT}, int64)")
+def _centres(  # noqa: C901, PLR0912, PLR0915
+    begins: np.ndarray, topics: np.ndarray, firsts: np.ndarray, subscribers: np.ndarray, rule: int
+) -> np.ndarray:
+    nodes, number = len(begins) - 1, len(firsts) - 1
+    words = (nodes + 63) // 64
+    left = np.empty(number, dtype=np.bool_)
+    rows = np.full(number, -1, dtype=np.int64)
+    heavy = 0
+    for topic in range(number):
+        size = firsts[topic + 1] - firsts[topic]
+        left[topic] = size > 1
+        if size > words:  # fewer words than subscribers
+            rows[topic] = heavy
+            heavy += 1
+    bits = np.zeros((heavy, words), dtype=np.uint64)
+    for topic in range(number):
+        if rows[topic] >= 0:
+            for at in range(firsts[topic], firsts[topic + 1]):
+                other = subscribers[at]
+                bits[rows[topic], other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+    union = np.empty(words, dtype=np.uint64)
+    least = np.zeros(nodes, dtype=np.int64)
+    sums = np.zeros(nodes, dtype=np.int64)
+    counts = np.empty(nodes, dtype=np.int64)
+    remaining = np.zeros(nodes, dtype=np.int64)
+    overlaps = np.full(nodes, -1, dtype=np.int64)
+    exact = np.zeros(nodes, dtype=np.bool_)
+    heap = np.empty(nodes, dtype=np.int64)
+    places = np.full(nodes, -1, dtype=np.int64)
+    size = 0
+    for node in range(nodes):
+        counts[node] = begins[node + 1] - begins[node]
+        for place in range(begins[node], begins[node + 1]):
+            topic = topics[place]
+            if left[topic]:
+                sums[node] += firsts[topic + 1] - firsts[topic]
+                remaining[node] += 1
+        if remaining[node]:
+            least[node] = _largest(node, begins, topics, firsts, subscribers, left)
+            heap[size] = node
+            size += 1
+            _settle(size - 1, heap, places, size, least, sums, counts, rule)
+    centres = np.full(number, -1, dtype=np.int64)
+    while size:
+        node = heap[0]
+        if not exact[node]:
+            least[node] = _reached(
+                node, begins, topics, firsts, subscribers, left, rows, bits, union
+            )
+            overlaps[node] = sums[node] - least[node]
+            exact[node] = True
+            _settle(0, heap, places, size, least, sums, counts, rule)
+            continue
+        for place in range(begins[node], begins[node + 1]):
+            topic = topics[place]
+            if not left[topic]:
+                continue
+            left[topic] = False
+            centres[topic] = node
+            gone = firsts[topic + 1] - firsts[topic]
+            for at in range(firsts[topic], firsts[topic + 1]):
+                other = subscribers[at]
+                sums[other] -= gone
+                remaining[other] -= 1
+                if remaining[other] == 0:
+                    size -= 1
+                    last, hole = heap[size], places[other]
+                    places[other] = -1
+                    if last != other:
+                        heap[hole] = last
+                        places[last] = hole
+                        _settle(hole, heap, places, size, least, sums, counts, rule)
+                    continue
+                most = _largest(other, begins, topics, firsts, subscribers, left)
+                exact[other] = remaining[other] == 1
+                if overlaps[other] >= 0:
+                    most = max(most, sums[other] - overlaps[other])
+                least[other] = most
+                _settle(places[other], heap, places, size, least, sums, counts, rule)
+    return centres
+
+
+@compiled("boolean(int64, int64, int64[::1], int64[::1], int64[::1])")
+def _linked(
+    one: int, other: int, begins: np.ndarray, topics: np.ndarray, centres: np.ndarray
+) -> bool:
+    """Whether one of the two is the centre of a topic of the other."""
+    for place in range(begins[other], begins[other + 1]):
+        if centres[topics[place]] == one:
+            return True
+    for place in range(begins[one], begins[one + 1]):  # noqa: SIM110 - it is compiled
+        if centres[topics[place]] == other:
+            return True
+    return False
+
+
+@compiled(f"void({_FLAT}, int64[::1], int64[::1])")
+def _place_all(
+    begins: np.ndarray,
+    topics: np.ndarray,
+    firsts: np.ndarray,
+    subscribers: np.ndarray,
+    centres: np.ndarray,
+    degrees: np.ndarray,
+) -> None:
+    """Fix the centres one by one, and count the edges that come."""
+    chosen = centres.copy()
+    centres[:] = -1
+    for topic in range(len(chosen)):
+        node = chosen[topic]
+        if node >= 0:
+            for at in range(firsts[topic], firsts[topic + 1]):
+                other = subscribers[at]
+                if other != node and not _linked(node, other, begins, topics, centres):
+                    degrees[node] += 1
+                    degrees[other] += 1
+            centres[topic] = node
+
+
+@compiled(f"void({_FLAT}, int64[::1], int64[::1], int64[::1])")
+def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
+    begins: np.ndarray,
+    topics: np.ndarray,
+    firsts: np.ndarray,
+    subscribers: np.ndarray,
+    order: np.ndarray,
+    centres: np.ndarray,
+    degrees: np.ndarray,
+) -> None:
+    """As `Stars.relieve` of every node, in this order."""
+    for node in order:
+        for place in range(begins[node], begins[node + 1]):
+            topic = topics[place]
+            if centres[topic] != node:
+                continue
+            first, last = firsts[topic], firsts[topic + 1]
+            least = subscribers[first]
+            for at in range(first, last):
+                if degrees[subscribers[at]] < degrees[least]:
+                    least = subscribers[at]
+            if least == node:
+                continue
+            degree = degrees[least]
+            for at in range(first, last):
+                other = subscribers[at]
+                if other != least and not _linked(least, other, begins, topics, centres):
+                    degree += 1
+            if degree >= degrees[node]:
+                continue
+            centres[topic] = -1
+            for at in range(first, last):
+                other = subscribers[at]
+                if other != node and not _linked(node, other, begins, topics, centres):
+                    degrees[node] -= 1
+                    degrees[other] -= 1
+            for at in range(first, last):
+                other = subscribers[at]
+                if other != least and not _linked(least, other, begins, topics, centres):
+                    degrees[least] += 1
+                    degrees[other] += 1
+            centres[topic] = least
+
+
+def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The centre of every topic (−1 = it needs none), and the degree of every node."""
+    centres = _centres(*flat.arrays, RULES[rule])
+    degrees = np.zeros(flat.nodes, dtype=np.int64)
+    _place_all(*flat.arrays, centres, degrees)
+    if refined:
+        order = np.argsort(-degrees, kind="stable").astype(np.int64)
+        _refine(*flat.arrays, order, centres, degrees)
+    return centres, degrees

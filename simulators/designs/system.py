@@ -1,0 +1,193 @@
+"""Constructed overlays as systems: in the world of any other, with its reports.
+
+Whoever constructs the overlay knows all subscriptions and who is up, at no cost in messages. An
+overlay is constructed anew when it is next looked at after a peer or a subscription came or went,
+or once, and is repaired from then on (`simulators.designs.upkeep`). Both ends of an edge report it,
+in layer `overlay`. With stars a publication goes to the centre of its topic and from there to every
+other subscriber; otherwise peers pass it on to all neighbours that subscribe, and drop what they
+had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from model.errors import UseError
+from simulators.designs.algorithms import Design, Overlay, construct
+from simulators.designs.stars import Interests
+from simulators.designs.upkeep import Upkeep
+from simulators.engine.network import Copy, Links, Network, Publication, System
+from simulators.engine.parameters import Positive
+from simulators.engine.plan import World
+
+
+@dataclass(frozen=True)
+class DesignParameters:
+    """How the overlay is constructed."""
+
+    refine: Annotated[
+        bool, Meta(description="Then move centres to lower the maximum degree, as CD-MAX-Ref.")
+    ] = False
+    upkeep: Annotated[
+        Literal["rebuild", "incremental"],
+        Meta(
+            description="After a change, construct the overlay anew (rebuild), or repair it where "
+            "peers and subscriptions came and went (incremental)."
+        ),
+    ] = "rebuild"
+
+
+@dataclass(frozen=True)
+class OneInterval(World):
+    """The world of an overlay; without churn one interval says all."""
+
+    intervals: Annotated[Positive, Meta(description="Reporting intervals.")] = 1
+
+
+class Constructed(System):
+    """An overlay that is constructed from all subscriptions."""
+
+    algorithm: ClassVar[str]
+
+    def __init__(self, net: Network, parameters: DesignParameters, topics: int) -> None:
+        self._net, self._topics = net, topics
+        self._design = Design(self.algorithm, parameters.refine)
+        self._repairs = parameters.upkeep == "incremental"
+        if self._repairs and not self._design.is_star:
+            raise UseError("gm builds no stars that could be repaired: use --upkeep rebuild")
+        self._kept: Upkeep | None = None
+        self._interests: list[set[int]] = [set() for _ in range(net.size)]
+        """Of the peers that are up."""
+        self._built: Overlay | None = None
+        self._seen: list[set[int]] = [set() for _ in range(net.size)]
+        self._copies = net.kind("publication", self.on_copy, publication=True)
+
+    def join(self, peer: int, topics: Sequence[int]) -> None:
+        """See System.join."""
+        self._seen[peer].clear()
+        self._change(peer, set(topics))
+
+    def gone(self, peer: int) -> None:
+        """See System.gone."""
+        self._change(peer, set())
+
+    def subscribe(self, peer: int, topic: int) -> None:
+        """See System.subscribe."""
+        self._change(peer, self._interests[peer] | {topic})
+
+    def unsubscribe(self, peer: int, topic: int) -> None:
+        """See System.unsubscribe."""
+        self._change(peer, self._interests[peer] - {topic})
+
+    def _change(self, peer: int, topics: set[int]) -> None:
+        self._interests[peer] = topics
+        self._built = None
+        if self._kept is not None:
+            self._kept.change(peer, topics)
+
+    @property
+    def overlay(self) -> Overlay:
+        """The overlay of the peers that are up and of their subscriptions."""
+        if self._built is None:
+            self._built = (
+                self._repaired() if self._repairs else construct(self._design, self._now())
+            )
+        return self._built
+
+    def _repaired(self) -> Overlay:
+        if self._kept is None:
+            self._kept = Upkeep(self._design, self._now())
+        return self._kept.overlay
+
+    def _now(self) -> Interests:
+        return Interests(self._interests, self._topics)
+
+    def publish(self, peer: int, publication: Publication) -> None:
+        """See System.publish."""
+        self._seen[peer].add(publication.message)
+        self._pass_on(peer, peer, Copy(publication, 0))
+
+    def on_copy(self, peer: int, sender: int, copy: Copy) -> None:
+        """A copy of a publication arrived."""
+        if copy.publication.message not in self._seen[peer]:
+            self._seen[peer].add(copy.publication.message)
+            self._pass_on(peer, sender, copy)
+
+    def _pass_on(self, peer: int, sender: int, copy: Copy) -> None:
+        topic, overlay = copy.publication.topic, self.overlay
+        centre = overlay.centres.get(topic)
+        near = [other for other in overlay.neighbours[peer] if topic in self._interests[other]]
+        if centre is not None and peer != centre:
+            near = [centre] if peer == sender else []
+        to = [other for other in near if other not in (sender, copy.publication.publisher)]
+        if to or peer == sender:
+            self._net.forward(self._copies, peer, to, copy)
+
+    def links(self, peer: int) -> Iterable[Links]:
+        """See System.links."""
+        yield Links("overlay", None, self.overlay.neighbours[peer])
+
+    def roles(self, peer: int) -> Iterable[tuple[str, int | None]]:
+        """See System.roles."""
+        centres = self.overlay.centres
+        return [
+            ("center", topic)
+            for topic in sorted(self._interests[peer])
+            if centres.get(topic) == peer
+        ]
+
+
+class Gm(Constructed):
+    """Greedy merge: few edges, any diameter (Chockler et al. 2007)."""
+
+    algorithm = "gm"
+
+
+class CdOda(Constructed):
+    """Stars; the next centre reaches the most others (Onus and Richa 2009)."""
+
+    algorithm = "cd-oda"
+
+
+class CdOdaI(Constructed):
+    """Stars; the next centre counts the most subscribers of its topics (our reading)."""
+
+    algorithm = "cd-oda-i"
+
+
+class CdOdaII(Constructed):
+    """Stars; the next centre is the densest (Onus and Richa 2011)."""
+
+    algorithm = "cd-oda-ii"
+
+
+class TwoDOda(Constructed):
+    """Stars; the next centre is the densest subscriber of the largest topic (our reading)."""
+
+    algorithm = "2d-oda"
+
+
+class CdMax(Constructed):
+    """Stars; the next centre reaches the fewest others (CD-MAX, 2021)."""
+
+    algorithm = "cd-max"
+
+
+class CdMaxRef(Constructed):
+    """CD-MAX, whose centres are then moved to lower the maximum degree (CD-MAX-Ref, 2021)."""
+
+    algorithm = "cd-max-ref"
+
+
+CLASSES: dict[str, type[Constructed]] = {
+    made.algorithm: made for made in (Gm, CdOda, CdOdaI, CdOdaII, TwoDOda, CdMax, CdMaxRef)
+}
+
+
+def system_of(algorithm: str) -> str:
+    """The name of its system, as `vizpub simulate` takes it."""
+    return f"{__name__}:{CLASSES[algorithm].__name__}"

@@ -1,0 +1,73 @@
+"""Repairs a star overlay where nodes and subscriptions come and go.
+
+A node that subscribes links to the topic's centre. A topic whose centre goes gets its subscriber of
+least degree. If the algorithm refines, the node of the highest degree is then relieved of topics,
+again and again until it cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from simulators.designs.algorithms import Design, Overlay
+from simulators.designs.stars import Interests
+
+
+class Upkeep:
+    """An overlay that is repaired. It begins as the algorithm constructs it."""
+
+    def __init__(self, design: Design, interests: Interests) -> None:
+        """Raises: UseError if the algorithm builds no stars."""
+        self.interests = interests
+        self.stars = design.stars(interests)
+        self.stars.take_changes()
+        self._refines = design.refines
+
+    def change(self, node: int, topics: Collection[int]) -> int:
+        """Give the node these topics; one that is down has none. Returns the number of edges that
+        came or went.
+        """
+        before = set(self.interests.of[node])
+        for topic in sorted(before.difference(topics)):
+            self._end(node, topic)
+        for topic in sorted(set(topics) - before):
+            self._begin(node, topic)
+        if self._refines:
+            self._relieve()
+        return self.stars.take_changes()
+
+    def _begin(self, node: int, topic: int) -> None:
+        self.interests.add(node, topic)
+        centre = self.stars.centres.get(topic)
+        if centre is not None:
+            self.stars.join(centre, node)
+        else:
+            self._place(topic)
+
+    def _end(self, node: int, topic: int) -> None:
+        # All edges of a star are of its subscribers: it is taken away before one is.
+        centre = self.stars.centres.get(topic)
+        if centre == node or len(self.interests.subscribers[topic]) == 2:
+            self.stars.lift(topic)
+            self.interests.remove(node, topic)
+            self._place(topic)
+        else:
+            self.interests.remove(node, topic)
+            if centre is not None:
+                self.stars.part(centre, node)
+
+    def _place(self, topic: int) -> None:
+        subscribers = self.interests.subscribers[topic]
+        if len(subscribers) > 1:
+            self.stars.place(topic, min(subscribers, key=lambda n: (self.stars.degree(n), n)))
+
+    def _relieve(self) -> None:
+        nodes = range(self.interests.nodes)
+        for _ in nodes:  # what one is relieved of may make another the highest, but not for ever
+            if not self.stars.relieve(max(nodes, key=lambda n: (self.stars.degree(n), -n))):
+                break
+
+    @property
+    def overlay(self) -> Overlay:
+        """The overlay now."""
+        return Overlay(self.stars.neighbours, dict(self.stars.centres))

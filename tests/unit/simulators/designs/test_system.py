@@ -1,0 +1,117 @@
+"""Constructed overlays in a simulated world, from their reports alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from ingest.reports.files import Report, ReportReader
+from simulators.designs.algorithms import ALGORITHMS, Design, construct
+from simulators.designs.stars import Interests
+from simulators.designs.system import system_of
+from simulators.engine.folder import Folder
+from simulators.engine.plan import planned
+from simulators.engine.simulation import simulate
+from tests.support.designs import check_overlay, example_3
+
+
+def reports_of(folder: Path, algorithm: str, **chosen: Any) -> dict[int, list[Report]]:
+    given = {"workload": "uniform:topics=12,subscriptions=3", "peers": 30, **chosen}
+    simulate(planned(system_of(algorithm), given, seed=4), Folder(folder))
+    return reported(folder)
+
+
+def reported(folder: Path) -> dict[int, list[Report]]:
+    found = defaultdict(list)
+    for path in sorted((folder / "reports").iterdir()):
+        for line in ReportReader(path):
+            if isinstance(line.record, Report):
+                found[line.record.interval].append(line.record)
+    return found
+
+
+def neighbours(reports: list[Report]) -> list[list[int]]:
+    by_peer = {int(one.peer): [int(to.peer) for to in one.neighbors or ()] for one in reports}
+    return [by_peer[peer] for peer in range(len(by_peer))]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_reports_hold_every_edge_at_both_ends(algorithm: str, tmp_path: Path) -> None:
+    (reports,) = reports_of(tmp_path, algorithm, intervals=1).values()
+    interests = Interests([[int(t) for t in one.topics or ()] for one in reports], 12)
+    check_overlay(neighbours(reports), interests, stars=algorithm != "gm")
+    assert neighbours(reports) == construct(Design(algorithm), interests).neighbours
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "upkeep"),
+    [("gm", "rebuild"), ("cd-max-ref", "rebuild"), ("cd-max-ref", "incremental")],
+)
+def test_intervals_have_the_overlay_of_the_peers_that_are_up(
+    algorithm: str, upkeep: str, tmp_path: Path
+) -> None:
+    churn = "exponential:4s,down=4s"
+    found = reports_of(tmp_path, algorithm, intervals=6, churn=churn, upkeep=upkeep)
+    sizes = set()
+    for reports in found.values():
+        present = [one for one in reports if not one.left]
+        place = {one.peer: number for number, one in enumerate(present)}
+        interests = Interests([[int(t) for t in one.topics or ()] for one in present], 12)
+        known = [[place[to.peer] for to in one.neighbors or ()] for one in present]
+        check_overlay(known, interests, stars=algorithm != "gm")
+        sizes.add(len(present))
+    assert len(sizes) > 1
+
+
+@pytest.mark.parametrize("algorithm", ["cd-max", "gm"])
+def test_publication_reaches_every_other_subscriber(algorithm: str, tmp_path: Path) -> None:
+    found = reports_of(tmp_path, algorithm, intervals=8, publications="every:2,first=2")
+    subscribers, got, sent = defaultdict(set), defaultdict(list), {}
+    for reports in found.values():
+        for one in reports:
+            for topic in one.topics or ():
+                subscribers[topic].add(one.peer)
+            for publication in one.sent or ():
+                sent[publication.message] = (publication.topic, publication.publisher)
+            for arrival in one.received or ():
+                got[arrival.message].append((one.peer, arrival.hops))
+    assert len(sent) > 20
+    for message, (topic, publisher) in sent.items():
+        arrivals = [peer for peer, _ in got[message]]
+        assert set(arrivals) == subscribers[topic] - {publisher}
+        if algorithm == "cd-max":
+            assert len(arrivals) == len(set(arrivals))
+            assert all(hops <= 2 for _, hops in got[message])
+
+
+def test_command_takes_a_file_of_subscriptions(tmp_path: Path) -> None:
+    pairs = [f"{node},t{topic}" for node, own in enumerate(example_3().of) for topic in own]
+    (tmp_path / "example.csv").write_text("\n".join(pairs), "utf-8")
+    line = f"--peers 8 --workload file:{tmp_path}/example.csv --out {tmp_path}/out"
+    result = CliRunner().invoke(app, ["construct", "cd-max", *line.split()])
+    assert result.exit_code == 0, result.output
+    (reports,) = reported(tmp_path / "out").values()
+    assert [len(known) for known in neighbours(reports)] == [3, 6, 4, 3, 3, 3, 5, 5]
+    centres = {one.peer for one in reports if one.roles}
+    assert centres == {"7", "1", "2", "6"}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("cd-mx", "did you mean cd-max"),
+        ("gm --refine", "leave out --refine"),
+        ("gm --upkeep incremental", "use --upkeep rebuild"),
+        ("gm --at 3", "--at needs --run"),
+    ],
+)
+def test_arguments_are_refused_with_the_reason(line: str, told: str, tmp_path: Path) -> None:
+    call = ["--workspace", str(tmp_path), "construct", *line.split()]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2, result.output
+    assert told in result.output
