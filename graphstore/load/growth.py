@@ -171,9 +171,10 @@ class _MessageChange:
         ids = [id for _, differs in self.relationships for id in differs.surplus]
         if ids:
             transaction.run(cypher.statement("grow", "delete").text, {"ids": ids}).consume()
-        created: list[tuple[Step, Rows]] = [(self.create, self.missing), (self.change, self.changed)]
-        created += [(step, differs.missing) for step, differs in self.relationships]
-        for step, rows in created:
+        nodes: list[tuple[Step, Rows]]
+        nodes = [(self.create, self.missing), (self.change, self.changed)]
+        others = [(step, differs.missing) for step, differs in self.relationships]
+        for step, rows in [*nodes, *others]:
             if rows:
                 write_rows(transaction, run, step, rows, step.statement)
 
