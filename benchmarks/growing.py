@@ -14,6 +14,7 @@ from neo4j import Driver
 
 from benchmarks.histories import LongRun
 from benchmarks.parts import WORK
+from benchmarks.sizes import Size
 from graphstore.load.transactions import load_run
 from graphstore.server.connection import connect
 from graphstore.server.server import LocalServer
@@ -21,7 +22,8 @@ from model.clock import OPEN
 from model.run import Boundary, RunFacts
 
 HOME = WORK / "growing"
-LENGTHS = (100, 400)
+SIZE = Size("growing", peers=1_000, intervals=0, links=20, topics=20)
+LENGTHS = (20, 80)
 """Intervals of the runs; each grows by its last one."""
 
 
@@ -75,7 +77,9 @@ def main() -> None:
     try:
         with connect(server.start()) as driver:
             for length in LENGTHS:
-                whole, more = (_seconds(driver, Until(LongRun(length), length - n)) for n in (1, 0))
+                whole, more = (
+                    _seconds(driver, Until(LongRun(length, SIZE), length - n)) for n in (1, 0)
+                )
                 times = f"{whole:.1f} s for all but one, {more:.1f} s for one more"
                 print(f"{length:,} intervals: {times}, {more / whole:.2f} of it", flush=True)
     finally:

@@ -27,8 +27,13 @@ class Difference:
     """Relationships that a copy lacks, and that it has too much."""
 
     missing: Rows
-    surplus: list[str]
-    """Their ids in Neo4j."""
+    surplus: list[tuple[str, list[Any]]]
+    """Each with its id in Neo4j."""
+
+    @property
+    def ids(self) -> list[str]:
+        """Those of the surplus."""
+        return [id for id, _ in self.surplus]
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -44,7 +49,7 @@ def difference(expected: Iterable[Any], held: Iterable[Sequence[Any]]) -> Differ
         if wanted[key] > 0:
             wanted[key] -= 1
         else:
-            surplus.append(id)
+            surplus.append((id, list(row)))
     return Difference([list(row) for row in wanted.elements()], surplus)
 
 

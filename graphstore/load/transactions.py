@@ -77,7 +77,8 @@ def load_run(
     create_constraints(driver, database)
     there = run_properties(driver, database, facts.name) or {}
     replaced = bool(there) and is_of_other_tables(there, facts)
-    if replaced and grow(driver, database, facts, reading, there, progress):
+    as_it_is = partition_intervals in (None, there.get("partition_intervals"))
+    if replaced and as_it_is and grow(driver, database, facts, reading, there, progress):
         return _summary(facts.name, reading, grown=True)
     if replaced or there.get("state") == "removing":
         remove_run(driver, database, facts.name, progress)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from neo4j import ManagedTransaction
 
@@ -10,6 +11,9 @@ import cypher
 from graphstore.load.batches import Rows
 from graphstore.load.steps import Step
 from model.errors import CheckFailed
+
+Work: TypeAlias = Callable[[ManagedTransaction], object]
+"""What is done in a transaction."""
 
 
 def write_rows(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Iterator
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
+import psutil
 import pytest
 
 import cypher
@@ -15,11 +19,16 @@ from graphstore.ask import queries
 from graphstore.load.transactions import LoadSummary, load_run
 from graphstore.load.verify import verify_run
 from graphstore.runs import run_properties
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
+from graphstore.server.server import LocalServer
 from model.clock import OPEN
-from model.errors import UseError
+from model.errors import Neo4jUnavailable, UseError
 from model.run import Boundary
-from tests.integration.graph.conftest import Graph, History, Row, random_history
-from tests.integration.graph.everything import everything
+from runstore.manifest import Change, write_manifest
+from tests.integration.graph.conftest import Calls, Graph, History, Row, random_history
+from tests.integration.graph.everything import everything, stored
+from tests.integration.graph.test_kill import Killer, impatient
 from tests.support.tables import Batches
 
 pytestmark = pytest.mark.neo4j
@@ -27,6 +36,9 @@ pytestmark = pytest.mark.neo4j
 RUN = "grows"
 STEPS = ("nodes", "presence", "links", "messages", "what ended", "facts")
 OF_MESSAGES = ("publications", "receptions", "missed", "metrics/messages")
+
+
+Question = tuple[str, dict[str, object]]
 
 
 class Interrupted(Exception):
@@ -135,8 +147,14 @@ def _earlier(rows: list[Row], boundary: Boundary, end: int, rng: random.Random) 
             yield {**row, "valid_to": other if ended or boundary.period < end else OPEN}
 
 
-def load(graph: Graph, history: History) -> LoadSummary:
-    return load_run(graph.driver, graph.database, history.facts, history.tables)
+def load(graph: Graph, history: History, partition_intervals: int = 0) -> LoadSummary:
+    return load_run(
+        graph.driver,
+        graph.database,
+        history.facts,
+        history.tables,
+        partition_intervals=partition_intervals,
+    )
 
 
 def grow(graph: Graph, run: Growing, stop: str = "") -> LoadSummary:
@@ -157,18 +175,23 @@ def removed(graph: Graph) -> Iterator[None]:
 
 
 SEEDS = [
-    (2, 5, 0),
-    *(pytest.param(*p, marks=pytest.mark.long) for p in product(range(60, 80), (1, 3), (0, 2))),
+    (2, 5, 0, 0),
+    (5, 3, 2, 2),
+    *(
+        pytest.param(*drawn, marks=pytest.mark.long)
+        for drawn in product(range(60, 72), (1, 3), (0, 2), (0, 2))
+    ),
 ]
+"""Seeds of histories, ticks of an interval, bridged intervals, intervals of a time partition."""
 
 
 @pytest.mark.usefixtures("removed")
-@pytest.mark.parametrize(("seed", "ticks", "gap"), SEEDS)
+@pytest.mark.parametrize(("seed", "ticks", "gap", "partition"), SEEDS)
 def test_grown_copy_equals_one_that_is_loaded_from_nothing(
-    graph: Graph, seed: int, ticks: int, gap: int
+    graph: Graph, seed: int, ticks: int, gap: int, partition: int
 ) -> None:
     run = growing(seed, gap, ticks=ticks)
-    load(graph, run.before)
+    load(graph, run.before, partition)
     ids = kept(graph)
     summary = grow(graph, run)
     assert summary.grown
@@ -178,7 +201,7 @@ def test_grown_copy_equals_one_that_is_loaded_from_nothing(
     grown = everything(graph)
     assert graph.ask("MATCH (b:LoadBatch) WHERE b.key STARTS WITH $run RETURN b", run=RUN) == []
     graph.remove(RUN)
-    load(graph, run.after)
+    load(graph, run.after, partition)
     same(grown, everything(graph))
 
 
@@ -192,7 +215,7 @@ def same(found: Counter[str], wanted: Counter[str]) -> None:
     assert [*(found - wanted)] == [*(wanted - found)] == []
 
 
-def questions(run: Growing) -> Iterator[tuple[str, dict[str, object]]]:
+def questions(run: Growing) -> Iterator[Question]:
     """Some of every query, at times and of messages before the boundary."""
     history, boundary = run.before, run.boundary
     k = history.facts.clock.ticks_per_interval
@@ -216,9 +239,7 @@ WHOLE = {"runs", "peer-history", "peer-topics", "relays", "duplicates-of-topic",
 """Queries of the whole run."""
 
 
-def _modes(
-    name: str, given: dict[str, object], last: int
-) -> Iterator[tuple[str, dict[str, object]]]:
+def _modes(name: str, given: dict[str, object], last: int) -> Iterator[Question]:
     if name in WHOLE or name == "top-relays":
         return
     if name != "history":
@@ -228,6 +249,14 @@ def _modes(
     yield name, {"mode": "as-of", "at": last, **layers}
     for mode in ("from-to", "between", "contained-in", "deleted-in", "created-in"):
         yield name, {"mode": mode, "from": last // 2, "to": last, **layers}
+
+
+def some(asked: Iterable[Question]) -> list[Question]:
+    """One of every query, and of every mode of the history."""
+    found: dict[tuple[str, object], list[Question]] = defaultdict(list)
+    for name, given in asked:
+        found[name, given.get("mode")].append((name, given))
+    return [of[len(of) * 2 // 3] for of in found.values()]
 
 
 def answer(graph: Graph, run: Growing, name: str, given: dict[str, object]) -> object:
@@ -251,8 +280,7 @@ def test_answers_before_the_boundary_stay_while_a_copy_grows(
 ) -> None:
     run = growing(3, peers=16)
     load(graph, run.before)
-    asked = [*questions(run)]
-    asked = asked[:: max(1, len(asked) // (100 // len(steps) + 40))]
+    asked = some(questions(run))
     before = [answer(graph, run, *question) for question in asked]
     assert {name for name, _ in asked} > {"history", "topics", "overlay", "degree-change"}
     for step in steps:
@@ -269,14 +297,109 @@ def test_answers_before_the_boundary_stay_while_a_copy_grows(
 
 
 @pytest.mark.usefixtures("removed")
-def test_growth_stopped_at_each_step_goes_on(graph: Graph) -> None:
+@pytest.mark.parametrize("partition", [pytest.param(0, marks=pytest.mark.long), 2])
+def test_growth_stopped_at_each_step_goes_on(graph: Graph, partition: int) -> None:
     run = growing(4)
-    load(graph, run.before)
+    load(graph, run.before, partition)
     for step in STEPS:
         with pytest.raises(Interrupted):
             grow(graph, run, step)
     assert grow(graph, run).grown
     grown = everything(graph)
     graph.remove(RUN)
-    load(graph, run.after)
+    load(graph, run.after, partition)
     same(grown, everything(graph))
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("removed")
+@pytest.mark.parametrize("seed", range(3, 60, 4))
+def test_answers_asked_in_a_loop_stay_while_a_copy_grows(graph: Graph, seed: int) -> None:
+    run = growing(seed, peers=16)
+    load(graph, run.before, 2 if seed % 8 == 3 else 0)
+    asked = some(questions(run))
+    before = [answer(graph, run, *question) for question in asked]
+    begun, ended, other = threading.Event(), threading.Event(), list[object]()
+
+    def read() -> None:
+        while not ended.is_set():
+            for question, rows in zip(asked, before, strict=True):
+                if (now := answer(graph, run, *question)) != rows:
+                    other.append((question, rows, now))
+            begun.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    begun.wait()
+    try:
+        assert grow(graph, run).grown
+    finally:
+        ended.set()
+        reader.join()
+    assert other == []
+
+
+@pytest.mark.long
+def test_growth_goes_on_each_time_its_server_is_killed(server: LocalServer) -> None:
+    run = growing(8, peers=30, intervals=30)
+    with connect(server.start()) as driver:
+        load(Graph(driver, "neo4j"), run.before)
+    for step in ("grow nodes", "grow links", "grow messages", "grow what ended", "grow facts"):
+        connection = server.start()
+        process = psutil.Process(server.status().pid)
+        killer = Killer(process.kill, step, random.Random(step).uniform(0, 0.1))
+        with impatient(connection) as driver, suppress(Neo4jUnavailable):
+            load_run(driver, "neo4j", run.after.facts, run.tables, killer)
+        process.wait(30)
+    with impatient(server.start()) as driver:
+        graph = Graph(driver, "neo4j")
+        load_run(driver, "neo4j", run.after.facts, run.tables)
+        assert verify_run(driver, "neo4j", run.after.facts, run.tables) == []
+        grown = everything(graph)
+        graph.remove(RUN)
+        load(graph, run.after)
+        same(grown, everything(graph))
+
+
+@pytest.mark.usefixtures("removed")
+def test_second_growth_of_a_run_stops_the_first(graph: Graph) -> None:
+    run = growing(6)
+    load(graph, run.before)
+
+    def progress(step: str, done: int, total: int, note: str = "") -> None:
+        if step == "grow links":
+            assert grow(graph, run).grown
+
+    with pytest.raises(UseError, match="by another command"):
+        load_run(graph.driver, graph.database, run.after.facts, run.tables, progress)
+    assert verify_run(graph.driver, graph.database, run.after.facts, run.tables) == []
+
+
+@pytest.mark.usefixtures("removed")
+def test_commands_name_the_generation_that_a_copy_holds(
+    neo4j_server: Connection, tmp_path: Path
+) -> None:
+    run = growing(7)
+    before = stored(run.before, tmp_path / "before")
+    after = stored(run.after, tmp_path / "after")
+    change = Change(before.manifest.identity, run.boundary)
+    write_manifest(after.directory, replace(after.manifest, generation=1, boundaries=(change,)))
+    assert Calls(tmp_path / "before", neo4j_server)("load", RUN).exit_code == 0
+    vizpub = Calls(tmp_path / "after", neo4j_server)
+    assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["behind"]
+    behind = vizpub("verify", RUN)
+    assert behind.exit_code == 1
+    assert "is of generation 0, and the run is of 1; let it grow with" in behind.stderr
+    loaded = vizpub("load", RUN)
+    assert f"the copy of run '{RUN}' in Neo4j has grown" in loaded.stderr
+    assert vizpub("verify", RUN).exit_code == 0
+    assert [row["neo4j"] for row in vizpub.json("runs", "list")] == ["complete"]
+
+
+@pytest.mark.usefixtures("removed")
+def test_copy_whose_generation_is_unknown_is_made_anew(graph: Graph) -> None:
+    run = growing(9, peers=6, intervals=6)
+    load(graph, run.before)
+    summary = load(graph, run.after)
+    assert (summary.replaced, summary.grown) == (True, False)
+    assert verify_run(graph.driver, graph.database, run.after.facts, run.tables) == []
