@@ -77,9 +77,8 @@ def main() -> None:
     try:
         with connect(server.start()) as driver:
             for length in LENGTHS:
-                whole, more = (
-                    _seconds(driver, Until(LongRun(length, SIZE), length - n)) for n in (1, 0)
-                )
+                run = LongRun(length, SIZE)
+                whole, more = (_seconds(driver, Until(run, length - n)) for n in (1, 0))
                 times = f"{whole:.1f} s for all but one, {more:.1f} s for one more"
                 print(f"{length:,} intervals: {times}, {more / whole:.2f} of it", flush=True)
     finally:
