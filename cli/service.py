@@ -86,11 +86,15 @@ class Neo4j:
         return verify_run(self.driver, self.database, run.facts, run)
 
     def has_other(self, run: StoredRun) -> bool:
-        """Whether it has a run of that name made from other tables."""
+        """Whether it has a run of that name made from other tables, which no load lets grow."""
         from graphstore.runs import is_of_other_tables, run_properties
 
         there = run_properties(self.driver, self.database, run.name)
-        return there is not None and is_of_other_tables(there, run.facts)
+        return (
+            there is not None
+            and is_of_other_tables(there, run.facts)
+            and not run.boundary_since(there.get("tables", ""))
+        )
 
     def remove(self, run: str, settings: Settings) -> bool:
         """Remove a run in any state. False if there is none of that name."""
@@ -153,9 +157,9 @@ def _stored(settings: Settings, run: str) -> bool:
 
 
 def states_in_neo4j(settings: Settings, runs: Sequence[StoredRun]) -> dict[str, str]:
-    """The state of each run: complete, loading, removing, absent, or outdated (a complete copy of
-    an earlier run of that name). Empty if no Neo4j is running, or if it fails, with a message.
-    No server is started.
+    """The state of each run: complete, loading, removing, absent, behind (complete before the last
+    append), or outdated (a complete copy of an earlier run of that name). Empty if no Neo4j is
+    running, or if it fails, with a message. No server is started.
     """
     if not runs or not _any_home(settings):
         return {}
@@ -183,8 +187,11 @@ def _any_home(settings: Settings) -> bool:
 def _state(run: StoredRun, state: str, tables: str | None) -> str:
     from graphstore.runs import is_of_other_tables
 
-    known = state == "complete" and run.manifest.complete
-    return "outdated" if known and is_of_other_tables({"tables": tables}, run.facts) else state
+    if state != "complete" or not run.manifest.complete:
+        return state
+    if not is_of_other_tables({"tables": tables}, run.facts):
+        return state
+    return "behind" if run.boundary_since(tables or "") else "outdated"
 
 
 def copy_in_neo4j(settings: Settings, run: str) -> str | None:

@@ -118,6 +118,8 @@ def properties_of(facts: RunFacts) -> dict[str, Any]:
         "layers": None if facts.layers is None else list(facts.layers),
         "tables": facts.tables or None,
         "known": None if facts.known is None else list(facts.known),
+        # None where nothing was appended, as in copies of versions that knew no generations.
+        "generation": facts.generation or None,
     }
 
 
@@ -147,6 +149,7 @@ def facts_of(properties: Mapping[str, Any]) -> RunFacts:
         layers=None if layers is None else tuple(layers),
         tables=properties.get("tables", ""),
         known=None if known is None else tuple(known),
+        generation=properties.get("generation", 0),
     )
 
 

@@ -20,8 +20,9 @@ from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.stage import Made, tables_of, with_tables
 from model.clock import OPEN, Clock
 from model.errors import UseError
+from model.run import Boundary
 from model.tables import table
-from runstore.manifest import Boundary, Cut, Manifest, Part
+from runstore.manifest import MOST_BOUNDARIES, Change, Cut, Manifest, Part
 from runstore.writer import RunWriter
 
 _MADE_ANEW = ("peers", "topics")
@@ -141,6 +142,10 @@ class Plan:
         """The parts of a table that stay beside what this ingest writes."""
         del name
         return ()
+
+    def next_generation(self) -> tuple[int, tuple[Change, ...]]:
+        """The generation that this ingest makes, and what the last ones changed."""
+        return 0, ()
 
 
 class Growth(Plan):
@@ -290,6 +295,11 @@ class Growth(Plan):
         if name in _MADE_ANEW or name not in self._base.tables:
             return ()
         return self._job.writer.cut(self._base.tables[name].parts, self._cut(name))
+
+    def next_generation(self) -> tuple[int, tuple[Change, ...]]:
+        """One more than the run that is appended to."""
+        changes = (*self._base.boundaries, Change(self._base.identity, self.boundary))
+        return self._base.generation + 1, changes[-MOST_BOUNDARIES:]
 
     def _cut(self, name: str) -> Cut | None:
         """Which rows of the existing parts of a table stay; null = all."""

@@ -35,6 +35,26 @@ def check_run_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class Boundary:
+    """Where the rows that an append replaces begin; all rows before stay."""
+
+    period: int
+    """Validity periods that end at this tick or later."""
+    interval: int
+    """Metrics of this interval or a later one."""
+    message: int
+    """Rows of this message or a later one."""
+
+    def least(self, other: Boundary) -> Boundary:
+        """Where the rows begin that one of two appends replaces."""
+        return Boundary(
+            min(self.period, other.period),
+            min(self.interval, other.interval),
+            min(self.message, other.message),
+        )
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """The facts of a run. `unknown` lists what its source does not report, as text for users."""
 
@@ -53,6 +73,8 @@ class RunFacts:
     """Identity of its tables: other tables, other text; empty = unknown."""
     known: tuple[str, ...] | None = None
     """The tables it has, even if empty, and those of CAPABILITIES; null = unknown."""
+    generation: int = 0
+    """How many appends it has had."""
 
     def knows(self, name: str) -> bool:
         """Whether its source reports a table, or has one of CAPABILITIES."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import reduce
 from pathlib import Path, PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -22,7 +23,7 @@ import msgspec
 
 from model.clock import Clock
 from model.errors import StoreBroken, UseError
-from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
+from model.run import CAPABILITIES, DUPLICATES, Boundary, RunFacts, check_run_name
 from runstore import durable
 
 FORMAT = "vizpub.store/4"
@@ -103,15 +104,16 @@ class TableEntry:
 
 
 @dataclass(frozen=True)
-class Boundary:
-    """Where the rows that an append replaces begin; all rows before stay."""
+class Change:
+    """What a generation of a run changed."""
 
-    period: int
-    """Validity periods that end at this tick or later."""
-    interval: int
-    """Metrics of this interval or a later one."""
-    message: int
-    """Rows of this message or a later one."""
+    of: str
+    """The identity of the tables before."""
+    boundary: Boundary
+
+
+MOST_BOUNDARIES = 64
+"""Boundaries that run.json keeps; a copy of an older generation is made anew."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,10 @@ class Manifest:
     """The digest of the run.json that this one will replace; empty = none."""
     boundary: Boundary | None = None
     """Known once the messages of an append are numbered."""
+    generation: int = 0
+    """How many appends the run has had."""
+    boundaries: tuple[Change, ...] = ()
+    """The changes of the last generations, the newest last."""
 
     @property
     def complete(self) -> bool:
@@ -184,7 +190,16 @@ class Manifest:
             tuple(layers) if layers else None,
             self.identity,
             tuple(sorted({*self._kept(), *self._capabilities})),
+            self.generation,
         )
+
+    def boundary_since(self, tables: str) -> Boundary | None:
+        """Before it, nothing changed since the run had tables of this identity; null = unknown."""
+        olders = [change.of for change in self.boundaries]
+        if tables not in olders:
+            return None
+        since = self.boundaries[olders.index(tables) :]
+        return reduce(Boundary.least, (change.boundary for change in since))
 
     @property
     def _capabilities(self) -> set[str]:

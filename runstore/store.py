@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from model.columns import Table
 from model.errors import RunNotComplete, StoreBroken, UnknownName
-from model.run import RunFacts, check_run_name
+from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
 from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
@@ -54,6 +54,10 @@ class StoredRun:
     def rows(self, name: str) -> int:
         """The number of rows of a table; 0 if it was not written."""
         return self.manifest.tables[name].rows if self.has(name) else 0
+
+    def boundary_since(self, tables: str) -> Boundary | None:
+        """Before it, nothing changed since the run had tables of this identity; null = unknown."""
+        return self.manifest.boundary_since(tables)
 
     def files(self, name: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; files of older parts may have rows

@@ -31,6 +31,8 @@ def load(settings: Settings, run: RunName, filling: Filling) -> None:
     With --partitioned, links and subscriptions are also stored by time partition, which keeps
     queries of a long history fast and nearly doubles the relationships.
 
+    The copy of a run that was appended to grows by what has changed, and answers meanwhile.
+
     Examples:
 
     ```
@@ -52,6 +54,8 @@ def load_stored(settings: Settings, run: StoredRun, filling: Filling | None = No
         loaded = load(into, run.facts, run, progress)
     if loaded.replaced:
         settings.say(f"the copy of an earlier run '{run.name}' was removed from Neo4j")
+    if loaded.grown:
+        settings.say(f"the copy of run '{run.name}' in Neo4j has grown by what was appended")
     settings.say(
         f"run '{run.name}' {'was' if loaded.already_complete else 'is'} in Neo4j: "
         f"{loaded.peers:,} peers, {loaded.topics:,} topics, {loaded.messages:,} messages, "
@@ -73,7 +77,13 @@ def verify(settings: Settings, run: RunName, output: Output) -> None:
 
     stored = open_run(settings.workspace, run)
     with asking(settings) as neo4j:
-        if neo4j.open_run(run).facts.tables not in ("", stored.facts.tables):
+        held = neo4j.open_run(run).facts
+        if stored.boundary_since(held.tables):
+            raise CheckFailed(
+                f"the copy of run '{run}' in Neo4j is of generation {held.generation}, and the "
+                f"run is of {stored.facts.generation}; let it grow with: vizpub load {run}"
+            )
+        if held.tables not in ("", stored.facts.tables):
             raise CheckFailed(
                 f"run '{run}' in Neo4j is the copy of an earlier run of that name, made from "
                 f"other tables; load this one with: vizpub load {run}"

@@ -44,8 +44,9 @@ def list_runs(settings: Settings, output: Output) -> None:
     `state` is complete, ingesting (not finished: the same command resumes it), or broken
     (run.json cannot be read: the reason and what to do follow the list).
 
-    `neo4j` is complete, loading, removing, outdated (the copy of an earlier run of that
-    name) or absent; a dash means that no Neo4j is running (none is started).
+    `neo4j` is complete, loading, removing, behind (without the last appends; a load adds them),
+    outdated (the copy of an earlier run of that name) or absent; a dash means that no Neo4j is
+    running (none is started).
 
     Examples:
 

@@ -10,7 +10,7 @@
 // -> peer: a peer that is present
 // -> links: to others of the peers, one for each of them
 MATCH (run:Run {key: $run})
-UNWIND [l IN coalesce(run.levels, []) WHERE l < 63 | [l, $at - 2 ^ (l + 1)]] + [[63, -1]] AS l
+UNWIND [[63, -1]] + [l IN coalesce(run.levels, []) WHERE l < 63 | [l, $at - 2 ^ (l + 1)]] AS l
 MATCH (p:Peer)-[s:PRESENT]->(:Run)
 USING INDEX s:PRESENT(run, length_class, valid_from)
 WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at

@@ -14,7 +14,7 @@ MATCH (t:Topic)
 WHERE t.key STARTS WITH $run + '/'
 MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
 WHERE s.valid_from <= $at AND s.valid_to > $at
-WITH t, s, p ORDER BY p.id
+WITH t, p, collect(s)[0] AS s ORDER BY p.id
 WITH t, collect(s) AS subscriptions, collect(p) AS subscribers
 ORDER BY size(subscribers) DESC, t.id
 LIMIT $k

@@ -43,14 +43,14 @@ CALL () {
   USING INDEX s:PRESENT(run, length_class, valid_from)
   WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1]
     AND s.valid_from <= $before AND s.valid_to > $before
-  RETURN p, 0 AS before, 0 AS after, 1 AS present
+  RETURN DISTINCT p, 0 AS before, 0 AS after, 1 AS present
   UNION ALL
   UNWIND $levels_after AS l
   MATCH (p:Peer)-[s:PRESENT]->(:Run)
   USING INDEX s:PRESENT(run, length_class, valid_from)
   WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1]
     AND s.valid_from <= $after AND s.valid_to > $after
-  RETURN p, 0 AS before, 0 AS after, 1 AS present
+  RETURN DISTINCT p, 0 AS before, 0 AS after, 1 AS present
 }
 WITH p, sum(before) AS before, sum(after) AS after, sum(present) AS present
 WHERE before <> after AND present = 2

@@ -45,6 +45,8 @@ CALL () {
     AND x[3] <= r.valid_to <= x[4]
   RETURN kind, a, null AS b, r
 }
-RETURN kind, a.name AS peer, b.name AS other, r.layer AS layer, r.topic_name AS topic,
-       r.valid_from AS valid_from, nullIf(r.valid_to, 9223372036854775807) AS valid_to
-ORDER BY valid_from, kind, a.id, b.id, layer, r.topic
+WITH kind, a, b, r.layer AS layer, r.topic AS of, r.topic_name AS topic,
+     r.valid_from AS valid_from, max(r.valid_to) AS valid_to
+RETURN kind, a.name AS peer, b.name AS other, layer, topic, valid_from,
+       nullIf(valid_to, 9223372036854775807) AS valid_to
+ORDER BY valid_from, kind, a.id, b.id, layer, of

@@ -20,7 +20,8 @@ USING INDEX r:LINK(run, length_class, valid_from)
 WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from < $to
   AND r.valid_to > $from
   AND ($layers IS NULL OR r.layer IN $layers)
-RETURN a.name AS src, b.name AS dst, r.layer AS layer, r.topic_name AS topic,
-  r.valid_from AS valid_from,
-       nullIf(r.valid_to, 9223372036854775807) AS valid_to
-ORDER BY valid_from, a.id, b.id, layer, r.topic
+WITH a, b, r.layer AS layer, r.topic AS of, r.topic_name AS topic, r.valid_from AS valid_from,
+     max(r.valid_to) AS valid_to
+RETURN a.name AS src, b.name AS dst, layer, topic, valid_from,
+       nullIf(valid_to, 9223372036854775807) AS valid_to
+ORDER BY valid_from, a.id, b.id, layer, of

@@ -38,7 +38,7 @@ CALL (links, linked) {
   WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
     AND s.valid_to > $at
     AND NOT a IN linked
-  RETURN a, null AS b, [] AS layers, [] AS topics
+  RETURN DISTINCT a, null AS b, [] AS layers, [] AS topics
 }
 RETURN a.name AS src, b.name AS dst, layers, topics
 ORDER BY a.id, b.id

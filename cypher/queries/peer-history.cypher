@@ -35,5 +35,6 @@ CALL (p) {
   RETURN 'publishes' AS what, m.name AS other, null AS layer, t.name AS topic, m.tick AS valid_from,
          m.tick + 1 AS valid_to
 }
+WITH what, other, layer, topic, valid_from, max(valid_to) AS valid_to
 RETURN valid_from, nullIf(valid_to, 9223372036854775807) AS valid_to, what, other, layer, topic
 ORDER BY valid_from, what, other, layer, topic

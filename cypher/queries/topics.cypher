@@ -18,9 +18,9 @@ CALL () {
   MATCH (t:Topic)
   WHERE t.key STARTS WITH $run + '/'
   CALL (t) {
-    MATCH (t)<-[s:SUBSCRIBES]-(:Peer)
+    MATCH (t)<-[s:SUBSCRIBES]-(p:Peer)
     WHERE s.valid_from <= $at AND s.valid_to > $at
-    RETURN count(*) AS subscribers
+    RETURN count(DISTINCT p) AS subscribers
   }
   CALL (t) {
     MATCH (t)<-[r:HAS_ROLE {role: 'rendezvous'}]-(p:Peer)
@@ -46,6 +46,7 @@ CALL () {
   MATCH (a)-[one:SUBSCRIBES]->(t:Topic)<-[other:SUBSCRIBES]-(b)
   WHERE one.valid_from <= $at AND one.valid_to > $at AND other.valid_from <= $at
     AND other.valid_to > $at
+  WITH DISTINCT a, b, t
   RETURN t, 0 AS subscribers, [] AS rendezvous, count(*) AS links, 0 AS messages, 0 AS publishers
 }
 WITH t, sum(subscribers) AS subscribers, sum(links) AS links, sum(messages) AS messages,

@@ -14,5 +14,7 @@ MATCH (a:Peer {key: $run + '/' + toString(id)})-[r:LINK]->(b:Peer)
 WHERE r.valid_from <= $last_tick AND r.valid_to > $first_tick
   AND ($layers IS NULL OR r.layer IN $layers)
   AND ($topic IS NULL OR r.topic = $topic)
-WITH a, r, b ORDER BY a.id, b.id, r.valid_from
-RETURN collect([a.id, b.id, r.layer, r.topic, r.valid_from, r.valid_to]) AS chunk
+WITH a, b, r.layer AS layer, r.topic AS topic, r.valid_from AS valid_from,
+     max(r.valid_to) AS valid_to
+ORDER BY a.id, b.id, valid_from
+RETURN collect([a.id, b.id, layer, topic, valid_from, valid_to]) AS chunk

@@ -15,14 +15,15 @@ CALL () {
   USING INDEX s:PRESENT(run, length_class, valid_from)
   WHERE s.run = $run AND s.length_class = l[0] AND s.valid_from > l[1] AND s.valid_from <= $at
     AND s.valid_to > $at
-  RETURN p AS peer, null AS link
+  RETURN DISTINCT p AS peer, null AS link
   UNION ALL
   UNWIND $levels AS l
-  MATCH (:Peer)-[r:LINK]->(:Peer)
+  MATCH (a:Peer)-[r:LINK]->(b:Peer)
   USING INDEX r:LINK(run, length_class, valid_from)
   WHERE r.run = $run AND r.length_class = l[0] AND r.valid_from > l[1] AND r.valid_from <= $at
     AND r.valid_to > $at
     AND ($layers IS NULL OR r.layer IN $layers)
-  RETURN null AS peer, r AS link
+  WITH a, b, r.layer AS layer, r.topic AS topic, collect(r) AS links
+  RETURN null AS peer, links[0] AS link
 }
 RETURN peer, link

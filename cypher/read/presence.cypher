@@ -10,5 +10,5 @@
 UNWIND range($low, $high) AS id
 MATCH (p:Peer {key: $run + '/' + toString(id)})-[s:PRESENT]->(:Run)
 WHERE s.valid_from <= $last_tick AND s.valid_to > $first_tick
-WITH p, s ORDER BY p.id, s.valid_from
-RETURN collect([p.id, s.valid_from, s.valid_to]) AS chunk
+WITH p, s.valid_from AS valid_from, max(s.valid_to) AS valid_to ORDER BY p.id, valid_from
+RETURN collect([p.id, valid_from, valid_to]) AS chunk

@@ -10,5 +10,6 @@
 UNWIND range($low, $high) AS id
 MATCH (p:Peer {key: $run + '/' + toString(id)})-[s:SUBSCRIBES]->(t:Topic)
 WHERE s.valid_from <= $last_tick AND s.valid_to > $first_tick
-WITH p, s, t ORDER BY p.id, t.id, s.valid_from
-RETURN collect([p.id, t.id, s.valid_from, s.valid_to]) AS chunk
+WITH p, t, s.valid_from AS valid_from, max(s.valid_to) AS valid_to
+ORDER BY p.id, t.id, valid_from
+RETURN collect([p.id, t.id, valid_from, valid_to]) AS chunk

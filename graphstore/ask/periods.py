@@ -60,15 +60,15 @@ def mode_ranges(mode: str, ticks: Mapping[str, int]) -> tuple[Range, Range]:
 def class_ranges(levels: tuple[int, ...], begins: Range, ends: Range) -> list[list[int]]:
     """Where the index has the periods that begin and end in these ranges:
     [length_class, first valid_from, last, first valid_to, last] for each class with any.
-    `levels` are the classes of the run's closed periods.
+    `levels` are the classes of the run's closed periods. Open periods come first: one that closes
+    meanwhile is then found open, or closed, or both; see graphstore.load.growth.
     """
-    found = [
+    found = [[OPEN_CLASS, *begins]] if ends[1] == OPEN else []
+    found += [
         [level, max(begins[0], ends[0] - (2 << level) + 1), min(begins[1], ends[1] - (1 << level))]
         for level in levels
         if level != OPEN_CLASS
     ]
-    if ends[1] == OPEN:
-        found.append([OPEN_CLASS, *begins])
     return [[level, first, last, *ends] for level, first, last in found if first <= last]
 
 

@@ -19,6 +19,7 @@ from graphstore.ask.periods import OPEN_CLASS
 from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
 from model.clock import OPEN, Clock
 from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
+from model.run import Boundary
 
 Batch: TypeAlias = pa.RecordBatch
 Rows = list[Any]
@@ -32,6 +33,11 @@ class Tables(Protocol):
 
     def rows(self, name: str) -> int:
         """How many rows a table has; 0 if there is none. Reads none of them."""
+
+    def boundary_since(self, tables: str) -> Boundary | None:
+        """The rows before it are as they were when the run had tables of that identity; null =
+        not known.
+        """
 
 
 CLOCK = "clock"

@@ -18,6 +18,7 @@ from graphstore.load.checksums import Checksums
 from graphstore.load.degrees import Ints, degree_classes, hub_peers, summed_degrees
 from graphstore.load.partitions import Partitions
 from model.clock import Clock
+from model.run import Boundary
 
 _COUNTED = {
     "peers": "peers",
@@ -142,10 +143,18 @@ class Reading:
         topics = tuple(names[id] for id in range(len(names)))
         return RunRows(run, self.clock, topics, self.census(partitions).sampled, partitions)
 
+    def boundary_since(self, tables: str) -> Boundary | None:
+        """As Tables."""
+        return self._tables.boundary_since(tables)
+
+    def counts(self) -> dict[str, int]:
+        """Numbers of peers, topics, messages, links and receptions."""
+        return {name: self.rows(table) for name, table in _COUNTED.items()}
+
     def summary(self, census: Census) -> dict[str, Any]:
         """Counts of the run, the layers of its links, and the levels of its closed periods."""
         return {
-            **{name: self.rows(table) for name, table in _COUNTED.items()},
+            **self.counts(),
             "link_layers": sorted(census.checksums.layers),
             "levels": sorted(census.levels),
         }

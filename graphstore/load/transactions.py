@@ -19,12 +19,14 @@ from neo4j.exceptions import ConstraintError
 
 import cypher
 from graphstore.load.batches import Rows, RunRows, Tables
+from graphstore.load.growth import grow
 from graphstore.load.partitions import Partitions, chosen_partitions
 from graphstore.load.reading import Census, Reading
 from graphstore.load.remove import remove_run
 from graphstore.load.schema import create_constraints, create_indexes
 from graphstore.load.steps import Step, parts, passes
 from graphstore.load.verify import remedy, verify_run
+from graphstore.load.writing import write_rows
 from graphstore.runs import is_of_other_tables, node_of, partitions_in, run_properties
 from graphstore.server import sessions
 from model.errors import CheckFailed, UseError
@@ -46,6 +48,8 @@ class LoadSummary:
     receptions: int
     replaced: bool = False
     """A copy made from earlier tables of that name was removed first."""
+    grown: bool = False
+    """A copy of an earlier generation was there, and got what appends changed."""
 
 
 def load_run(
@@ -59,7 +63,8 @@ def load_run(
     """Load a run from its tables, or go on with a load that was interrupted.
 
     The tables are in the schemas of model.tables; those that the run lacks are empty. A run that
-    is whole and equal is left alone; one that is half removed, or was made from other tables than
+    is whole and equal is left alone; a whole copy of an earlier generation grows, where the tables
+    know what changed since; one that is half removed, or was made from other tables than
     `facts.tables`, is removed first. `partition_intervals` is the length of its time partitions,
     0 = none, null = by its size; a load that goes on keeps those that it began with.
 
@@ -72,6 +77,9 @@ def load_run(
     create_constraints(driver, database)
     there = run_properties(driver, database, facts.name) or {}
     replaced = bool(there) and is_of_other_tables(there, facts)
+    as_it_is = partition_intervals in (None, there.get("partition_intervals"))
+    if replaced and as_it_is and grow(driver, database, facts, reading, there, progress):
+        return _summary(facts.name, reading, grown=True)
     if replaced or there.get("state") == "removing":
         remove_run(driver, database, facts.name, progress)
         there = {}
@@ -94,8 +102,18 @@ def load_run(
     if not complete:
         with sessions.writing(driver, database) as session:
             _run(session, "complete", run=facts.name)
-    counts = {name: summary[name] for name in _COUNTED}
-    return LoadSummary(facts.name, complete, **counts, replaced=replaced)
+    return _summary(facts.name, reading, already_complete=complete, replaced=replaced)
+
+
+def _summary(
+    run: str,
+    reading: Reading,
+    *,
+    already_complete: bool = False,
+    replaced: bool = False,
+    grown: bool = False,
+) -> LoadSummary:
+    return LoadSummary(run, already_complete, **reading.counts(), replaced=replaced, grown=grown)
 
 
 def _partitions(
@@ -116,7 +134,6 @@ def _partitions(
 
 
 _PEERS_PER_BATCH = 10_000
-_COUNTED = ("peers", "topics", "messages", "links", "receptions")
 
 
 def _fill(
@@ -156,7 +173,7 @@ def _load_table(
 def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) -> None:
     ledger = {"key": f"{run}|{step.statement}|{label}|{digest(rows)}", "rows": len(rows)}
     try:
-        session.execute_write(_write_batch, ledger, step, {"run": run, "rows": rows})
+        session.execute_write(_write_batch, ledger, run, step, rows)
     except ConstraintError as error:
         if "label `LoadBatch`" not in str(error):
             raise CheckFailed(
@@ -168,21 +185,13 @@ def _load_batch(session: Session, run: str, step: Step, label: str, rows: Rows) 
 def _write_batch(
     transaction: ManagedTransaction,
     ledger: dict[str, Any],
+    run: str,
     step: Step,
-    parameters: dict[str, Any],
+    rows: Rows,
 ) -> None:
     entry = cypher.statement("load", "ledger").text
     transaction.run(entry, ledger).consume()
-    record = transaction.run(
-        cypher.statement("load", step.statement).text,
-        parameters,
-    ).single(strict=True)
-    if record["rows"] != ledger["rows"]:
-        missing = ledger["rows"] - record["rows"]
-        raise CheckFailed(
-            f"{step.table}: {missing} of {ledger['rows']} rows refer to what does not exist",
-            [f"in batch {ledger['key']}"],
-        )
+    write_rows(transaction, run, step, rows, ledger["key"])
 
 
 def digest(rows: Rows) -> str:

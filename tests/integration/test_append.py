@@ -25,6 +25,7 @@ from ingest.spark import scale
 from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
 from model.errors import InputsDiffer, StoreBroken, UseError
+from model.run import Boundary
 from runstore import intact
 from runstore.journal import FILE as LOG
 from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
@@ -359,6 +360,8 @@ def test_append_measures_and_writes_only_new_intervals(
     grown = lab.run("grows")
     assert max(measured) == 5  # peers in intervals 3 and 4
     assert grown.facts.clock == replace(before.facts.clock, last=4)
+    assert grown.facts.generation == 1
+    assert grown.manifest.boundary_since(before.manifest.identity) == Boundary(3, 3, 0)
     now = everything(grown)
     kept = [name for name in old if name in now and name != "run.json"]
     assert all(old[name] == now[name] for name in kept)

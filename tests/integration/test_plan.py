@@ -25,8 +25,9 @@ from ingest.stages import Periods
 from model.clock import OPEN, Clock
 from model.errors import UseError
 from model.metrics import METRICS
+from model.run import Boundary
 from model.tables import table as table_of
-from runstore.manifest import Boundary, Manifest, Part, TableEntry
+from runstore.manifest import MOST_BOUNDARIES, Change, Manifest, Part, TableEntry
 from runstore.writer import RunWriter
 from tests.support.observed import observed_of
 
@@ -184,6 +185,24 @@ class TestSpans:
         found = job.plan.whole(made)
         assert told(found.presence, "valid_to") == [(1,), (1,), (7,), (8,)]
         assert (found.links, ANEW.whole(made)) == (None, made)
+
+
+class TestGenerations:
+    def test_append_adds_its_boundary_to_those_before(self) -> None:
+        job = Appending(boundary=Boundary(6, 5, 4))
+        base = replace(job.base, generation=3, boundaries=(Change("old", Boundary(1, 1, 1)),))
+        grown = Growth(cast(Job, job), base, BEFORE)
+        newest = Change(base.identity, Boundary(6, 5, 4))
+        assert grown.next_generation() == (4, (*base.boundaries, newest))
+        assert ANEW.next_generation() == (0, ())
+
+    def test_boundaries_are_bounded(self) -> None:
+        job = Appending(boundary=Boundary(6, 5, 4))
+        before = tuple(Change(str(i), Boundary(i, i, i)) for i in range(MOST_BOUNDARIES))
+        _, changes = Growth(
+            cast(Job, job), replace(job.base, boundaries=before), BEFORE
+        ).next_generation()
+        assert [change.of for change in changes[:-1]] == [change.of for change in before[1:]]
 
 
 class Uncut:

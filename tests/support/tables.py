@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from model.run import Boundary
 from model.tables import LINKS, table
 from runstore.manifest import Manifest
 from runstore.writer import RunWriter
@@ -23,6 +24,8 @@ class Batches:
     told: Mapping[str, Sequence[dict[str, Any]]]
     size: int = 37
     """Rows per Arrow batch: few, so that tables have several."""
+    boundaries: Mapping[str, Boundary] = field(default_factory=dict)
+    """Since when nothing changed before it, by the identity of the tables then."""
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         schema, rows = table(name).arrow, self.told.get(name, [])
@@ -36,6 +39,9 @@ class Batches:
 
     def rows(self, name: str) -> int:
         return len(self.told.get(name, []))
+
+    def boundary_since(self, tables: str) -> Boundary | None:
+        return self.boundaries.get(tables)
 
 
 EMPTY = Manifest("monday", "edges", (), {})

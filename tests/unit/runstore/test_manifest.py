@@ -15,10 +15,11 @@ import pytest
 
 from model.clock import Clock
 from model.errors import StoreBroken
+from model.run import Boundary
 from runstore.manifest import (
     FILE,
     FORMAT,
-    Boundary,
+    Change,
     Cut,
     Manifest,
     Part,
@@ -59,6 +60,12 @@ GROWN = replace(
     totals={"reports": 8},
     extends="0123",
     boundary=Boundary(4, 5, 6),
+    generation=3,
+    boundaries=(
+        Change("first", Boundary(10, 3, 7)),
+        Change("second", Boundary(8, 5, 9)),
+        Change("third", Boundary(20, 7, 8)),
+    ),
 )
 
 
@@ -221,6 +228,22 @@ def test_table_entry_lists_the_parts_of_all_ingests() -> None:
     ]
     assert GROWN.directories == {"links/0", "links/1", "links/2", "carry/last/0"}
     assert TableEntry("links/0123", 5).parts == (Part("links/0123", 5),)
+
+
+@pytest.mark.parametrize(
+    ("held", "since"),
+    [
+        ("first", Boundary(8, 3, 7)),
+        ("second", Boundary(8, 5, 8)),
+        ("third", Boundary(20, 7, 8)),
+        ("earlier", None),
+    ],
+)
+def test_boundary_since_earlier_tables_is_the_least_of_all(
+    held: str, since: Boundary | None
+) -> None:
+    assert GROWN.boundary_since(held) == since
+    assert SMALL.boundary_since(held) is None
 
 
 def test_part_keeps_the_lower_of_two_cuts() -> None:

@@ -65,6 +65,6 @@ def test_level_ranges_find_each_valid_period_once(periods: list[tuple[int, int]]
 def test_level_ranges_find_long_periods_beyond_double_precision() -> None:
     for exponent in (48, 49, 53, 61, 62):
         for length in (2**exponent - 1, 2**exponent, 2**exponent + 1):
-            ((of, after), _) = level_ranges((level(5, 5 + length),), 5 + length - 1)
+            (_, (of, after)) = level_ranges((level(5, 5 + length),), 5 + length - 1)
             assert of == length.bit_length() - 1
             assert after < 5

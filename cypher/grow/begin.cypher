@@ -1,0 +1,11 @@
+// Begin to grow a run's copy: levels and layers are widened, and only this growth may go on.
+//
+// $run run – the run
+// $grower string – who grows it from now on
+// $levels list<int> – of closed periods, before and after
+// $layers list<string> – of links, before and after
+//
+// -> run: the run; no row where it is not complete
+MATCH (r:Run {key: $run, state: 'complete'})
+SET r.grower = $grower, r.turn = 0, r.levels = $levels, r.link_layers = $layers
+RETURN r.name AS run

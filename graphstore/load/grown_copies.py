@@ -1,0 +1,52 @@
+"""The copies in time partitions of what a growth creates and deletes.
+
+In partitions that there were before, a copy comes and goes with its link or subscription, in one
+transaction. A new partition gets the copies of all that is valid in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from neo4j import ManagedTransaction
+
+import cypher
+from graphstore.load.batches import LINK, SUBSCRIBES, Rows
+from graphstore.load.partitions import Partitions
+from model.clock import OPEN
+
+COPIES = {"links": (LINK, "link-copies"), "subscriptions": (SUBSCRIBES, "subscription-copies")}
+"""Of what there are copies: their type but for the partition, and the statement."""
+
+
+def copied(name: str, rows: Iterable[list[Any]], partitions: Partitions, among: range) -> Rows:
+    """What a load writes of `rows`, once for each partition among some in which they are valid.
+
+    The rows are those of a statement; only links and subscriptions have copies.
+    """
+    if name not in COPIES or not among:
+        return []
+    type, _ = COPIES[name]
+    found: Rows = []
+    for row in rows:
+        *_, valid_from, valid_to, _ = row
+        first, last = partitions.at(valid_from), partitions.at(min(valid_to, OPEN) - 1)
+        numbers = range(max(first, among.start), min(last + 1, among.stop))
+        found += [[*row[:2], f"{type}_P{number}", *row[2:]] for number in numbers]
+    return found
+
+
+def delete_copies(transaction: ManagedTransaction, name: str, rows: Rows) -> None:
+    """Delete copies, which are rows of `copied`."""
+    by_type: dict[str, Rows] = {}
+    for row in rows:
+        by_type.setdefault(row[2], []).append(row)
+    for type, of in by_type.items():
+        text = cypher.statement("grow", f"delete-{COPIES[name][1]}").text
+        transaction.run(in_partition(text, type), {"rows": of}).consume()
+
+
+def in_partition(text: str, type: str) -> str:
+    """A statement about one partition, whose copies have this type."""
+    return text.replace(f":{type.partition('_')[0]}_P0]", f":{type}]")
