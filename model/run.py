@@ -8,6 +8,7 @@ from typing import Any
 
 from model.clock import Clock
 from model.errors import UseError
+from model.own import OwnMetric
 
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
@@ -53,6 +54,8 @@ class RunFacts:
     """Identity of its tables: other tables, other text; empty = unknown."""
     known: tuple[str, ...] | None = None
     """The tables it has, even if empty, and those of CAPABILITIES; null = unknown."""
+    own: tuple[OwnMetric, ...] = ()
+    """The user's own metrics, as run.json lists them."""
 
     def knows(self, name: str) -> bool:
         """Whether its source reports a table, or has one of CAPABILITIES."""

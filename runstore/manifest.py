@@ -21,8 +21,11 @@ from zlib import crc32
 import msgspec
 
 from model.clock import Clock
+from model.columns import Table
 from model.errors import StoreBroken, UseError
+from model.own import OwnMetric, with_own
 from model.run import CAPABILITIES, DUPLICATES, RunFacts, check_run_name
+from model.tables import table
 from runstore import durable
 
 FORMAT = "vizpub.store/4"
@@ -124,6 +127,8 @@ class Manifest:
     """path, size, sha256, encoding, damage of every file."""
     options: dict[str, Any]
     """The user's options that change the tables."""
+    own: tuple[OwnMetric, ...] = ()
+    """The user's own metrics: further columns of the metrics tables."""
     state: str = "ingesting"
     """'ingesting' until every stage is done, then 'complete'."""
     clock: Clock | None = None
@@ -157,6 +162,10 @@ class Manifest:
     boundary: Boundary | None = None
     """Known once the messages of an append are numbered."""
 
+    def definition(self, name: str) -> Table:
+        """A table with the columns that it has in this run. Raises: UnknownName."""
+        return with_own(table(name), self.own)
+
     @property
     def complete(self) -> bool:
         """Every stage is done."""
@@ -184,6 +193,7 @@ class Manifest:
             tuple(layers) if layers else None,
             self.identity,
             tuple(sorted({*self._kept(), *self._capabilities})),
+            self.own,
         )
 
     @property

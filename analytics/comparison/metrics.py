@@ -7,12 +7,13 @@ otherwise that of the first of overlay, peers, topics, messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from model.columns import Column, Table
 from model.errors import UnknownName, UseError
 from model.metrics import METRICS
+from model.own import OwnMetric, with_own
 
 _OVER = {
     "overlay": "mean of intervals",
@@ -76,17 +77,20 @@ DEFAULT_SERIES = (
 )  # fmt: skip
 
 
-def metric(name: str) -> Metric:
-    """The metric of that name, with one value per run. Raises: UnknownName."""
-    return _found(name, (*WHOLE, *_columns(_OVER)))
+def metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+    """The metric of that name, with one value per run; `own` are further ones of the runs.
+
+    Raises: UnknownName.
+    """
+    return _found(name, (*WHOLE, *_columns(_OVER, own)))
 
 
-def interval_metric(name: str) -> Metric:
-    """The metric of that name, with one value per interval.
+def interval_metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+    """The metric of that name, with one value per interval; `own` as in `metric`.
 
     Raises: UnknownName, UseError for a metric of whole runs only.
     """
-    columns = tuple(_columns(_OVER_OF_INTERVAL))
+    columns = tuple(_columns(_OVER_OF_INTERVAL, own))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
         raise UseError(f"{name} is a measure of a whole run and has no value per interval")
     return _found(name, columns)
@@ -113,8 +117,9 @@ def _full(of: Metric) -> str:
     return f"{of.table}/{of.column}" if of.table else of.name
 
 
-def _columns(over: dict[str, str]) -> Iterator[Metric]:
-    for table in METRICS:
+def _columns(over: dict[str, str], own: Iterable[OwnMetric] = ()) -> Iterator[Metric]:
+    own = tuple(own)
+    for table in (with_own(table, own) for table in METRICS):
         short = table.name.removeprefix("metrics/")
         for column in table:
             if _is_quantity(table, column):
