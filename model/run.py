@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model.clock import Clock
 from model.errors import UseError
-from model.own import OwnMetric
+
+if TYPE_CHECKING:
+    from model.own import OwnMetric  # which imports Arrow
 
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
