@@ -219,9 +219,9 @@ def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int, reach: int = 0) -
     """Each row once for every block that has one of its intervals, or begins at most `reach`
     intervals after it.
     """
-    end = f"least(stop - 1 + {reach}, {clock.last})"
+    begin, end = f"greatest(start, {clock.first})", f"least(stop - 1 + {reach}, {clock.last})"
     first, last = (
-        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)") for edge in ("start", end)
+        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)") for edge in (begin, end)
     )
     return rows.withColumn("block", F.explode(F.sequence(first, last)))
 

@@ -147,7 +147,7 @@ def ingest(
     curl -fsSL https://example.org/trace.json.gz | vizpub ingest - --run monday
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
     vizpub ingest reports/ --run live --append
-    vizpub ingest traces/ --run mine --metric examples/own_metrics.py:core_number
+    vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
     from ingest.pipeline import ingest as run_ingest
