@@ -96,9 +96,9 @@ def interval_metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
     return _found(name, columns)
 
 
-def names() -> list[str]:
+def names(own: Iterable[OwnMetric] = ()) -> list[str]:
     """Every name that `metric` knows."""
-    every = (*WHOLE, *_columns(_OVER))
+    every = (*WHOLE, *_columns(_OVER, own))
     return sorted({name for of in every for name in (_full(of), of.column or of.name)})
 
 
