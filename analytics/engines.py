@@ -21,6 +21,11 @@ from model.errors import ArtifactsMissing, UseError
 def _by_graphframes(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     from analytics.graphframes.engine import by_graphframes  # imports compiled kernels
 
+    if names := [own.metric.name for own in measures.own if own.metric.level != "message"]:
+        raise UseError(
+            f"own metrics ({', '.join(names)}) are measured by the engine kernels only: "
+            "give --engine kernels, or leave them out"
+        )
     return by_graphframes(versions, clock, measures)
 
 

@@ -31,9 +31,11 @@ from analytics.message_measures import (
     ratio,
     violations,
 )
+from analytics.own import Message, Own
 from model.arrays import Int64s
 from model.columns import Table
 from model.metrics import METRICS_MESSAGES
+from model.own import with_own
 from model.run import AUDIENCE, CAPABILITIES, HOPS, PREVIOUS_HOPS, PUBLICATION_TIMES, TIMES
 from model.tables import MISSED, RECEPTIONS
 
@@ -88,6 +90,8 @@ class MessageFold:
     """The run's first tick if ticks are intervals and subscriptions are the state at their ends;
     null if subscriptions have times of their own.
     """
+    own: tuple[Own, ...] = ()
+    """Own metrics; those of messages are measured."""
     _told: set[str] = field(default_factory=set, init=False)
     """Columns of `receptions` that are known in at least one row."""
 
@@ -98,8 +102,8 @@ class MessageFold:
             common = common or _common(rows)
             published = _publications(_of(rows, PUBLICATION))
             received = self._judged(published, _of(rows, ARRIVAL), *common)
+            arrived = _reception_rows(published, received)
             if received.at.size:
-                arrived = _reception_rows(published, received)
                 self._told.update(
                     _TOLD_BY.get(name, name)
                     for name in arrived.schema.names
@@ -115,15 +119,20 @@ class MessageFold:
                 columns["rejections"] = counted(
                     published, np.searchsorted(published.message, refused)
                 )
-                yield METRICS_MESSAGES.name, _message_rows(columns)
+                columns |= self._measured_by_own(published, received, arrived)
+                yield METRICS_MESSAGES.name, _message_rows(columns, self._metrics)
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that it makes."""
         if not self.receptions_known:
-            return (METRICS_MESSAGES,)
+            return (self._metrics,)
         audience = (MISSED,) if self.subscriptions_known else ()
-        return (RECEPTIONS, *audience, METRICS_MESSAGES)
+        return (RECEPTIONS, *audience, self._metrics)
+
+    @property
+    def _metrics(self) -> Table:
+        return with_own(METRICS_MESSAGES, (own.metric for own in self.own))
 
     def summary(self) -> str:
         """The model.run.CAPABILITIES that some arrival has, as JSON; null without arrivals."""
@@ -232,6 +241,37 @@ class MessageFold:
             "causality_violations": violations(published, received),
         }
 
+    def _measured_by_own(
+        self, published: Publications, received: Receptions, arrived: pa.RecordBatch
+    ) -> dict[str, Known]:
+        """The own metrics of messages; unknown without arrivals in the source."""
+        chosen = [own for own in self.own if own.metric.level == "message"]
+        if not chosen or not self.receptions_known:
+            return {}
+        rows = pa.Table.from_batches([arrived]).drop_columns("message")
+        bounds = np.searchsorted(received.at, np.arange(published.message.size + 1))
+        messages = [
+            Message(
+                int(number),
+                _index(published.topic[at]),
+                _index(published.publisher[at]),
+                int(published.interval[at]),
+                int(published.tick[at]),
+                int(published.time.values[at]) if published.time.known[at] else None,
+                rows.slice(bounds[at], bounds[at + 1] - bounds[at]),
+            )
+            for at, number in enumerate(published.message)
+        ]
+        found = {
+            own.metric.name: np.array([own.of_message(message) for message in messages])
+            for own in chosen
+        }
+        return {name: Known(values, ~np.isnan(values)) for name, values in found.items()}
+
+
+def _index(value: np.int64) -> int | None:
+    return None if value == UNKNOWN else int(value)
+
 
 def together(found: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
     """The capabilities that any of several folds found."""
@@ -331,14 +371,11 @@ def _reception_rows(published: Publications, received: Receptions) -> pa.RecordB
     return _record_batch(columns, RECEPTIONS.arrow)
 
 
-def _message_rows(columns: dict[str, Known]) -> pa.RecordBatch:
+def _message_rows(columns: dict[str, Known], meant: Table) -> pa.RecordBatch:
     """Rows of metrics/messages; a missing column is unknown."""
     size = columns["message"].values.size
     unknown = Known(np.zeros(size, np.int64), np.zeros(size, np.bool_))
-    return _record_batch(
-        {name: columns.get(name, unknown) for name in METRICS_MESSAGES.names},
-        METRICS_MESSAGES.arrow,
-    )
+    return _record_batch({name: columns.get(name, unknown) for name in meant.names}, meant.arrow)
 
 
 def _record_batch(columns: dict[str, Known], schema: pa.Schema) -> pa.RecordBatch:

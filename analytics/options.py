@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analytics.own import Own
 
 ENGINES = ("auto", "kernels", "graphframes")
 """Engines; auto is kernels if the largest interval fits into a task."""
@@ -29,3 +33,5 @@ class Measures:
     exact distances. Metrics that need more are sampled."""
     seed: int = 0
     """Seed of the samples, drawn separately in each interval, so that blocks do not matter."""
+    own: tuple[Own, ...] = ()
+    """The user's own metrics."""

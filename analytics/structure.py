@@ -10,8 +10,8 @@ number of intervals, and a version is read once per block, not once per interval
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +27,23 @@ from model.clock import Clock
 from model.columns import Table
 from model.jvm.artifacts import cache_path
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.own import OwnMetric, with_own
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from analytics.blocks import BlockMetrics
+    from analytics.own import Columns, Overlay
 
 _ROWS_PER_BLOCK = 250_000
 """Rows of peers in the memory of one task."""
 
 _PRESENCE, _LINK, _SUBSCRIPTION = 0, 1, 2
+_NAMED = ("layer", "topic")
+"""Columns of links that only own metrics see."""
+_NESTED = ("topics", "overlay")
+"""Columns of the structure that hold rows of other metrics tables."""
 
 TASK_BYTES = 4_000_000_000
 """Memory of a task's Python: a quarter of a machine that has 16 GB for four tasks."""
@@ -53,19 +59,29 @@ def _of_graph(table: Table, *more: str) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in table.arrow if field.name in kept])
 
 
-_OF_PEER = _of_graph(METRICS_PEERS, "subscriptions")
-_OF_TOPIC = _of_graph(METRICS_TOPICS, "subscribers")
-_OF_INTERVAL = _of_graph(METRICS_OVERLAY)
-STRUCTURE_SCHEMA = pa.schema(
-    [
-        *_OF_PEER,
-        ("topics", pa.list_(pa.struct(list(_OF_TOPIC)))),
-        ("overlay", pa.list_(pa.struct(list(_OF_INTERVAL)))),
-    ]
-)
-"""A row per present peer: the graph's columns of metrics/peers, and subscriptions. The first row of
-each interval also has the graph's columns of metrics/topics (for topics with subscribers) and of
-metrics/overlay; the other rows have null there."""
+def structure_schema(own: Iterable[OwnMetric] = ()) -> pa.Schema:
+    """A row per present peer: the graph's columns of metrics/peers, and subscriptions. The first
+    row of each interval also has the graph's columns of metrics/topics (for topics with
+    subscribers) and of metrics/overlay; the other rows have null there. Own metrics of peers,
+    topics and intervals are among these columns.
+    """
+    own = tuple(own)
+    names = [metric.name for metric in own]
+    peers, topics, overlay = (
+        _of_graph(with_own(table, own), *more, *names)
+        for table, more in (
+            (METRICS_PEERS, ["subscriptions"]),
+            (METRICS_TOPICS, ["subscribers"]),
+            (METRICS_OVERLAY, []),
+        )
+    )
+    nested = {"topics": topics, "overlay": overlay}
+    return pa.schema(
+        [*peers, *((name, pa.list_(pa.struct(list(of)))) for name, of in nested.items())]
+    )
+
+
+STRUCTURE_SCHEMA = structure_schema()
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,8 @@ class Versions:
     subscriptions: DataFrame
     peers: int = 0
     """Number of peers; limits the rows that a task returns at once."""
+    begins: int | None = None
+    """The first interval of the run, where only later ones are measured."""
 
 
 def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame:
@@ -87,7 +105,7 @@ def chosen_layers(links: DataFrame, layers: tuple[str, ...] | None) -> DataFrame
 def by_kernels(versions: Versions, clock: Clock, measures: Measures) -> DataFrame:
     """The engine `kernels`; see the module."""
     rows, fold = folded_by_kernels(versions, clock, measures)
-    return rows.mapInArrow(fold.rows, from_arrow_schema(STRUCTURE_SCHEMA))
+    return rows.mapInArrow(fold.rows, from_arrow_schema(fold.schema))
 
 
 def folded_by_kernels(
@@ -100,8 +118,13 @@ def folded_by_kernels(
     if versions.peers:
         size = max(1, min(size, _ROWS_PER_BLOCK // versions.peers))
     blocks = -(-clock.intervals // size)
-    rows = _cut_into_blocks(_together(versions, clock), clock, size)
-    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures)
+    begins = clock.first if versions.begins is None else versions.begins
+    if measures.own:  # they see the interval before, too
+        whole = replace(clock, first=max(begins, clock.first - 1))
+        rows = _cut_into_blocks(_together(versions, whole, _NAMED), clock, size, reach=1)
+    else:
+        rows = _cut_into_blocks(_together(versions, clock), clock, size)
+    return rows.repartitionById(blocks, "block"), BlockFold(clock, size, measures, begins)
 
 
 @dataclass(frozen=True)
@@ -112,7 +135,14 @@ class BlockFold:
     size: int
     """Intervals of a block."""
     measures: Measures
+    begins: int
+    """The first interval of the run."""
     table: str = "staged/structure"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the rows."""
+        return structure_schema(own.metric for own in self.measures.own)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Rows of `table`."""
@@ -131,7 +161,7 @@ class BlockFold:
         rows = pa.Table.from_batches(held)
         begin = self.clock.first + rows["block"][0].as_py() * self.size
         window = range(begin, min(begin + self.size, self.clock.last + 1))
-        yield from _measured(rows, window, self.measures).to_batches()
+        yield from _measured(rows, window, self.measures, self.begins).to_batches()
 
 
 def fits_task(peers: int, links: int) -> bool:
@@ -162,8 +192,10 @@ def largest_interval(versions: Versions, clock: Clock) -> tuple[int, int]:
     return found.get("peers", 0), found.get("links", 0)
 
 
-def _together(versions: Versions, clock: Clock) -> DataFrame:
-    """All versions as rows (kind, a, b, start, stop) of one frame, to group them together."""
+def _together(versions: Versions, clock: Clock, more: Sequence[str] = ()) -> DataFrame:
+    """All versions as rows (kind, a, b, start, stop) of one frame, to group them together; links
+    with `more` of their columns.
+    """
     kinds = (
         (_PRESENCE, versions.presence, "peer", "peer"),
         (_LINK, versions.links, "src", "dst"),
@@ -176,16 +208,20 @@ def _together(versions: Versions, clock: Clock) -> DataFrame:
             F.col(b).alias("b"),
             "start",
             "stop",
+            *(F.col(name) if kind == _LINK else F.lit(None).alias(name) for name in more),
         )
         for kind, spans, a, b in kinds
     ]
     return reduce(DataFrame.unionAll, parts)
 
 
-def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int) -> DataFrame:
+def _cut_into_blocks(rows: DataFrame, clock: Clock, size: int, reach: int = 0) -> DataFrame:
+    """Each row once for every block that has one of its intervals, or begins at most `reach`
+    intervals after it.
+    """
+    begin, end = f"greatest(start, {clock.first})", f"least(stop - 1 + {reach}, {clock.last})"
     first, last = (
-        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)")
-        for edge in ("start", "stop - 1")
+        F.expr(f"CAST(({edge} - {clock.first}) DIV {size} AS INT)") for edge in (begin, end)
     )
     return rows.withColumn("block", F.explode(F.sequence(first, last)))
 
@@ -196,7 +232,7 @@ def cache_kernels() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_path() / "numba"))
 
 
-def _measured(rows: pa.Table, window: range, measures: Measures) -> pa.Table:
+def _measured(rows: pa.Table, window: range, measures: Measures, begins: int) -> pa.Table:
     from analytics.blocks import Links, Presence, Subscriptions, measure_block
 
     peer, _, start, stop = _spans(rows, _PRESENCE)
@@ -208,7 +244,28 @@ def _measured(rows: pa.Table, window: range, measures: Measures) -> pa.Table:
         window.stop - 1,
         measures,
     )
-    return structure_rows(measured)
+    if not measures.own:
+        return structure_rows(measured)
+    from analytics.own import measured_by_own
+
+    own = measured_by_own(measures.own, _overlay(rows), window, begins)
+    return structure_rows(measured, structure_schema(one.metric for one in measures.own), own)
+
+
+def _overlay(rows: pa.Table) -> Overlay:
+    """The rows as own metrics see them."""
+    from analytics.own import Overlay, Spans
+
+    def of(kind: int, **names: str) -> Spans:
+        chosen = rows.filter(pc.equal(rows["kind"], kind))
+        columns = chosen.select(list(names.values())).rename_columns(list(names))
+        return Spans(columns, chosen["start"].to_numpy(), chosen["stop"].to_numpy())
+
+    return Overlay(
+        of(_PRESENCE, peer="a"),
+        of(_LINK, src="a", dst="b", layer="layer", topic="topic"),
+        of(_SUBSCRIPTION, topic="b", peer="a"),
+    )
 
 
 def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
@@ -217,25 +274,34 @@ def _spans(rows: pa.Table, kind: int) -> list[npt.NDArray[np.int32]]:
     return [chosen[name].to_numpy() for name in ("a", "b", "start", "stop")]
 
 
-def structure_rows(measured: BlockMetrics) -> pa.Table:
-    """Rows of `STRUCTURE_SCHEMA` from the metrics of a block."""
+def structure_rows(
+    measured: BlockMetrics,
+    schema: pa.Schema = STRUCTURE_SCHEMA,
+    own: Mapping[str, Columns] | None = None,
+) -> pa.Table:
+    """Rows of `structure_schema` from the metrics of a block, and the own ones by level."""
     from analytics.snapshots import of_intervals, of_peers, of_topics, topic_diameter_mean
 
     peers, topics = of_peers(measured.peers), of_topics(measured.topics)
     if not peers["interval"].size:
-        return STRUCTURE_SCHEMA.empty_table()
+        return schema.empty_table()
     overlay = of_intervals(measured.peers, peers, measured.intervals)
     overlay["topic_diameter_mean"] = topic_diameter_mean(topics, overlay["interval"])
-    arrays = _arrow_columns(peers, _OF_PEER)
-    for columns, schema in ((topics, _OF_TOPIC), (overlay, _OF_INTERVAL)):
-        rows = pa.StructArray.from_arrays(_arrow_columns(columns, schema), fields=list(schema))
+    for level, measured_columns in (("peer", peers), ("topic", topics), ("overlay", overlay)):
+        measured_columns.update((own or {}).get(level, {}))
+    arrays = _arrow_columns(peers, [f for f in schema if f.name not in _NESTED])
+    for name, columns in zip(_NESTED, (topics, overlay), strict=True):
+        fields = list(schema.field(name).type.value_type)
+        rows = pa.StructArray.from_arrays(_arrow_columns(columns, fields), fields=fields)
         arrays.append(_beside_first_peers(rows, columns["interval"], peers["interval"]))
-    return pa.Table.from_arrays(arrays, schema=STRUCTURE_SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _arrow_columns(columns: Mapping[str, npt.NDArray[Any]], schema: pa.Schema) -> list[pa.Array]:
+def _arrow_columns(
+    columns: Mapping[str, npt.NDArray[Any]], fields: Iterable[pa.Field]
+) -> list[pa.Array]:
     """NaN, and -1 of integers, become null."""
-    return [_arrow_column(columns[field.name], field.type) for field in schema]
+    return [_arrow_column(columns[field.name], field.type) for field in fields]
 
 
 def _arrow_column(values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
@@ -264,20 +330,23 @@ def _beside_first_peers(
     )
 
 
-def restored(peers: DataFrame, topics: DataFrame, overlay: DataFrame) -> DataFrame:
-    """Rows of `STRUCTURE_SCHEMA` from metrics/peers, metrics/topics and metrics/overlay."""
+def restored(
+    peers: DataFrame, topics: DataFrame, overlay: DataFrame, own: Iterable[OwnMetric] = ()
+) -> DataFrame:
+    """Rows of `structure_schema` from metrics/peers, metrics/topics and metrics/overlay."""
+    schema = structure_schema(own)
     here = peers.where("present")
     first = here.groupBy("interval").agg(F.min("peer").alias("peer"))
     beside = first.join(
-        _listed(topics.where("subscribers > 0"), "topics"), "interval", "left"
-    ).join(_listed(overlay, "overlay"), "interval", "left")
-    rows = here.select(*(name for name in STRUCTURE_SCHEMA.names if name in here.columns))
-    return rows.join(beside, ["interval", "peer"], "left").select(*STRUCTURE_SCHEMA.names)
+        _listed(topics.where("subscribers > 0"), schema.field("topics")), "interval", "left"
+    ).join(_listed(overlay, schema.field("overlay")), "interval", "left")
+    rows = here.select(*(name for name in schema.names if name in here.columns))
+    return rows.join(beside, ["interval", "peer"], "left").select(*schema.names)
 
 
-def _listed(rows: DataFrame, name: str) -> DataFrame:
+def _listed(rows: DataFrame, listed: pa.Field) -> DataFrame:
     """interval, and a list of its rows as structs of that field of the schema."""
-    kind = from_arrow_type(STRUCTURE_SCHEMA.field(name).type)
-    columns = [field.name for field in STRUCTURE_SCHEMA.field(name).type.value_type]
+    name, kind = listed.name, from_arrow_type(listed.type)
+    columns = [field.name for field in listed.type.value_type]
     of_interval = rows.groupBy("interval").agg(F.collect_list(F.struct(*columns)).alias(name))
     return of_interval.withColumn(name, F.col(name).cast(kind))

@@ -15,6 +15,7 @@ from analytics.intervals import every_interval, per_interval
 from model.clock import Clock
 from model.columns import TRAFFIC_COLUMNS
 from model.metrics import METRICS_OVERLAY, METRICS_PEERS, METRICS_TOPICS
+from model.own import OwnMetric, with_own
 
 _SUMS = ("receptions", "duplicates")
 
@@ -36,6 +37,8 @@ class Seen:
     """All arrivals are reported, not only the first ones."""
     links_known: bool = True
     """Without links `structure` has presence and subscriptions only."""
+    own: tuple[OwnMetric, ...] = ()
+    """Own metrics, which `structure` has too."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Metrics:
     dangling_links: DataFrame | None
     receptions_known: bool
     links_known: bool
+    own: tuple[OwnMetric, ...] = ()
 
 
 def peers_table(seen: Seen) -> DataFrame:
@@ -58,7 +62,7 @@ def peers_table(seen: Seen) -> DataFrame:
     parts = (seen.traffic, _arrivals_at_peers(seen), _graph_of_peers(seen))
     known = [part for part in parts if part is not None]
     if not known:
-        return conform(seen.peers.limit(0), METRICS_PEERS)
+        return conform(seen.peers.limit(0), with_own(METRICS_PEERS, seen.own))
     rows = _with_reported(join_all(known, ["interval", "peer"]), seen)
     repeated = F.when(F.col("reports_receptions"), F.coalesce(_column(rows, "repeated"), F.lit(0)))
     received = _reported(rows, "receptions")
@@ -72,7 +76,7 @@ def peers_table(seen: Seen) -> DataFrame:
         # The peer's own count takes precedence over ours.
         "duplicates": F.coalesce(_column(rows, "duplicates"), repeated),
     }
-    return conform(rows.withColumns(own), METRICS_PEERS)
+    return conform(rows.withColumns(own), with_own(METRICS_PEERS, seen.own))
 
 
 def _with_reported(rows: DataFrame, seen: Seen) -> DataFrame:
@@ -133,7 +137,7 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
         if seen.receptions is not None:
             parts.append(_arrivals_of_topics(seen, seen.receptions, of_message))
     if not parts:
-        return conform(seen.peers.limit(0), METRICS_TOPICS)
+        return conform(seen.peers.limit(0), with_own(METRICS_TOPICS, seen.own))
     rows = join_all(parts, ["interval", "topic"]).where("topic IS NOT NULL")
     counts = ["publications", *(["duplicates"] if seen.duplicates_known else [])]
     if seen.subscriptions is not None:
@@ -143,7 +147,7 @@ def topics_table(seen: Seen, messages: DataFrame | None) -> DataFrame:
     if "unclear" in rows.columns:
         clear = F.coalesce("unclear", F.lit(0)) == 0
         rows = rows.withColumn("relay_receptions", F.when(clear, F.col("relay_receptions")))
-    return conform(rows, METRICS_TOPICS)
+    return conform(rows, with_own(METRICS_TOPICS, seen.own))
 
 
 def _graph_of_topics(structure: DataFrame, links_known: bool) -> DataFrame:
@@ -197,7 +201,7 @@ def overlay_table(metrics: Metrics) -> DataFrame:
         name: F.when(F.col(f"{name}.known") > 0, F.col(f"{name}.sum")).otherwise(without)
         for name in _SUMS
     }
-    return conform(rows.withColumns(sums), METRICS_OVERLAY)
+    return conform(rows.withColumns(sums), with_own(METRICS_OVERLAY, metrics.own))
 
 
 def _graph_of_overlay(structure: DataFrame, links_known: bool) -> DataFrame:

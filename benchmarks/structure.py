@@ -26,7 +26,7 @@ from model.clock import Clock
 
 def _read(spark: SparkSession, folder: Path) -> Versions:
     tables = {path.stem: spark.read.parquet(str(path)) for path in folder.glob("*.parquet")}
-    return Versions(**tables, peers=tables["presence"].count())
+    return Versions(**tables, peers=tables["presence"].count(), begins=None)
 
 
 def _measure(versions: Versions, clock: Clock, measures: Measures, out: Path) -> DataFrame:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Literal
 
@@ -61,6 +61,7 @@ def checks(workspace: Path) -> Iterator[Check]:
     yield _cache()
     yield _compiler(java)
     yield _graphframes()
+    yield _own_metrics()
     yield _browser()
     yield _docker()
 
@@ -79,6 +80,12 @@ def _packages() -> Check:
     if absent:
         return Check("packages", "missing", f"without {', '.join(absent)}", "pip install -e .")
     return Check("packages", "ok", f"pyspark {found['pyspark']}, pyarrow {found['pyarrow']}, …")
+
+
+def _own_metrics() -> Check:
+    names = sorted(point.name for point in entry_points(group="vizpub.metrics"))
+    found = f"installed: {', '.join(names)}" if names else "none installed; files can have them"
+    return Check("own metrics", "ok", found, optional=True)
 
 
 def _version(package: str) -> str | None:

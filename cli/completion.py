@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from analytics.options import ENGINES
+from model.errors import VizpubError
 
 if TYPE_CHECKING:
     from cypher import Parameter
+    from model.own import OwnMetric
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 """Output formats of rows."""
@@ -110,10 +113,15 @@ def complete_metrics(ctx: typer.Context) -> Iterable[str]:
 
 @_offering
 def complete_columns(ctx: typer.Context) -> Iterable[str]:
-    """Columns of the metrics table already typed."""
+    """Columns of the metrics table already typed, with those of the run already typed."""
+    from model.own import with_own
     from model.tables import table
+    from runstore.store import open_run
 
-    return table(f"metrics/{_typed(ctx, 'table', 1)}").names
+    own: Iterable[OwnMetric] = ()
+    with suppress(VizpubError):
+        own = open_run(_workspace(ctx), _typed(ctx, "run", 0)).manifest.own
+    return with_own(table(f"metrics/{_typed(ctx, 'table', 1)}"), own).names
 
 
 @_offering

@@ -41,6 +41,8 @@ _LOGIN = ("neo4j.uri", "neo4j.user", "neo4j.password-file", "neo4j.database")
 """Of one server: where the environment names another, none of them is taken from the file."""
 
 _PATHS = ("neo4j.password-file", "cache")
+_FUNCTIONS = ("ingest.metric",)
+"""Lists of FILE.py:NAME; other items are names of installed functions."""
 _KEY = "vizpub.configuration"
 _TEXT = "text in quotes"
 _NUMBERS: dict[Any, tuple[tuple[type, ...], str]] = {
@@ -286,6 +288,8 @@ class _Reading:
         self._check_type(full, parameter, value)
         if parameter.type_descriptor.is_path:
             value = self._path(value)
+        if full in _FUNCTIONS:
+            value = [self._path(item) if ":" in item else item for item in value]
         value = _taken(parameter, value, f"{self.file}: {full}")
         self.into.keep(path, parameter, value, str(self.file))
 

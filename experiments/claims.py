@@ -7,6 +7,7 @@ or `experiments.results.OWN`) and groups. A term is a group, or a ratio of two g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
@@ -22,6 +23,7 @@ from model.errors import UseError
 if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
     from experiments.results import Results
+    from model.own import OwnMetric
 
 _Outcome = Literal["met", "not met", "shown", "unknown"]
 _SIGN = {1: "<", 0: "=", -1: ">"}
@@ -52,9 +54,9 @@ class _Claimed(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     """The only scale at which it is judged."""
     during: Share = WHOLE
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName, UseError if the claim cannot be evaluated."""
-        check_metric(self.metric)
+        check_metric(self.metric, own=own)
 
 
 class _Bounded(_Claimed, frozen=True, kw_only=True):
@@ -92,9 +94,9 @@ class _Bounded(_Claimed, frozen=True, kw_only=True):
         words += [] if self.below is None else [f"< {number(self.below)}"]
         return " ".join(words)
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check()
+        super().check(own)
         if self.value is None and (self.relative is not None or self.absolute is not None):
             raise UseError("a tolerance needs a value")
         if not self.published:
@@ -164,11 +166,11 @@ class Correlation(_Bounded, frozen=True, kw_only=True, tag="correlation"):
         """Evaluate the claim for our runs."""
         return self.judged(results.correlation((self.metric, self.to), self.of, self.during))
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check()
+        super().check(own)
         for metric in (self.metric, self.to):
-            check_metric(metric, "peers")
+            check_metric(metric, "peers", own)
         if len(groups_of(self.of)) > 1:
             raise UseError(f"'{self.of}': a correlation is of one group")
 
@@ -188,9 +190,9 @@ class Order(_Claimed, frozen=True, kw_only=True, tag="order"):
         """The claim as text."""
         return " < ".join(f"({term})" if " / " in term else term for term in self.order)
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Claimed."""
-        super().check()
+        super().check(own)
         if len(self.order) < 2:
             raise UseError("an order needs at least two terms")
 

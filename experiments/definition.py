@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,10 @@ from model.errors import InputError, UnknownName, UseError
 from simulators.engine.files import found
 from simulators.engine.plan import Plan, planned
 from simulators.engine.systems import system_named
+
+if TYPE_CHECKING:
+    from analytics.own import Own
+    from model.own import OwnMetric
 
 _SCALES = ("small", "full")
 _SUFFIX = ".toml"
@@ -50,6 +54,8 @@ class Content(Struct, frozen=True, forbid_unknown_fields=True):
     systems: tuple[System, ...]
     seeds: tuple[int, ...]
     metrics: tuple[str, ...]
+    own_metrics: tuple[str, ...] = ()
+    """Own metrics to measure: FILE.py:NAME, from the folder of the TOML file."""
     settings: tuple[Setting, ...] = (Setting(),)
     axis: str = ""
     """Meaning of the settings' `x`."""
@@ -69,6 +75,8 @@ class Experiment:
     name: str
     scale: str
     content: Content
+    own: tuple[Own, ...] = ()
+    """The own metrics with their functions."""
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -157,9 +165,25 @@ def read(name: str, scale: str = "full") -> Experiment:
     smaller = given.pop("small", {})
     if scale == "small":
         given = merged(given, smaller)
-    experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, _converted(name, given))
+    content = _converted(name, given)
+    own = _own(name, content.own_metrics)
+    experiment = Experiment(Path(name).name.removesuffix(_SUFFIX), scale, content, own)
     _check(name, experiment)
     return experiment
+
+
+def _own(name: str, named: Sequence[str]) -> tuple[Own, ...]:
+    if not named:
+        return ()
+    from ingest.own import own_metrics
+
+    folder = Path(name).parent
+    return own_metrics(str(folder / one) if ":" in one else one for one in named)
+
+
+def own_of(own: Sequence[Own]) -> tuple[OwnMetric, ...]:
+    """The own metrics without their functions."""
+    return tuple(one.metric for one in own)
 
 
 def _text(name: str) -> str:
@@ -215,7 +239,7 @@ def _check(name: str, experiment: Experiment) -> None:
         raise InputError(f"{name}: two settings have the same x")
     for place, asked in _asked(content):
         try:
-            asked.check()
+            asked.check(own_of(experiment.own))
             for name_of_group in chain.from_iterable(map(groups_of, asked.terms)):
                 experiment.group(name_of_group)
         except UseError as error:

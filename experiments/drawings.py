@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct
 
 from experiments.groups import WHOLE, Share, intervals
-from experiments.results import check_metric, metric_of
+from experiments.results import check_metric
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from experiments.groups import Group
     from experiments.results import Replica, Results
+    from model.own import OwnMetric
 
 _FileName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
@@ -47,7 +48,7 @@ class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
         """The groups that the figure names."""
         return self.groups
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """Raises: UnknownName for an unknown metric."""
 
     def chosen(self, groups: Sequence[Group]) -> list[Group]:
@@ -58,21 +59,21 @@ class _Drawing(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
 class _OfMetrics(_Drawing, frozen=True, kw_only=True):
     metrics: Annotated[tuple[str, ...], Meta(min_length=1)]
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
         for metric in self.metrics:
-            check_metric(metric)
+            check_metric(metric, own=own)
 
 
 class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
     """Metrics over the intervals, a line for each group, with 95 % intervals over the runs."""
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
         from analytics.comparison.metrics import interval_metric
 
         for metric in self.metrics:
-            interval_metric(metric)
+            interval_metric(metric, own)
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""
@@ -83,7 +84,8 @@ class Series(_OfMetrics, frozen=True, kw_only=True, tag="series"):
         found = results.series(self.metrics, [group.name for group in self.chosen(groups)])
         if found:
             first = results.replicas[0].run.clock.first
-            table = compare_series(found, [interval_metric(m) for m in self.metrics], first)
+            described = [interval_metric(metric, results.own) for metric in self.metrics]
+            table = compare_series(found, described, first)
             yield Drawn(self.name, self.caption, comparison_series(table), table)
 
 
@@ -100,7 +102,7 @@ class Means(_OfMetrics, frozen=True, kw_only=True, tag="means"):
         names = [group.name for group in self.chosen(groups)]
         found = [m for m in results.measured(self.metrics, self.during) if m.group in names]
         if found:
-            table = compare(found, [metric_of(metric) for metric in self.metrics])
+            table = compare(found, results.described(self.metrics))
             yield Drawn(self.name, self.caption, comparison(table, found), table)
 
 
@@ -123,7 +125,7 @@ class Axis(_OfMetrics, frozen=True, kw_only=True, tag="axis"):
             if (group := shown.get(of.group))
         ]
         if found:
-            table = compare_settings(found, [metric_of(metric) for metric in self.metrics])
+            table = compare_settings(found, results.described(self.metrics))
             yield Drawn(self.name, self.caption, comparison_settings(table, self.label), table)
 
 
@@ -134,9 +136,9 @@ class Distribution(_Drawing, frozen=True, kw_only=True, tag="distribution"):
     at: float = 1.0
     """Time as a share of the run's length."""
 
-    def check(self) -> None:
+    def check(self, own: Sequence[OwnMetric] = ()) -> None:
         """See _Drawing."""
-        check_metric(self.metric, "peers")
+        check_metric(self.metric, "peers", own)
 
     def drawn(self, results: Results, groups: Sequence[Group]) -> Iterator[Drawn]:
         """The figure."""

@@ -16,15 +16,17 @@ import pyarrow.csv
 from analytics.comparison.tables import compare
 from analytics.figures import save
 from experiments.claims import Claim, Verdict
+from experiments.definition import own_of
 from experiments.drawings import Drawn
 from experiments.formatting import UNKNOWN, duration, estimate_text, markdown, number, size
-from experiments.results import Results, metric_of
+from experiments.results import Results
 from graphstore.gexf.export import export_message, gexf_output
 from graphstore.gexf.table_rows import TableRows
 from model.files import replacing
 from runstore.run import Run
 
 if TYPE_CHECKING:
+    from analytics.comparison.metrics import Metric
     from experiments.definition import Experiment
     from experiments.runs import Planned
 
@@ -71,7 +73,8 @@ class Findings:
 
 def findings(experiment: Experiment, runs: Sequence[Planned]) -> Findings:
     """Compare the complete runs with the published values."""
-    results = Results([replica for run in runs if (replica := run.replica())])
+    replicas = [replica for run in runs if (replica := run.replica())]
+    results = Results(replicas, own_of(experiment.own))
     judged = [
         Judged(claim, _verdict(claim, experiment, results))
         for claim in experiment.content.published
@@ -116,7 +119,7 @@ def _values(found: Findings) -> pa.Table:
     """Every metric of every group, as a table of analytics.comparison.tables.compare."""
     content = found.experiment.content
     measured = found.results.measured(content.metrics, content.window)
-    return compare(measured, [metric_of(metric) for metric in content.metrics])
+    return compare(measured, found.results.described(content.metrics))
 
 
 def _published_table(judged: Sequence[Judged]) -> pa.Table:
@@ -220,7 +223,7 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
         if row["estimate"] == "mean":
             estimate = found.results.estimate(row["metric"], row["group"], content.window)
             cells[row["metric"], row["group"]] = estimate_text(estimate)
-    names = [(metric_of(metric).name, _with_unit(metric)) for metric in content.metrics]
+    names = [(of.name, _with_unit(of)) for of in found.results.described(content.metrics)]
     if len(found.groups) <= _WIDE:
         rows = [
             (shown, about.get(metric, ""), *(cells.get((metric, g), UNKNOWN) for g in found.groups))
@@ -239,8 +242,7 @@ def _metrics(found: Findings, table: pa.Table) -> Iterator[str]:
     )
 
 
-def _with_unit(metric: str) -> str:
-    of = metric_of(metric)
+def _with_unit(of: Metric) -> str:
     return f"{of.name} ({of.unit})" if of.unit else of.name
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from analytics.comparison.estimates import Estimate
     from analytics.comparison.metrics import Metric
     from analytics.comparison.tables import Measured
+    from model.own import OwnMetric
     from runstore.run import Run
 
 _UNION = {
@@ -43,26 +44,26 @@ _OVER = " / "
 """Separates two metrics of the same runs: their quotient."""
 
 
-def check_metric(name: str, table: str = "") -> None:
+def check_metric(name: str, table: str = "", own: Sequence[OwnMetric] = ()) -> None:
     """Raises: UnknownName for an unknown metric; UseError if it is not of that table."""
     from analytics.comparison.metrics import gauge_metric, metric, names
 
     if _OVER in name:
         for part in name.split(_OVER, 1):
-            check_metric(part)
+            check_metric(part, own=own)
         return
     if name in OWN and not table:
         return
     if gauge_metric(name) and not table:
         return
-    if name not in names():
-        raise UnknownName("metric", name, [*OWN, *names()], "vizpub tables and docs/compare.md")
-    if table and not metric(f"{table}/{name}"):
+    if name not in names(own):
+        raise UnknownName("metric", name, [*OWN, *names(own)], "vizpub tables and docs/compare.md")
+    if table and not metric(f"{table}/{name}", own):
         raise UseError(f"{name} is not a metric of {table}")
 
 
-def metric_of(name: str) -> Metric:
-    """The description of a metric, including `OWN`."""
+def metric_of(name: str, own: Sequence[OwnMetric] = ()) -> Metric:
+    """The description of a metric, including `OWN`, and `own` ones of users."""
     from analytics.comparison.metrics import Metric, metric
 
     if _OVER in name:
@@ -70,7 +71,7 @@ def metric_of(name: str) -> Metric:
     if name in OWN:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, OWN[name], over, "")
-    return metric(name)
+    return metric(name, own)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Results:
     """Values of complete runs; each is computed once."""
 
     replicas: Sequence[Replica]
+    own: tuple[OwnMetric, ...] = ()
+    """Own metrics of users."""
     _found: dict[tuple[str, str, Share], float | None] = field(default_factory=dict)
 
     def of(self, metric: str, group: str, during: Share = WHOLE) -> dict[int, float]:
@@ -127,15 +130,20 @@ class Results:
         """One value of each metric for every run, by the names that `metric_of` gives them."""
         from analytics.comparison.tables import Measured
 
+        described = list(zip(metrics, self.described(metrics), strict=True))
         return [
             Measured(
                 r.run.facts.name,
                 r.group,
                 r.seed,
-                {metric_of(metric).name: self._value(metric, r, during) for metric in metrics},
+                {of.name: self._value(metric, r, during) for metric, of in described},
             )
             for r in self.replicas
         ]
+
+    def described(self, metrics: Sequence[str]) -> list[Metric]:
+        """As `metric_of`."""
+        return [metric_of(metric, self.own) for metric in metrics]
 
     def series(self, metrics: Sequence[str], groups: Sequence[str]) -> list[Measured]:
         """The metrics in every interval, of the runs of the groups."""

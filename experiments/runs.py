@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.definition import Experiment
 from experiments.groups import Group
@@ -29,6 +30,9 @@ from runstore.store import run_names
 from runstore.writer import remove_run
 from simulators.engine.folder import Folder, Result
 from simulators.engine.plan import Plan
+
+if TYPE_CHECKING:
+    from analytics.own import Own
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class Planned:
     group: Group
     plan: Plan
     place: Place
+    own: tuple[Own, ...] = ()
+    """Own metrics to measure."""
 
     @property
     def name(self) -> str:
@@ -113,7 +119,10 @@ class Planned:
         """How the plan of the run differs, as text."""
         before, now = run.facts.parameters, self.plan.described()
         names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        return ", ".join(f"{name} {before.get(name)}, not {now.get(name)}" for name in names)
+        changed = [f"{name} {before.get(name)}, not {now.get(name)}" for name in names]
+        if {own.metric for own in self.own} != {*run.facts.own}:
+            changed.append("own metrics")
+        return ", ".join(changed)
 
     def check(self) -> None:
         """Raises: UseError if another run or simulation has its place."""
@@ -143,6 +152,7 @@ class Planned:
 
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Ingest the reports, and store the costs."""
+        from analytics.options import Measures
         from ingest.job import Measuring
         from ingest.pipeline import IngestRequest, ingest
 
@@ -152,7 +162,7 @@ class Planned:
             self.name,
             self.place.workspace,
             source="reports",
-            measuring=Measuring(self.group.system.layers),
+            measuring=Measuring(self.group.system.layers, measures=Measures(own=self.own)),
             master=master,
         )
         outcome = ingest(request, progress)
@@ -170,7 +180,7 @@ def planned_runs(
     """
     groups = [group for group in experiment.groups if _is_chosen(group, only)]
     return [
-        Planned(group, experiment.plan(group, seed), place)
+        Planned(group, experiment.plan(group, seed), place, experiment.own)
         for seed in experiment.seeds(runs)
         for group in groups
     ]

@@ -42,7 +42,6 @@ from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
 from model.clock import Clock
 from model.errors import UnknownName
-from model.tables import table
 from runstore.intact import files_of
 from runstore.manifest import Manifest, Part, TableEntry
 from runstore.writer import RunWriter
@@ -81,6 +80,7 @@ class Measuring:
             "engine": None if self.engine == Measuring.engine else self.engine,
             "betweenness": None if asked.betweenness else False,
             "max_edge_visits": None if visits == usual.max_edge_visits else visits,
+            "own": [f"{own.metric.name} {own.metric.digest}" for own in asked.own] or None,
         }
 
 
@@ -203,7 +203,7 @@ class Job:
         return {**written, **self._keep({n: f for n, f in tables.items() if n not in there})}
 
     def _keep(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        shaped = {name: _shaped(name, frame) for name, frame in tables.items()}
+        shaped = {name: self._shaped(name, frame) for name, frame in tables.items()}
         if not self.small:
             self._name(self._write_all(shaped))
             return {name: self._stored(name) for name in shaped}
@@ -338,9 +338,20 @@ class Job:
     def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
         """The rows of a part up to its cut; `schema` (JSON) where model.tables lacks the table."""
         paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
-        rows = self.spark.read.schema(_schema(name, schema)).options(**_READ).parquet(*paths)
+        rows = self.spark.read.schema(self._schema(name, schema)).options(**_READ).parquet(*paths)
         rows = rows.coalesce(1) if self.small else rows
         return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
+
+    def _shaped(self, name: str, frame: DataFrame) -> DataFrame:
+        if is_staged(name):
+            return frame
+        meant = self.manifest.definition(name)
+        return conform(frame, meant).sortWithinPartitions(*meant.key)
+
+    def _schema(self, name: str, schema: str | None) -> StructType:
+        if schema is None:
+            return from_arrow_schema(self.manifest.definition(name).arrow)
+        return StructType.fromJson(json.loads(schema))
 
     def _stored(self, name: str) -> DataFrame:
         entry = self.manifest.tables[name]
@@ -361,19 +372,6 @@ def _uri(path: Path) -> str:
     """A file URI for Spark's readers, with glob characters escaped."""
     # Hadoop's configuration may say that a path without a scheme is elsewhere.
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.absolute()))
-
-
-def _shaped(name: str, frame: DataFrame) -> DataFrame:
-    if is_staged(name):
-        return frame
-    meant = table(name)
-    return conform(frame, meant).sortWithinPartitions(*meant.key)
-
-
-def _schema(name: str, schema: str | None) -> StructType:
-    if schema is None:
-        return from_arrow_schema(table(name).arrow)
-    return StructType.fromJson(json.loads(schema))
 
 
 @dataclass(frozen=True)

@@ -201,12 +201,12 @@ def _make(
         vizpub_errors(request.workspace),
         account.watched(spark),
     ):
-        if not _made(Job(*asked, small, *reporting)):
+        if not _made(Job(*asked, small, *reporting), request.workspace):
             journal.note(
                 "the input has more than its size suggests: starting again as a large input"
             )
             writer.manifest = begun  # nothing was committed
-            _made(Job(*asked, False, *reporting))
+            _made(Job(*asked, False, *reporting), request.workspace)
     assert writer.manifest is not None
     run = StoredRun(writer.directory, writer.manifest)
     return IngestOutcome(run, already_complete=False, account=account)
@@ -226,11 +226,12 @@ def _log_entry(begun: Manifest) -> str:
     return "; ".join(facts)
 
 
-def _made(job: Job) -> bool:
+def _made(job: Job, workspace: Path) -> bool:
     """Make the run; false if it is too large for the settings of a small run."""
     before = tune(job.spark, job.small)
     try:
-        make(job)
+        with vizpub_errors(workspace):  # what own metrics raise in tasks is a UseError, too
+            make(job)
     except Outgrown:
         return False
     except UseError:
@@ -284,6 +285,7 @@ def _new_manifest(request: IngestRequest, found: Inventory) -> Manifest:
         source=found.source,
         inputs=tuple(file.manifest_entry for file in found.files),
         options={**asdict(request.options), **request.measuring.options},
+        own=tuple(own.metric for own in request.measuring.measures.own),
         skipped=tuple(f"{path}: {why}" for path, why in found.skipped),
         versions={name: version(name) for name in ("vizpub", "pyspark", "pyarrow", "numba")},
         formats={stage.name: stage.format for stage in STAGES},

@@ -288,7 +288,7 @@ class Growth(Plan):
             for name in ("peers", "topics", "overlay")
             if (rows := self._before(f"metrics/{name}")) is not None
         )
-        return measured.unionByName(restored(peers, topics, overlay))
+        return measured.unionByName(restored(peers, topics, overlay, self._job.manifest.own))
 
     def older(self, name: str) -> tuple[Part, ...]:
         """Up to the boundary."""

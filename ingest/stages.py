@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from analytics import message_fold, structure, summaries
 from analytics.engines import engine_for, measure, measured_by
 from analytics.message_fold import MessageFold
-from analytics.structure import STRUCTURE_SCHEMA, chosen_layers
+from analytics.structure import chosen_layers
 from analytics.summaries import Metrics, Seen
 from ingest import indexing, messages
 from ingest.files import check_unchanged
@@ -227,7 +227,7 @@ class Structure:
     """The overlay's structure."""
 
     structure: Table = kept_as("staged/structure")
-    """See analytics.structure.STRUCTURE_SCHEMA."""
+    """See analytics.structure.structure_schema."""
 
 
 def _structure(job: Job, periods: Periods) -> Structure:
@@ -244,6 +244,7 @@ def _structure(job: Job, periods: Periods) -> Structure:
         nothing.limit(0) if links is None else chosen_layers(links, layers),
         nothing.limit(0) if subscriptions is None else subscriptions,
         peers=job.rows("peers"),
+        begins=job.clock.first,
     )
     clock = replace(job.clock, first=max(job.plan.since, job.clock.first))
     choice = engine_for(job.measuring.engine, overlay, clock)
@@ -252,7 +253,7 @@ def _structure(job: Job, periods: Periods) -> Structure:
     if choice.engine != "kernels" or job.small:
         return Structure(measure(overlay, clock, measures, choice.engine))
     rows, fold = structure.folded_by_kernels(overlay, clock, measures)
-    made, _ = job.fold_rows(rows, fold, {fold.table: STRUCTURE_SCHEMA})
+    made, _ = job.fold_rows(rows, fold, {fold.table: fold.schema})
     return Structure(made[fold.table])
 
 
@@ -285,6 +286,7 @@ def _messages(
         tables.subscriptions is not None,
         _duplicates_known(job),
         sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
+        own=job.measuring.measures.own,
     )
     made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
     before = job.base.arrival_capabilities if job.base else None
@@ -316,11 +318,8 @@ def _peers_and_topics(
 ) -> OfPeersAndTopics:
     """Structure, traffic and receptions → metrics/peers and metrics/topics."""
     plan = job.plan
-    periods, events, of_messages = (
-        plan.whole(periods),
-        plan.whole(events),
-        plan.whole(of_messages),
-    )
+    periods, events = plan.whole(periods), plan.whole(events)
+    of_messages = plan.whole(of_messages)
     seen = Seen(
         job.clock,
         peers,
@@ -332,6 +331,7 @@ def _peers_and_topics(
         unreported=events.unreported,
         duplicates_known=_duplicates_known(job),
         links_known=periods.links is not None,
+        own=job.manifest.own,
     )
     tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
     return OfPeersAndTopics(*map(plan.recent, tables))
@@ -354,11 +354,8 @@ def _overlay(
 ) -> OfOverlay:
     """All of these → metrics/overlay."""
     plan = job.plan
-    periods, events, of_messages = (
-        plan.whole(periods),
-        plan.whole(events),
-        plan.whole(of_messages),
-    )
+    periods, events = plan.whole(periods), plan.whole(events)
+    of_messages = plan.whole(of_messages)
     dangling = plan.alive(periods.dangling_links)
     assert peers is not None
     metrics = Metrics(
@@ -370,6 +367,7 @@ def _overlay(
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
         receptions_known=of_messages.receptions is not None,
         links_known=periods.links is not None,
+        own=job.manifest.own,
     )
     return OfOverlay(summaries.overlay_table(metrics))
 

@@ -11,6 +11,7 @@
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
     │   ├── AmbiguousName               a short form of more than one name
     │   ├── OutOfRange                  a time outside the run
+    │   ├── OwnMetricFailed             a user's function raised, or returned what it must not
     │   └── RunLocked                   another process is writing the run
     └── ServiceError                    exit 3: a service cannot be reached or answers wrongly
         ├── Neo4jUnavailable
@@ -187,6 +188,18 @@ class OutOfRange(UseError):
 
     def __str__(self) -> str:
         return f"{self.what} {self.value} is outside the run: {self.allowed}"
+
+
+@dataclass(eq=False)
+class OwnMetricFailed(UseError):
+    """A user's function raised, or returned something else than its numbers."""
+
+    metric: str
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"own metric '{self.metric}' failed in {self.where}: {self.why}"
 
 
 @dataclass(eq=False)

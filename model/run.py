@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model.clock import Clock
 from model.errors import UseError
+
+if TYPE_CHECKING:
+    from model.own import OwnMetric  # which imports Arrow
 
 DUPLICATES, PREVIOUS_HOPS, HOPS, TIMES, PUBLICATION_TIMES, AUDIENCE = CAPABILITIES = (
     "duplicates of a message",
@@ -75,6 +78,8 @@ class RunFacts:
     """The tables it has, even if empty, and those of CAPABILITIES; null = unknown."""
     generation: int = 0
     """How many appends it has had."""
+    own: tuple[OwnMetric, ...] = ()
+    """The user's own metrics, as run.json lists them."""
 
     def knows(self, name: str) -> bool:
         """Whether its source reports a table, or has one of CAPABILITIES."""

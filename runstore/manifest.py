@@ -22,8 +22,11 @@ from zlib import crc32
 import msgspec
 
 from model.clock import Clock
+from model.columns import Table
 from model.errors import StoreBroken, UseError
+from model.own import OwnMetric, with_own
 from model.run import CAPABILITIES, DUPLICATES, Boundary, RunFacts, check_run_name
+from model.tables import table
 from runstore import durable
 
 FORMAT = "vizpub.store/4"
@@ -126,6 +129,8 @@ class Manifest:
     """path, size, sha256, encoding, damage of every file."""
     options: dict[str, Any]
     """The user's options that change the tables."""
+    own: tuple[OwnMetric, ...] = ()
+    """The user's own metrics: further columns of the metrics tables."""
     state: str = "ingesting"
     """'ingesting' until every stage is done, then 'complete'."""
     clock: Clock | None = None
@@ -163,6 +168,10 @@ class Manifest:
     boundaries: tuple[Change, ...] = ()
     """The changes of the last generations, the newest last."""
 
+    def definition(self, name: str) -> Table:
+        """A table with the columns that it has in this run. Raises: UnknownName."""
+        return with_own(table(name), self.own)
+
     @property
     def complete(self) -> bool:
         """Every stage is done."""
@@ -191,6 +200,7 @@ class Manifest:
             self.identity,
             tuple(sorted({*self._kept(), *self._capabilities})),
             self.generation,
+            self.own,
         )
 
     def boundary_since(self, tables: str) -> Boundary | None:

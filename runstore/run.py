@@ -13,7 +13,7 @@ A time is an interval number, 'first', 'last' or a time from the start as '12.5s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 
 from model.columns import Table
 from model.errors import UnknownName, UseError
-from model.tables import GAUGES, PUBLICATIONS, table
+from model.own import OwnMetric
+from model.tables import GAUGES, PUBLICATIONS
 from runstore import answers, sql
 from runstore.answers import Snapshot, Tree
 from runstore.frames import Frame, html_table
@@ -58,7 +59,7 @@ class Run(NamedRun):
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of model.tables, or some of its columns. Raises: UnknownName."""
-        meant = table(name)
+        meant = self.stored.definition(name)
         return self.stored.read(name, _checked(columns, meant))
 
     def metrics(
@@ -75,7 +76,7 @@ class Run(NamedRun):
         Raises: UnknownName for a metric, column, peer or topic, UseError for a peer or topic
         where the table has none, and where its source data is not reported.
         """
-        meant = metric_table(name)
+        meant = self.stored.definition(metric_table(name).name)
         self.facts.check_known(meant.name)
         columns = _checked(columns, meant)
         if columns is not None:
@@ -85,7 +86,8 @@ class Run(NamedRun):
         else:
             found = self.stored.read(meant.name, columns, self._condition(meant, where or Where()))
             found = found.select(list(dict.fromkeys([*meant.key, *found.column_names])))
-        return Frame(f"{self.facts.name}, {meant.name}", self.with_names(found))
+        found = _with_units(self.with_names(found), self.facts.own)
+        return Frame(f"{self.facts.name}, {meant.name}", found)
 
     def gauges(self, names: Sequence[str] | None = None, where: Where | None = None) -> Frame:
         """Numbers that peers reported of their own: a row per interval and peer with any, a column
@@ -164,6 +166,17 @@ def _checked(columns: Sequence[str] | None, meant: Table) -> list[str] | None:
                 f"column of {meant.name}", column, meant.names, f"vizpub tables {meant.name}"
             )
     return list(columns) if columns else None
+
+
+def _with_units(found: pa.Table, own: Iterable[OwnMetric]) -> pa.Table:
+    """The unit of an own metric as metadata of its column: no list of ours has it."""
+    for metric in own:
+        if metric.unit and metric.name in found.column_names:
+            column = pa.field(metric.name, pa.float64(), metadata={"unit": metric.unit})
+            found = found.set_column(
+                found.column_names.index(metric.name), column, found[metric.name]
+            )
+    return found
 
 
 def _one_of(columns: Sequence[str], meant: Table) -> str:

@@ -73,7 +73,7 @@ def tables(run: StoredRun) -> list[str]:
 
 def _tables(run: StoredRun) -> list[Table]:
     """The tables that the run has; those with names first."""
-    there = [table for table in TABLES if run.has(table.name)]
+    there = [run.definition(table.name) for table in TABLES if run.has(table.name)]
     return sorted(there, key=lambda table: table.name not in NAMED.values())
 
 

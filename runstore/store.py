@@ -47,6 +47,10 @@ class StoredRun:
         """The facts of the run. Raises: StoreBroken before they are known."""
         return self.manifest.facts
 
+    def definition(self, name: str) -> Table:
+        """A table with the columns that it has in this run. Raises: UnknownName."""
+        return self.manifest.definition(name)
+
     def has(self, name: str) -> bool:
         """Whether the table was written (it may be empty)."""
         return name in self.manifest.tables
@@ -76,7 +80,7 @@ class StoredRun:
 
         Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
         """
-        schema = table(name).arrow
+        schema = self.definition(name).arrow
         for part in self._parts(name):
             if files := files_of(self.directory, part, name):
                 stored, rows = dataset(files, schema), 0
@@ -92,7 +96,7 @@ class StoredRun:
 
         Raises: UnknownName, StoreBroken.
         """
-        schema = table(name).arrow
+        schema = self.definition(name).arrow
         parts = [(files_of(self.directory, part, name), part.cut) for part in self._parts(name)]
         found = [(dataset(files, schema), cut) for files, cut in parts if files]
         return [whole.filter(below(cut)) if cut else whole for whole, cut in found]
@@ -101,7 +105,7 @@ class StoredRun:
         self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
     ) -> pa.Table:
         """A table, or some columns and rows of it, sorted by its key."""
-        meant = table(name)
+        meant = self.definition(name)
         chosen = list(columns or meant.names)
         schema = pa.schema([meant.arrow.field(column) for column in chosen])
         found = pa.Table.from_batches(self.scan(name, chosen, where), schema)
@@ -110,7 +114,7 @@ class StoredRun:
 
     def row_groups(self, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:
         """A table by Parquet row group: (label, rows). The label is the same at every reading."""
-        schema = table(name).arrow
+        schema = self.definition(name).arrow
         for part in self._parts(name):
             found = 0
             for path in files_of(self.directory, part, name):

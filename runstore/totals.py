@@ -10,7 +10,6 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.tables import table as meaning
 from runstore.named import NamedRun
 from runstore.store import StoredRun
 
@@ -28,7 +27,8 @@ class Span:
     def read(self, table: str, columns: Iterable[str], where: pc.Expression) -> pa.Table:
         """Some rows of a table of the run, in no order."""
         chosen = list(columns)
-        schema = pa.schema([meaning(table).arrow.field(name) for name in chosen])
+        meant = self.run.stored.definition(table).arrow
+        schema = pa.schema([meant.field(name) for name in chosen])
         return pa.Table.from_batches(self.run.stored.scan(table, chosen, where), schema)
 
     @property

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from analytics.own import Interval as Interval
+    from analytics.own import Message as Message
+    from analytics.own import metric as metric
     from graphstore.ask.queries import Answer as Answer
     from ingest.reports.files import Counters as Counters
     from ingest.reports.files import Neighbor as Neighbor
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from vizpub.calls import simulate as simulate
 
 _PLACES = {
+    "Interval": "analytics.own",
+    "Message": "analytics.own",
+    "metric": "analytics.own",
     "Answer": "graphstore.ask.queries",
     "Frame": "runstore.frames",
     "Report": "ingest.reports.files",

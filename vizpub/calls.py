@@ -22,26 +22,30 @@ def ingest(  # noqa: PLR0913 - the options of a command
     interval: str | None = None,
     layers: list[str] | None = None,
     betweenness: bool = True,
+    own_metrics: list[str] | None = None,
     replace: bool = False,
     append: bool = False,
 ) -> Run:
     """Make a run from files, folders or URIs, as `vizpub ingest --no-load` does.
 
     An interrupted ingest resumes; a complete run is opened. `interval` is a duration such as
-    '500ms', `layers` are the layers whose links the metrics count.
+    '500ms', `layers` are the layers whose links the metrics count, `own_metrics` functions as
+    FILE.py:NAME (docs/metrics.md).
 
     Raises: InputError, UseError, InputsDiffer if the run was made from other input,
     JavaMissing, SparkFailed and more, all VizpubError.
     """
     from analytics.options import Measures
     from ingest.job import Measuring
+    from ingest.own import own_metrics as loaded
     from ingest.pipeline import IngestRequest
     from ingest.pipeline import ingest as make
     from ingest.sources.base import SourceOptions
     from model.clock import parse_duration_us
     from runstore.run import Run
 
-    measuring = Measuring(tuple(layers) if layers else None, measures=Measures(betweenness))
+    measures = Measures(betweenness, own=loaded(own_metrics or ()))
+    measuring = Measuring(tuple(layers) if layers else None, measures=measures)
     options = SourceOptions(parse_duration_us(interval) if interval else None)
     request = IngestRequest(
         tuple(map(str, paths)),

@@ -11,13 +11,14 @@ after it (their sum, the largest), or 'gauges/hops/per/lookups' (a total over an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from model.columns import Column, Table
 from model.errors import UnknownName, UseError
 from model.metrics import METRICS
 from model.naming import GAUGE
+from model.own import OwnMetric, with_own
 
 _OVER = {
     "overlay": "mean of intervals",
@@ -97,19 +98,22 @@ DEFAULT_SERIES = (
 )  # fmt: skip
 
 
-def metric(name: str) -> Metric:
-    """The metric of that name, with one value per run. Raises: UnknownName."""
-    return gauge_metric(name) or _found(name, (*WHOLE, *_columns(_OVER)))
+def metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+    """The metric of that name, with one value per run; `own` are further ones of the runs.
+
+    Raises: UnknownName.
+    """
+    return gauge_metric(name) or _found(name, (*WHOLE, *_columns(_OVER, own)))
 
 
-def interval_metric(name: str) -> Metric:
-    """The metric of that name, with one value per interval.
+def interval_metric(name: str, own: Iterable[OwnMetric] = ()) -> Metric:
+    """The metric of that name, with one value per interval; `own` as in `metric`.
 
     Raises: UnknownName, UseError for a metric of whole runs only.
     """
     if found := gauge_metric(name, per_interval=True):
         return found
-    columns = tuple(_columns(_OVER_OF_INTERVAL))
+    columns = tuple(_columns(_OVER_OF_INTERVAL, own))
     if any(name == of.name for of in WHOLE) and all(name != of.column for of in columns):
         raise UseError(f"{name} is a measure of a whole run and has no value per interval")
     return _found(name, columns)
@@ -127,9 +131,9 @@ def gauge_metric(name: str, *, per_interval: bool = False) -> Metric | None:
     return Metric(name, "", over, meaning, GAUGES, name.removeprefix(f"{GAUGES}/"))
 
 
-def names() -> list[str]:
+def names(own: Iterable[OwnMetric] = ()) -> list[str]:
     """Every name that `metric` knows, without those of gauges."""
-    every = (*WHOLE, *_columns(_OVER))
+    every = (*WHOLE, *_columns(_OVER, own))
     return sorted({name for of in every for name in (_full(of), of.column or of.name)})
 
 
@@ -148,8 +152,9 @@ def _full(of: Metric) -> str:
     return f"{of.table}/{of.column}" if of.table else of.name
 
 
-def _columns(over: dict[str, str]) -> Iterator[Metric]:
-    for table in METRICS:
+def _columns(over: dict[str, str], own: Iterable[OwnMetric] = ()) -> Iterator[Metric]:
+    own = tuple(own)
+    for table in (with_own(table, own) for table in METRICS):
         short = table.name.removeprefix("metrics/")
         for column in table:
             if _is_quantity(table, column):

@@ -29,6 +29,7 @@ from analytics.comparison.metrics import (
 from analytics.comparison.tables import Measured, is_known
 from model.clock import Clock
 from model.errors import UseError
+from model.own import OwnMetric
 from model.progress import Progress, silent
 from runstore.run import Run
 from runstore.totals import Span, whole_run
@@ -91,7 +92,7 @@ def measured(
     clock, (low, high) = common_clock(runs), question.window
     first = clock.first if low is None else max(low, clock.first)
     last = clock.last if high is None else min(high, clock.last)
-    metrics = _metrics(question)
+    metrics = _metrics(question, _own_metrics(runs))
     grouping = grouped([run.facts for run in runs], question.by, question.setting)
     find = _in_intervals if question.per_interval else _as_a_whole
     found = []
@@ -104,6 +105,7 @@ def measured(
     notes = (
         *_clock_notes(runs, first, last, cut=low is None or high is None),
         *_layer_notes(runs),
+        *_own_notes(runs, metrics),
         *grouping.notes,
         *_refusal_notes(runs, kept),
         *_unknown_notes(found, metrics),
@@ -111,15 +113,25 @@ def measured(
     return Answer(tuple(found), kept, first, last, notes)
 
 
-def _metrics(question: Question) -> tuple[Metric, ...]:
+def _own_metrics(runs: Sequence[Run]) -> tuple[OwnMetric, ...]:
+    """The own metrics of all runs. Raises: UseError where one name is of several levels."""
+    found: dict[str, OwnMetric] = {}
+    for own in (own for run in runs for own in run.facts.own):
+        if found.setdefault(own.name, own).level != own.level:
+            raise UseError(f"the own metric '{own.name}' is of another level in another run")
+    return tuple(found.values())
+
+
+def _metrics(question: Question, own: Sequence[OwnMetric]) -> tuple[Metric, ...]:
     find = interval_metric if question.per_interval else metric
     usual = DEFAULT_SERIES if question.per_interval else DEFAULT
-    found = [find(name) for name in question.metrics or usual]
+    found = [find(name, own) for name in question.metrics or usual]
     return tuple({of.name: of for of in found}.values())
 
 
 def _as_a_whole(span: Span, metrics: Sequence[Metric]) -> Measured:
-    values = whole_run(span, [of.name for of in metrics if not of.table])
+    values: dict[str, float | None] = dict.fromkeys([of.name for of in metrics])
+    values |= whole_run(span, [of.name for of in metrics if not of.table])
     for table, own, rows in _tables(span, metrics):
         values |= {of.name: _value(table, rows, of.column) for of in own}
     if gauges := [of for of in metrics if of.table == GAUGES]:
@@ -130,7 +142,9 @@ def _as_a_whole(span: Span, metrics: Sequence[Metric]) -> Measured:
 
 def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
     found = _tables(span, metrics)
-    series = {of.name: _series(span, rows, of.column) for _, own, rows in found for of in own}
+    nothing = [None] * (span.last - span.first + 1)
+    series: dict[str, list[float | None]] = {of.name: [*nothing] for of in metrics}
+    series |= {of.name: _series(span, rows, of.column) for _, own, rows in found for of in own}
     if gauges := [of for of in metrics if of.table == GAUGES]:
         reported = gauge_series(span, [of.column for of in gauges])
         series |= {of.name: reported[of.column] for of in gauges}
@@ -138,9 +152,10 @@ def _in_intervals(span: Span, metrics: Sequence[Metric]) -> Measured:
 
 
 def _tables(span: Span, metrics: Sequence[Metric]) -> Iterator[tuple[str, list[Metric], pa.Table]]:
-    """Each metrics table once, with its metrics and their rows."""
+    """Each metrics table once, with those of its metrics that the run has, and their rows."""
     for table in dict.fromkeys(of.table for of in metrics if of.table not in ("", GAUGES)):
-        own = [of for of in metrics if of.table == table]
+        there = span.run.stored.definition(f"metrics/{table}").names
+        own = [of for of in metrics if of.table == table and of.column in there]
         yield table, own, _rows(span, table, [of.column for of in own])
 
 
@@ -219,6 +234,16 @@ def _layer_notes(runs: Sequence[Run]) -> Iterator[str]:
     layers = {run.facts.name: ", ".join(run.facts.layers or ("all",)) for run in runs}
     if len({*layers.values()}) > 1:
         yield f"the metrics count links of different layers ({_by_value(layers)})"
+
+
+def _own_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Own metrics whose files differ between runs."""
+    for name in (of.column for of in metrics if of.table):
+        files = {
+            run.facts.name: own.digest for run in runs for own in run.facts.own if own.name == name
+        }
+        if len({*files.values()}) > 1:
+            yield f"the runs were measured by different files of {name} ({_by_value(files)})"
 
 
 def _refusal_notes(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:

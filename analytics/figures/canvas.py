@@ -163,17 +163,20 @@ def require(something: Any) -> None:
 
 def measured(table: pa.Table, name: str) -> tuple[np.ndarray, str]:
     """The values of a column as doubles (null = NaN), and its name with the unit."""
-    values, unit = numbers(table[name]), _unit(name)
+    values, unit = numbers(table[name]), _unit(table, name)
     if unit == "µs":
         return values / 1000, f"{name.replace('_us', '')} (ms)"
     return values, f"{name} ({unit})" if unit else name
 
 
-def _unit(name: str) -> str:
+def _unit(table: pa.Table, name: str) -> str:
+    said = table.schema.field(name).metadata or {}  # of own metrics
+    if b"unit" in said:
+        return str(said[b"unit"].decode())
     columns: Iterable[Column] = (c for t in (*METRICS, RECEPTIONS) for c in t if c.name == name)
     return next((column.unit for column in columns), "µs" if name.endswith("_us") else "")
 
 
 def is_counted(table: pa.Table, name: str) -> bool:
     """Whether the values are drawn as whole numbers (µs are drawn as ms)."""
-    return pa.types.is_integer(table.schema.field(name).type) and _unit(name) != "µs"
+    return pa.types.is_integer(table.schema.field(name).type) and _unit(table, name) != "µs"

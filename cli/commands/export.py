@@ -187,11 +187,11 @@ def _overlay_export(
 def _metric_values(stored: StoredRun, options: OverlayExport) -> Iterator[MetricRun]:
     """The metrics of the peers. Raises: UnknownName."""
     from graphstore.gexf.spans import run_lengths
-    from model.metrics import METRICS_PEERS
 
+    known = stored.definition("metrics/peers").names
     for name in options.attributes:
-        if name not in METRICS_PEERS.names:
-            raise UnknownName("attribute", name, METRICS_PEERS.names, "vizpub tables metrics/peers")
+        if name not in known:
+            raise UnknownName("attribute", name, known, "vizpub tables metrics/peers")
     columns = ["peer", "interval", *options.attributes]
     return run_lengths(stored.scan("metrics/peers", columns), options.attributes)
 
@@ -242,11 +242,11 @@ def csv(
     vizpub export csv monday quarantine
     ```
     """
-    from model.tables import TABLES, table
+    from model.tables import TABLES
     from runstore.store import open_run
 
     stored = open_run(settings.workspace, run)
-    chosen = [table(name) for name in tables] if tables else TABLES
+    chosen = [stored.definition(name) for name in tables or (table.name for table in TABLES)]
     for one, file in _csv_files(chosen, place).items():
         if stored.has(one.name) or tables:
             rows = Rows.of_arrow(one.names, stored.scan(one.name, one.names))

@@ -90,6 +90,12 @@ class Reading:
             "betweenness, 1/64 of that for distances.",
         ),
     ] = Measures.max_edge_visits
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,7 @@ def ingest(
     curl -fsSL https://example.org/trace.json.gz | vizpub ingest - --run monday
     vizpub ingest reports/*.ndjson --run lab --gap-tolerance 2 --strict
     vizpub ingest reports/ --run live --append
+    vizpub ingest traces/ --run mine --metric own_metrics.py:core_number
     ```
     """
     from ingest.pipeline import ingest as run_ingest
@@ -177,6 +184,7 @@ def _request(
     settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
     from ingest.job import Measuring
+    from ingest.own import own_metrics
     from ingest.pipeline import IngestRequest
     from ingest.sources.base import SourceOptions
 
@@ -196,7 +204,11 @@ def _request(
         measuring=Measuring(
             comma_list(reading.layers),
             reading.engine,
-            Measures(not reading.no_betweenness, max_edge_visits=reading.max_edge_visits),
+            Measures(
+                not reading.no_betweenness,
+                max_edge_visits=reading.max_edge_visits,
+                own=own_metrics(reading.metric or ()),
+            ),
         ),
         replace=handling.replace,
         append=handling.append,

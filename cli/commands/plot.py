@@ -245,7 +245,7 @@ def _distribution(
 ) -> tuple[pa.Table, Figure]:
     from analytics.figures import density, distribution
 
-    of, title = _table_of(metrics), _title(run, drawing.subject)
+    of, title = _table_of(run, metrics), _title(run, drawing.subject)
     if drawing.at is None:
         data, by = _of_each_peer(run, of, metrics, drawing, window), _by_peer(drawing, of)
     else:
@@ -256,13 +256,11 @@ def _distribution(
     return data, distribution(data, metrics, title, complementary=above, by=by)
 
 
-def _table_of(metrics: Sequence[str]) -> str:
+def _table_of(run: Run, metrics: Sequence[str]) -> str:
     """The first table that has all the metrics; peers if none has. Raises: UseError."""
     if _are_gauges(metrics):
         return "gauges"
-    from model.metrics import METRICS_MESSAGES, METRICS_PEERS, METRICS_TOPICS
-
-    tables = {"messages": METRICS_MESSAGES, "peers": METRICS_PEERS, "topics": METRICS_TOPICS}
+    tables = {of: run.stored.definition(f"metrics/{of}") for of in ("messages", "peers", "topics")}
     return next((of for of, table in tables.items() if set(metrics) <= set(table.names)), "peers")
 
 

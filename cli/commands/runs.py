@@ -119,7 +119,6 @@ def show_run(
     vizpub runs show monday log
     ```
     """
-    from model.tables import table as meaning
     from runstore.journal import COLUMNS, LOG
     from runstore.store import open_run
 
@@ -131,7 +130,7 @@ def show_run(
         rows = Rows(COLUMNS, _events(stored, output))
         show(rows.first(limit) if limit else rows, output, settings)
         return
-    columns = meaning(table).names
+    columns = stored.definition(table).names
     # Refused records are sorted by their key: file and line.
     ordered = table == "quarantine"
     batches = stored.read(table).to_batches() if ordered else stored.scan(table, columns)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.completion import complete_tables
+from cli.completion import complete_runs, complete_tables
 from cli.options import Output, command
 from cli.settings import Settings
 from cli.terminal.output import Rows, show
@@ -29,6 +29,14 @@ def tables(
     columns: Annotated[
         bool, typer.Option("--columns", help="Show every column of every table.")
     ] = False,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="As this run has them, with its own metrics.",
+            autocompletion=complete_runs,
+        ),
+    ] = None,
 ) -> None:
     """Explain the tables of a run; with TABLE, its columns, units and definitions.
 
@@ -41,16 +49,21 @@ def tables(
     vizpub tables
     vizpub tables metrics/overlay
     vizpub tables --columns -o tables.md
+    vizpub tables metrics/peers --run monday
     ```
     """
+    from model.own import with_own
     from model.tables import TABLES, table
+    from runstore.store import open_run
 
+    own = open_run(settings.workspace, run, complete=False).manifest.own if run else ()
     if name is None and not columns:
         listed = [{"table": t.name, "key": ", ".join(t.key), "one row per": t.row} for t in TABLES]
     elif name is None:
-        listed = [{"table": t.name, **line} for t in TABLES for line in _columns(t)]
+        every = (with_own(table, own) for table in TABLES)
+        listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
     else:
-        listed = _columns(table(name))
+        listed = _columns(with_own(table(name), own))
     show(Rows.of_records(listed), output, settings)
 
 

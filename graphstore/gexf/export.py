@@ -26,16 +26,18 @@ from model.errors import OutOfRange, UnknownName, UseError
 from model.files import replacing
 from model.metrics import METRICS_PEERS
 from model.naming import place_of
+from model.own import with_own
 from model.progress import Progress, silent
-from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS
+from model.run import DUPLICATES, HOPS, PREVIOUS_HOPS, RunFacts
 
-METRIC_ATTRIBUTES = tuple(
-    column.name
-    for column in METRICS_PEERS
+
+def metric_attributes(facts: RunFacts) -> list[str]:
+    """Columns of metrics/peers that can become dynamic attributes of the nodes of a run."""
     # What is derived from the graph itself is not taken from the metrics.
-    if column.name not in ("peer", "interval", "present", "subscriptions")
-)
-"""Columns of metrics/peers that can become dynamic attributes of the nodes."""
+    derived = ("peer", "interval", "present", "subscriptions")
+    return [name for name in with_own(METRICS_PEERS, facts.own).names if name not in derived]
+
+
 DEFAULT_ATTRIBUTES = (
     "degree",
     "in_degree",
@@ -61,7 +63,7 @@ class OverlayExport:
     parallel: bool = False
     """An edge for each layer and topic of a pair, distinguished by its kind."""
     attributes: Sequence[str] = DEFAULT_ATTRIBUTES
-    """Metrics of the peers that `values` holds; see METRIC_ATTRIBUTES."""
+    """Metrics of the peers that `values` holds; see metric_attributes."""
     progress: Progress = silent
     """Called with how many peers' links are written."""
 
@@ -161,12 +163,13 @@ def _export(
 ) -> Written:
     run.facts.check_known("presence", "links")
     clock = _window(run, options)
-    metrics = () if values is None else _known("attribute", options.attributes, METRIC_ATTRIBUTES)
+    known = metric_attributes(run.facts)
+    metrics = () if values is None else _known("attribute", options.attributes, known)
     rows = _overlay_rows(run, part.topic, options, clock)
     graph = OverlayGraph(rows, clock, part.topic, options.parallel)
     head = Head(
         _description(run, part.title, clock),
-        graph.node_attributes(metrics),
+        graph.node_attributes(metrics, run.facts.own),
         graph.edge_attributes(),
     )
     return write_gexf(out, head, graph.nodes(values or ()), graph.edges())

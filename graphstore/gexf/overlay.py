@@ -21,6 +21,7 @@ from graphstore.rows import LinkRow, PresenceRow, SubscriptionRow
 from model.clock import Clock
 from model.metrics import METRICS_PEERS
 from model.naming import captions
+from model.own import OwnMetric, with_own
 
 Periods = dict[int, list[Span]]
 SampledLink = tuple[int, int, str, int | None, Span]
@@ -94,9 +95,11 @@ class OverlayGraph:
             if (spans := common(present.get(peer, []), of.get(self.topic, [])))
         }
 
-    def node_attributes(self, metrics: Sequence[str]) -> list[Attribute]:
-        """The columns of the nodes; `metrics` names columns of metrics/peers."""
-        types = {column.name: column.type for column in METRICS_PEERS}
+    def node_attributes(
+        self, metrics: Sequence[str], own: Iterable[OwnMetric] = ()
+    ) -> list[Attribute]:
+        """The columns of the nodes; `metrics` names columns of metrics/peers, `own` ones too."""
+        types = {column.name: column.type for column in with_own(METRICS_PEERS, own)}
         measured = [Attribute(name, _GEXF_TYPES[types[name]], dynamic=True) for name in metrics]
         subscribed = [
             Attribute("subscriptions", "integer", dynamic=True),

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from graphstore.ask.periods import OPEN_CLASS
 from graphstore.load.partitions import COPIED, NONE, Partitions, copies, copy_types
 from model.clock import OPEN, Clock
-from model.metrics import METRICS_MESSAGES, METRICS_OVERLAY
 from model.run import Boundary
 
 Batch: TypeAlias = pa.RecordBatch
@@ -146,11 +145,11 @@ class RunRows:
 
     def message_metrics(self, rows: Batch) -> Batch:
         """Metrics of messages, by their key."""
-        return self._metrics(rows, METRICS_MESSAGES.names)
+        return self._metrics(rows)
 
     def interval_metrics(self, rows: Batch) -> Batch:
         """Metrics of intervals, by their key."""
-        return self._metrics(rows, METRICS_OVERLAY.names)
+        return self._metrics(rows)
 
     def links(self, rows: Batch) -> Batch:
         """Peer to peer."""
@@ -224,8 +223,8 @@ class RunRows:
     def _whole(rows: Batch) -> pa.Array:
         return pa.repeat(pa.scalar(RUN, pa.int64()), len(rows))
 
-    def _metrics(self, rows: Batch, names: list[str]) -> Batch:
-        id, *metrics = names
+    def _metrics(self, rows: Batch) -> Batch:
+        id, *metrics = rows.schema.names  # the index comes first in every metrics table
         return _batch(key=self.keys(rows[id]), **{name: rows[name] for name in metrics})
 
 

@@ -24,6 +24,7 @@ from graphstore.load.steps import NodeStep, node_steps, parts
 from graphstore.runs import State, node_of, run_properties
 from graphstore.server import sessions
 from model.errors import Neo4jAnswer
+from model.own import with_own
 from model.run import RunFacts
 from model.tables import table as table_of
 
@@ -159,12 +160,9 @@ class _Verification:
         """What other steps say of the nodes of a step; all else on the nodes is of the first."""
         if not step.creates:
             return set()
-        added = [
-            table_of(s.table).names[1:]
-            for s in self._steps
-            if not s.creates and s.label == step.label
-        ]
-        return {name for names in added for name in names}
+        added = [s.table for s in self._steps if not s.creates and s.label == step.label]
+        own = self._facts.own
+        return {name for table in added for name in with_own(table_of(table), own).names[1:]}
 
     def _node_differences(
         self, step: NodeStep, nodes: Batch, others: set[str]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ingest.spark.cluster import check_shared, cores, is_local, shipped
 from ingest.spark.jvm import is_running, start_jvm
-from model.errors import DiskFull, SparkFailed, StoreBroken
+from model.errors import DiskFull, OwnMetricFailed, SparkFailed, StoreBroken
 from model.jvm.java import find_java, spark_java_home
 from model.locks import OF_SPARK, own_folder
 
@@ -40,6 +40,8 @@ _WORKER_GONE = "Python worker exited unexpectedly"
 _CUT_OFF = re.compile(r"An error occurred while calling [\w.]+")
 """The whole message of py4j where a reply is cut off; a complete reply continues after it."""
 _GONE = "its Java process has ended, for example because memory ran out; run the same command again"
+_OWN_FAILED = re.compile(r"OwnMetricFailed: own metric '(\w+)' failed in (\w+ \S+): (.+)")
+"""The last line of a traceback from a worker."""
 _NO_SIGNALS = "-Xrs"
 """Java ignores signals of the terminal, which this process handles; it would print its threads."""
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -146,7 +148,7 @@ def _fitted(spark: SparkSession, conf: SparkConf, scratch: Path, own: Path) -> I
 def vizpub_errors(workspace: Path) -> Iterator[None]:
     """Raise failures of Spark, the disk and stored files as errors of vizpub.
 
-    Raises: SparkFailed, DiskFull, StoreBroken.
+    Raises: SparkFailed, DiskFull, StoreBroken, OwnMetricFailed.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
@@ -158,6 +160,8 @@ def vizpub_errors(workspace: Path) -> Iterator[None]:
     except (*unreachable, Py4JError, PySparkException) as error:
         if ended := _ended(error):
             raise ended from None
+        if own := _OWN_FAILED.search(str(error)):
+            raise OwnMetricFailed(*own.groups()) from None
         if _NO_SPACE in str(error):
             raise DiskFull(str(workspace)) from error
         if _OTHER_PAGE in str(error):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, is_dataclass
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from model.errors import InputError, UnknownName
+from model.modules import module_of_file
 
 if TYPE_CHECKING:
     from simulators.engine.network import System
@@ -126,20 +126,6 @@ def _module(name: str) -> ModuleType:
     if not is_file and not all(map(str.isidentifier, name.split("."))):
         raise InputError(f"there is no module '{name}': a system is MODULE:CLASS or FILE.py:CLASS")
     try:
-        return _module_of_file(Path(name)) if is_file else import_module(name)
+        return module_of_file(Path(name)) if is_file else import_module(name)
     except (ModuleNotFoundError, FileNotFoundError) as error:
         raise InputError(f"there is no module {name}: {error}") from error
-
-
-def _module_of_file(path: Path) -> ModuleType:
-    name = path.stem
-    spec = spec_from_file_location(name, path)
-    assert spec
-    assert spec.loader
-    if (known := sys.modules.get(name)) and known.__file__ == str(path.resolve()):
-        return known
-    module = module_from_spec(spec)
-    module.__file__ = str(path.resolve())
-    sys.modules[name] = module  # dataclasses look up their module there
-    spec.loader.exec_module(module)
-    return module

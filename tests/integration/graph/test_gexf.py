@@ -16,12 +16,12 @@ from graphstore.ask import bulk_reads
 from graphstore.gexf.check import check_gexf
 from graphstore.gexf.export import (
     DEFAULT_ATTRIBUTES,
-    METRIC_ATTRIBUTES,
     OverlayExport,
     export_message,
     export_overlay,
     export_topic,
     gexf_output,
+    metric_attributes,
 )
 from graphstore.gexf.graph_rows import GraphRows
 from graphstore.gexf.spans import run_lengths
@@ -29,6 +29,7 @@ from graphstore.gexf.table_rows import TableRows
 from graphstore.load.remove import remove_run
 from graphstore.runs import open_run
 from graphstore.server.address import Connection
+from model.clock import Clock
 from model.errors import OutOfRange, UnknownName, UseError
 from model.run import RunFacts
 from model.tables import table
@@ -266,7 +267,8 @@ def test_standard_output_is_utf_8_and_stays_open(capfdbinary):
 
 
 def test_default_attributes_are_metric_attributes():
-    assert set(DEFAULT_ATTRIBUTES) <= set(METRIC_ATTRIBUTES)
+    facts = RunFacts("any", "reports", Clock(1, None, 0, 1))
+    assert set(DEFAULT_ATTRIBUTES) <= set(metric_attributes(facts))
 
 
 class HalfRemoved(Exception):

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.definition import Experiment, merged, read, shipped
+from experiments.definition import Experiment, merged, own_of, read, shipped
+from experiments.results import Results
+from experiments.runs import Place, planned_runs
 from model.errors import InputError, UnknownName
+from tests.support.own import examples
 
 TEXT = """
 title = "T"
@@ -179,3 +182,31 @@ class TestShipped:
                 word for word in texts.replace(",", " ").replace(":", " ").split() if ".gz" in word
             }
             assert used == {data.file for data in content.data}
+
+
+class TestOwnMetrics:
+    FIGURE = """own_metrics = ["own_metrics.py:core_number"]
+
+[[figures]]
+kind = "series"
+name = "n"
+caption = "C"
+metrics = ["core_number"]
+
+[world]"""
+
+    def test_metrics_and_figures_can_name_own_metrics(self, tmp_path: Path) -> None:
+        examples(tmp_path)
+        changes = ("[world]", self.FIGURE), ('metric = "links"', 'metric = "core_number"')
+        experiment = read(written(tmp_path, *changes))
+        (own,) = planned_runs(experiment, Place(tmp_path), 1, ())[0].own
+        assert (own.metric.name, own.metric.level) == ("core_number", "peer")
+        (described,) = Results([], own_of(experiment.own)).described(["core_number"])
+        assert described.over == "mean of peers, then of intervals"
+
+    def test_metric_that_is_not_given_is_refused(self, tmp_path: Path) -> None:
+        examples(tmp_path)
+        with pytest.raises(InputError, match=r"figures 1: no metric 'core_number'"):
+            read(written(tmp_path, ("[world]", self.FIGURE.partition("\n")[2])))
+        with pytest.raises(InputError, match=r"there is no file .*absent\.py"):
+            read(written(tmp_path, ("[world]", self.FIGURE.replace("own_metrics.py", "absent.py"))))

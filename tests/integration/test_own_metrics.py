@@ -1,0 +1,251 @@
+"""Own metrics through a whole ingest, and everywhere that reads a run's metrics.
+
+What the examples of docs/metrics.md must give is computed by networkx from the reports.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from graphstore.load.remove import remove_run
+from graphstore.load.transactions import load_run
+from graphstore.load.verify import verify_run
+from graphstore.server.address import Connection
+from graphstore.server.connection import connect
+from ingest.spark import scale
+from runstore.run import Run
+from tests.support.faults import LARGE
+from tests.support.own import examples
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+Vizpub = Callable[..., CompletedProcess[str]]
+Record = dict[str, Any]
+PEERS, INTERVALS = [f"p{n}" for n in range(8)], range(2, 7)
+COPIES = '''
+import vizpub
+
+
+@vizpub.metric(level="message", unit="copies")
+def copies(message):
+    """Arrivals that were not the first"""
+    return message.arrivals["first"].to_pylist().count(False)
+
+
+@vizpub.metric(level="topic")
+def names(interval):
+    """Subscribers, as peers"""
+    taken = interval.subscriptions.to_pylist()
+    return {t: sum(row["topic"] == t for row in taken) for t in interval.topics.to_pylist()}
+
+
+@vizpub.metric(level="peer")
+def broken(interval):
+    """Right but for the fourth interval"""
+    return {peer: 1 for peer in interval.peers.to_pylist() if interval.number < 5}
+'''
+
+
+def reports(seed: int = 3) -> list[list[Record]]:
+    """The records of each interval: links of two layers, topics, a message with two copies."""
+    rng = random.Random(seed)
+    told = []
+    for interval in INTERVALS:
+        here = []
+        for peer in PEERS:
+            others = [other for other in PEERS if other != peer]
+            near = [(n, layer) for layer in ("mesh", "far") for n in rng.sample(others, 2)]
+            record: Record = {"format": "vizpub.report/1", "peer": peer, "interval": interval}
+            record["neighbors"] = [{"peer": n, "layer": layer} for n, layer in near]
+            record["topics"] = rng.sample(["news", "sport"], rng.randint(0, 2))
+            message = {"message": f"m{interval}", "topic": "news"}
+            record["sent"] = [{**message, "hops": 0, "to": ["p1"]}] if peer == "p0" else []
+            copies = rng.randint(1, 3) if peer == "p1" else 0
+            record["received"] = [{**message, "from": f"p{n}"} for n in [0, 2, 3][:copies]]
+            here.append(record)
+        told.append(here)
+    return told
+
+
+def written(folder: Path, name: str, records: list[list[Record]]) -> Path:
+    path = folder / f"{name}.ndjson"
+    path.write_text("".join(json.dumps(record) + "\n" for some in records for record in some))
+    return path
+
+
+@dataclass
+class Lab:
+    """A workspace with a run `own`, measured by own metrics."""
+
+    folder: Path
+    vizpub: Vizpub
+    names: list[str]
+
+    def call(self, *words: str) -> CompletedProcess[str]:
+        return self.vizpub("--workspace", str(self.folder / "ws"), *words)
+
+    def done(self, *words: str) -> str:
+        found = self.call(*words)
+        assert found.returncode == 0, found.stderr
+        return found.stdout
+
+    def ingest(self, run: str, *words: str) -> CompletedProcess[str]:
+        return self.call("ingest", *words, "--run", run, "--no-load", *self.options)
+
+    @property
+    def options(self) -> list[str]:
+        return [word for name in self.names for word in ("--metric", name)]
+
+    def rows(self, table: str) -> list[Record]:
+        rows: list[Record] = json.loads(self.done("metrics", "own", table, "--format", "json"))
+        return rows
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, vizpub_here: Vizpub) -> Lab:
+    folder = tmp_path_factory.mktemp("own")
+    more = folder / "own_of_messages.py"
+    more.write_text(COPIES)
+    names = [*examples(folder), f"{more}:copies", f"{more}:names"]
+    found = Lab(folder, vizpub_here, names)
+    done = found.ingest("own", str(written(folder, "all", reports())))
+    assert done.returncode == 0, done.stderr
+    return found
+
+
+def expected() -> Iterator[tuple[int, dict[str, int], dict[str, float | None], float]]:
+    """For each interval: the cores, the stability of each peer's mesh, and the assortativity."""
+    before: dict[str, set[str]] = {}
+    for interval, here in zip(INTERVALS, reports(), strict=True):
+        graph = nx.Graph([(r["peer"], n["peer"]) for r in here for n in r["neighbors"]])
+        now = {r["peer"]: {n["peer"] for n in r["neighbors"] if n["layer"] == "mesh"} for r in here}
+        stable = {
+            peer: len(before[peer] & now[peer]) / len(before[peer]) if before else None
+            for peer in PEERS
+        }
+        before = now
+        alike = nx.degree_assortativity_coefficient(graph)
+        yield interval, nx.core_number(graph), stable, alike
+
+
+def test_own_metrics_are_columns_like_ours(lab: Lab) -> None:
+    peers = {(row["interval"], row["peer_name"]): row for row in lab.rows("peers")}
+    overlay = {row["interval"]: row for row in lab.rows("overlay")}
+    for interval, cores, stable, alike in expected():
+        assert overlay[interval]["degree_assortativity"] == pytest.approx(alike)
+        for peer in PEERS:
+            row = peers[interval, peer]
+            assert (row["core_number"], row["mesh_stability"]) == (cores[peer], stable[peer])
+    topics = lab.rows("topics")
+    assert topics
+    assert all(row["names"] == row["subscribers"] for row in topics)
+    messages = lab.rows("messages")
+    assert sum(row["copies"] for row in messages) > 0
+    assert all(row["copies"] == row["duplicates"] for row in messages)
+
+
+def test_readers_of_metrics_have_the_own_ones(lab: Lab) -> None:
+    cores = [core for _, found, *_ in expected() for core in found.values()]
+    rows = json.loads(
+        lab.done("compare", "own", "--metrics", "core_number,copies", "--format", "json")
+    )
+    assert {row["metric"] for row in rows} == {"core_number", "copies"}
+    value = next(row["value"] for row in rows if row["metric"] == "core_number")
+    assert value == pytest.approx(sum(cores) / len(cores))
+    asked = "SELECT max(core_number) AS most FROM metrics.peers"
+    assert json.loads(lab.done("sql", "own", asked, "--format", "json")) == [{"most": max(cores)}]
+    figure = lab.folder / "own.png"
+    lab.done("plot", "own", "mesh_stability", "--kind", "ecdf", "-o", str(figure))
+    assert figure.stat().st_size
+    with figure.with_suffix(".csv").open() as drawn:
+        assert "mesh_stability" in next(csv.reader(drawn))
+    worst = lab.done("metrics", "own", "peers", "--sort", "-core_number", "--limit", "1")
+    assert str(max(cores)) in worst
+    columns = lab.done("tables", "metrics/peers", "--run", "own", "--format", "json")
+    last = json.loads(columns)[-1]
+    assert (last["column"], last["type"]) == ("core_number", "double or null")
+    assert last["meaning"].startswith("Largest k so that")
+
+
+def test_gexf_has_an_own_metric_as_attribute(lab: Lab) -> None:
+    file = lab.folder / "own.gexf"
+    lab.done("export", "gexf", "own", "-o", str(file), "--attributes", "core_number")
+    read = nx.read_gexf(file)
+    for interval, cores, *_ in expected():
+        for _, node in read.nodes(data=True):
+            found = node["core_number"]
+            now = [value for value, start, end in found if start <= interval + 0.5 <= end]
+            assert now == [cores[node["name"]]]
+
+
+def test_other_source_is_refused_as_other_options_are(lab: Lab) -> None:
+    again = lab.call("ingest", str(lab.folder / "all.ndjson"), "--run", "own", "--no-load")
+    assert again.returncode == 2
+    assert "own: ['degree_assortativity " in again.stderr
+    assert "give another --run NAME, --replace" in again.stderr
+    same = lab.ingest("own", str(lab.folder / "all.ndjson"))
+    assert "already complete" in same.stderr
+
+
+def test_wrong_peers_are_an_error_that_leaves_no_run(lab: Lab) -> None:
+    file, metric = str(lab.folder / "all.ndjson"), f"{lab.folder}/own_of_messages.py:broken"
+    done = lab.call("ingest", file, "--run", "bad", "--no-load", "--metric", metric)
+    assert done.returncode == 2
+    why = "own metric 'broken' failed in interval 5: returned nothing for peers 0, 1, 2, 3, 4 and 3"
+    assert f"error: {why} more; None means unknown\n" in done.stderr
+    assert "bad" not in lab.done("runs", "list")
+
+
+@pytest.mark.long
+def test_appended_run_has_the_own_metrics_of_one_ingest(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "SMALL_INPUT", LARGE)
+    whole = Run.open(lab.folder / "ws", "own")
+    for number, part in enumerate((reports()[:3], reports()[3:])):
+        file = str(written(lab.folder, f"part{number}", part))
+        done = lab.ingest("parts", file, *(["--append"] if number else []))
+        assert done.returncode == 0, done.stderr
+    appended = Run.open(lab.folder / "ws", "parts")
+    for table in ("overlay", "peers", "topics", "messages"):
+        assert appended.metrics(table).to_arrow().equals(whole.metrics(table).to_arrow())
+    third = str(written(lab.folder, "part2", [[{**reports()[-1][0], "interval": 7}]]))
+    without = lab.call("ingest", third, "--run", "parts", "--no-load", "--append")
+    assert without.returncode == 2
+    assert "own: ['degree_assortativity " in without.stderr
+
+
+@pytest.mark.neo4j
+@pytest.mark.long
+def test_neo4j_has_own_metrics_of_intervals_and_messages(
+    lab: Lab, neo4j_server: Connection
+) -> None:
+    run = Run.open(lab.folder / "ws", "own")
+    database = neo4j_server.database
+    with connect(neo4j_server) as driver:
+        try:
+            load_run(driver, database, run.facts, run.stored)
+            assert verify_run(driver, database, run.facts, run.stored) == []
+            asked = (
+                "MATCH (i:Interval {run: 'own'}) RETURN i.i, i.degree_assortativity ORDER BY i.i"
+            )
+            found = driver.execute_query(asked, database_=database).records
+            assert dict(map(tuple, found)) == pytest.approx(
+                {interval: alike for interval, *_, alike in expected()}
+            )
+            asked = "MATCH (m:Message {run: 'own'}) RETURN m.copies, m.duplicates"
+            found = driver.execute_query(asked, database_=database).records
+            assert len(found) == len(INTERVALS)
+            assert all(copies == duplicates for copies, duplicates in found)
+        finally:
+            remove_run(driver, database, "own")

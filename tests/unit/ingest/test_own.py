@@ -1,0 +1,165 @@
+"""Own metrics by name: files, entry points, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from analytics.own import Interval
+from ingest import own as named
+from ingest.own import own_metrics
+from model.errors import InputError, UnknownName, UseError
+from model.own import LEVELS, TAKEN, OwnMetric, with_own
+from model.tables import TABLES
+
+ROOT = Path(named.__file__).parents[1]
+CODE = '''
+import threading
+
+import vizpub
+
+FACTOR = 3
+LOCK = threading.Lock()
+
+
+def helper(x):
+    return FACTOR * x
+
+
+@vizpub.metric(level="overlay", unit="peers")
+def tripled(interval):
+    """Peers, tripled.
+
+    And more.
+    """
+    return helper(len(interval.peers))
+
+
+@vizpub.metric(level="overlay", name="tripled")
+def again(interval):
+    return 1
+
+
+@vizpub.metric(level="galaxy")
+def far(interval):
+    return 1
+
+
+@vizpub.metric(level="overlay", name="two words")
+def spoken(interval):
+    return 1
+
+
+@vizpub.metric(level="message")
+def degree(message):
+    return 1
+
+
+@vizpub.metric(level="peer")
+def locked(interval):
+    return LOCK
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "own_of_test.py"
+    path.write_text(CODE)
+    return path
+
+
+def test_metric_is_what_the_file_says(file: Path) -> None:
+    (found,) = own_metrics([f"{file}:tripled", f"{file}:tripled"])
+    metric = found.metric
+    assert (metric.name, metric.level, metric.unit) == ("tripled", "overlay", "peers")
+    assert metric.meaning == "Peers, tripled."
+    assert "return helper(len(interval.peers))" in metric.definition
+    before = metric.digest
+    file.write_text(CODE.replace("FACTOR = 3", "FACTOR = 4"))
+    del sys.modules["own_of_test"]
+    (changed,) = own_metrics([f"{file}:tripled"])
+    assert changed.metric.digest != before
+
+
+def test_worker_without_the_file_has_the_function(file: Path, tmp_path: Path) -> None:
+    (found,) = own_metrics([f"{file}:tripled"])
+    code = tmp_path / "code"
+    code.write_bytes(found.code)
+    file.unlink()
+    call = (
+        f"import pickle, pathlib; f = pickle.loads(pathlib.Path({str(code)!r}).read_bytes());"
+        "print(f(type('Interval', (), {'peers': [1, 2]})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ROOT)!r}]; {call}"],
+        cwd="/",
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "6\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "why"),
+    [
+        ("{}:tripple", UnknownName, "no own metric in .*own_of_test.py: 'tripple'; did you mean"),
+        ("{}:helper", UseError, "own_of_test.py:helper: it is not decorated"),
+        ("{}:FACTOR", UseError, "own_of_test.py:FACTOR: it is not decorated"),
+        ("{}:far", UnknownName, "level of own metric .*:far: 'galaxy'; there are: message, "),
+        ("{}:spoken", UseError, ":spoken: 'two words' cannot name a column"),
+        ("{}:degree", UseError, ":degree: the name 'degree' is taken"),
+        ("{}:locked", UseError, ":locked: it cannot be sent to Spark's workers: TypeError"),
+        ("{}x:degree", InputError, "own_of_test.pyx is no file .py"),
+        ("no/such.py:degree", InputError, "no/such.py:degree: there is no file no/such.py"),
+        ("nobody", UnknownName, "no own metric 'nobody' .*an entry point"),
+    ],
+)
+def test_wrong_name_is_an_error_that_names_it(
+    file: Path, name: str, error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        own_metrics([name.format(file)])
+
+
+def test_two_metrics_of_one_name_are_an_error(file: Path) -> None:
+    with pytest.raises(UseError, match=r"two own metrics have the name 'tripled'; .*:again"):
+        own_metrics([f"{file}:tripled", f"{file}:again"])
+
+
+def test_file_that_fails_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    broken = tmp_path / "broken_own.py"
+    broken.write_text("import nothing_of_that_name")
+    why = r"broken_own.py:x: it cannot be imported: ModuleNotFoundError: .*nothing_of_that_name"
+    with pytest.raises(InputError, match=why):
+        own_metrics([f"{broken}:x"])
+
+
+def test_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    point = EntryPoint("three", "own_of_test:tripled", named.GROUP)
+    monkeypatch.setattr(
+        named, "entry_points", lambda group: EntryPoints([point]).select(group=group)
+    )
+    monkeypatch.syspath_prepend(file.parent)
+    sys.modules.pop("own_of_test", None)
+    assert [own.metric.name for own in own_metrics(["three"])] == ["tripled"]
+
+
+def test_columns_are_added_to_the_table_of_the_level() -> None:
+    own = [OwnMetric(f"of_{level}", level, "meaning", "unit") for level in LEVELS]
+    for table in TABLES:
+        more = [f"of_{level}" for level, of in LEVELS.items() if of is table]
+        extended = with_own(table, own)
+        assert extended.names == [*table.names, *more]
+        assert len(more) == table.name.startswith("metrics/")
+        assert {*table.names} <= TAKEN or not more
+
+
+def test_public_interval_is_that_of_the_tasks() -> None:
+    import vizpub
+
+    assert vizpub.Interval is Interval
