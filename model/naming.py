@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from os.path import commonprefix
 
 from model.errors import AmbiguousName, UnknownName
 
@@ -46,6 +48,19 @@ def captions(names: Sequence[str], longest: int = 12) -> list[str]:
     head = longest // 3
     tail = longest - head - 1
     return [f"{name[:head]}…{name[-tail:]}" if name in long else name for name in names]
+
+
+def beginnings(names: Sequence[str], longest: int = 24) -> list[str]:
+    """The names, longer ones as the least beginning (from 12 characters on) that means them alone."""
+    if not names:
+        return []
+    ordered = sorted(names)
+    alike = [len(commonprefix(pair)) for pair in pairwise(ordered)]
+    known = dict(zip(ordered, map(max, [0, *alike], [*alike, 0]), strict=True))
+    forms = [name[: max(known[name] + 1, 12)] if len(name) > longest else name for name in names]
+    sizes = {len(form) for form in forms}
+    ends = {name[-size:] for size in sizes for name in names if len(name) > size}
+    return [name if form in ends else form for name, form in zip(names, forms, strict=True)]
 
 
 def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from cli.commands.query import answer, asked, show_answer
-from cli.completion import complete_peers, complete_topics
+from cli.completion import complete_messages, complete_peers, complete_topics
 from cli.options import Moment, Output, RunName, comma_list, command
 from cli.service import asking, run_of_workspace
 from cli.settings import Settings
@@ -122,7 +122,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
 def dissemination(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
     output: Output,
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
