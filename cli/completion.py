@@ -19,7 +19,10 @@ KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """Kinds of figures."""
 LAYOUTS = ("ring", "layers", "force")
 """Layouts of a dissemination tree or an overlay."""
-SOURCES = ("auto", "reports", "libp2p", "interop", "hermes", "vizpub", "edges", "deliveries")
+SOURCES = (
+    *("auto", "reports", "libp2p", "interop", "hermes"),
+    *("vizpub", "nebula", "edges", "deliveries"),
+)
 """Formats of the input."""
 _MOST = 200
 """Completions shown at most; a run may have 100,000 peers."""
