@@ -79,7 +79,7 @@ bench-smoke: .venv/ready ## Measure what users wait for first, against bare Spar
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "vizpub needs Python 3.11, 3.12 or 3.13 with its venv module \
 	(on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
-	@echo "Setting up .venv with $(PYTHON) (about a minute, once)"
+	@echo "Setting up .venv with $(PYTHON) (1.9 GB: a minute and the download, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check -q --require-hashes \
 		-r requirements.lock

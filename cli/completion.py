@@ -22,7 +22,10 @@ KINDS = ("series", "ecdf", "ccdf", "density", "coverage", "tree", "overlay")
 """Kinds of figures."""
 LAYOUTS = ("ring", "layers", "force")
 """Layouts of a dissemination tree or an overlay."""
-SOURCES = ("auto", "reports", "libp2p", "interop", "hermes", "vizpub", "edges", "deliveries")
+SOURCES = (
+    *("auto", "reports", "libp2p", "interop", "hermes"),
+    *("vizpub", "nebula", "edges", "deliveries"),
+)
 """Formats of the input."""
 _MOST = 200
 """Completions shown at most; a run may have 100,000 peers."""
@@ -65,26 +68,35 @@ def complete_runs(ctx: typer.Context) -> Iterable[str]:
     return run_names(_workspace(ctx))
 
 
-@_offering
-def complete_topics(ctx: typer.Context) -> Iterable[str]:
-    """Topics of the run already typed."""
-    return _keys(ctx, "topics")
+def _offering_names(table: str) -> _Completer:
+    """Names of the run already typed, long ones by beginnings that commands take for them."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from model.naming import beginnings
+
+        try:
+            names = sorted(_column(ctx, table, "name"))
+        except Exception:  # the shell cannot show an error
+            return []
+        return [
+            form if form.startswith(incomplete) else name
+            for name, form in zip(names, beginnings(names), strict=True)
+            if name.startswith(incomplete)
+        ][:_MOST]
+
+    return complete
 
 
-@_offering
-def complete_peers(ctx: typer.Context) -> Iterable[str]:
-    """Peers of the run already typed."""
-    return _keys(ctx, "peers")
+complete_topics = _offering_names("topics")
+complete_peers = _offering_names("peers")
+complete_messages = _offering_names("publications")
+_NAMES = {"peer": complete_peers, "topic": complete_topics, "message": complete_messages}
 
 
 @_offering
 def complete_layers(ctx: typer.Context) -> Iterable[str]:
     """Layers of the links of the run already typed."""
     return sorted(set(_column(ctx, "links", "layer")))
-
-
-def _keys(ctx: typer.Context, table: str) -> Iterable[str]:
-    return sorted(_column(ctx, table, "name"))
 
 
 def _column(ctx: typer.Context, table: str, column: str) -> Iterator[str]:
@@ -138,13 +150,15 @@ def complete_parameters(ctx: typer.Context) -> Iterable[str]:
     return [f"{p.name}={word}" for p in _asked(ctx) for word in p.words or [""]]
 
 
-@_offering
-def complete_values(ctx: typer.Context) -> Iterable[str]:
-    """Values of the next parameter of the query already typed: words, peers or topics."""
-    parameter = _asked(ctx)[len(ctx.params.get("values") or ())]
-    if parameter.type in ("peer", "topic"):
-        return _keys(ctx, f"{parameter.type}s")
-    return parameter.words
+def complete_values(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Values of the next parameter of the query already typed: words, or names of the run."""
+    try:
+        parameter = _asked(ctx)[len(ctx.params.get("values") or ())]
+    except Exception:  # the shell cannot show an error
+        return []
+    if of_run := _NAMES.get(parameter.type):
+        return of_run(ctx, incomplete)
+    return [word for word in parameter.words if word.startswith(incomplete)]
 
 
 def _asked(ctx: typer.Context) -> list[Parameter]:

@@ -27,6 +27,7 @@ The command line turns it into one line and the class's exit code; nothing else 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -35,6 +36,14 @@ from typing import Any, ClassVar
 _LISTED = 8
 """Number of existing names to list if none is similar to the one given."""
 _NEAREST = 3
+_LEAST_PART = 4
+"""Characters that are compared with parts of names."""
+_SHORTENED = ("peer", "topic", "message")
+"""What commands take short forms of."""
+_LONG = 24
+"""Characters above which a name is shortened."""
+_END = 8
+"""Characters of each end of a short form."""
 _SHOWN = 100
 """Most characters of a name to show."""
 
@@ -146,12 +155,13 @@ class UnknownName(UseError):
     see: str = ""
 
     def __str__(self) -> str:
-        near = get_close_matches(self.name, self.known, n=_NEAREST, cutoff=0.5)
+        near = _forms(self.kind, _nearest(self.name, self.known), self.known)
         text = f"no {self.kind} '{_shown(self.name)}'"
         if near:
-            text += f"; did you mean {' or '.join(map(_shown, near))}?"
+            text += f"; did you mean {' or '.join(near)}?"
         elif self.known:
-            text += f"; there are: {', '.join(map(_shown, self.known[:_LISTED]))}"
+            some = _forms(self.kind, self.known[:_LISTED], self.known)
+            text += f"; there are: {', '.join(some)}"
             if more := len(self.known[_LISTED:]):
                 text += f", … and {more} more"
         return f"{text} (see: {self.see})" if self.see else text
@@ -167,10 +177,41 @@ class AmbiguousName(UseError):
     see: str = ""
 
     def __str__(self) -> str:
-        some = ", ".join(map(_shown, self.meant[:_NEAREST]))
+        some = ", ".join(_forms(self.kind, self.meant[:_NEAREST], self.meant))
         more = f", … ({len(self.meant)} in all)" if len(self.meant) > _NEAREST else ""
         text = f"'{_shown(self.name)}' is short for more than one {self.kind}: {some}{more}"
         return f"{text}\n  give more of it" + (f" (see: {self.see})" if self.see else "")
+
+
+def _nearest(given: str, known: Sequence[str]) -> list[str]:
+    """The most similar names, else those with the most similar beginnings or ends."""
+    given = given.strip("….")  # what a table shortened
+    if near := get_close_matches(given, known, n=_NEAREST, cutoff=0.5):
+        return near
+    if len(given) < _LEAST_PART:
+        return []
+    parts: dict[str, str] = {}
+    for name in known:
+        if len(name) > len(given):
+            parts.setdefault(name[: len(given)], name)
+            parts.setdefault(name[-len(given) :], name)
+    similar = get_close_matches(given, parts, n=2 * _NEAREST, cutoff=0.6)
+    return list(dict.fromkeys(parts[part] for part in similar))[:_NEAREST]
+
+
+def _forms(kind: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Existing names, long ones in a short form where commands take it for them alone
+    (model.naming).
+    """
+    if kind not in _SHORTENED:
+        return list(map(_shown, names))
+    held = Counter(name[:_END] + name[-_END:] for name in known if len(name) > _LONG)
+    return [
+        f"{name[:_END]}…{name[-_END:]}"
+        if len(name) > _LONG and held[name[:_END] + name[-_END:]] == 1
+        else _shown(name)
+        for name in names
+    ]
 
 
 def _shown(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from model.errors import AmbiguousName, UnknownName
 
@@ -48,6 +49,25 @@ def captions(names: Sequence[str], longest: int = 12) -> list[str]:
     head = longest // 3
     tail = longest - head - 1
     return [f"{name[:head]}…{name[-tail:]}" if name in long else name for name in names]
+
+
+def beginnings(names: Sequence[str], longest: int = 24) -> list[str]:
+    """The names, long ones as the least beginning, of 12 characters or more, that means one."""
+    if not names:
+        return []
+    ordered = sorted(names)
+    alike = [_common(one, other) for one, other in pairwise(ordered)]
+    known = dict(zip(ordered, map(max, [0, *alike], [*alike, 0]), strict=True))
+    forms = [name[: max(known[name] + 1, 12)] if len(name) > longest else name for name in names]
+    sizes = {len(form) for form in forms}
+    ends = {name[-size:] for size in sizes for name in names if len(name) > size}
+    return [name if form in ends else form for name, form in zip(names, forms, strict=True)]
+
+
+def _common(one: str, other: str) -> int:
+    """Characters that both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def place_of(kind: str, given: str, names: Sequence[str], see: str = "") -> int:

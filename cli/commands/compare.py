@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -110,6 +110,9 @@ def compare(
     settings.say(
         f"intervals {found.first} to {found.last}; means over runs, 95 % confidence intervals"
     )
+    if comparing.over == "runs" and comparing.metrics and output_format(output) == "table":
+        for sentence in sentences(table.to_pylist()):
+            settings.say(sentence)
     for note in found.notes:
         settings.say(f"note: {note}")
 
@@ -179,7 +182,7 @@ def _figure(found: Answer, table: pa.Table, over: str) -> Figure:
 
 def _rows(table: pa.Table, over: str, output: Output, settings: Settings) -> Rows:
     """For programs a row per estimate; for people a column per group, if they fit."""
-    from cli.terminal.layout import terminal_width
+    from cli.terminal.streams import terminal_width
 
     form = output_format(output)
     if over == "intervals" or form not in ("table", "md"):
@@ -223,6 +226,33 @@ def for_people(
     while count > needed and _width(rows, count) > (width or _ANY):
         count -= 1
     return _first(rows, count), rows.columns[count:]
+
+
+def sentences(records: Sequence[_Record]) -> list[str]:
+    """A sentence per metric that two groups have: both means, and the interval of their difference.
+
+    "diameter: 5.8 ± 3.8 hops for gossip, 11.2 ± 3.8 hops for tree; gossip - tree is -5.3 hops,
+    between -6.8 and -3.9 with 95 % confidence (3 pairs of runs)."
+    """
+    by_metric: dict[str, list[_Record]] = {}
+    for record in records:
+        by_metric.setdefault(record["metric"], []).append(record)
+    return [text for found in by_metric.values() for text in _sentence(found)]
+
+
+def _sentence(found: Sequence[_Record]) -> Iterator[str]:
+    means = [of for of in found if of["estimate"] == "mean" and of["value"] is not None]
+    for of in found:
+        if of["estimate"].endswith("difference") and of["low"] is not None:
+            unit = f" {of['unit']}" if of["unit"] not in ("", "share", None) else ""
+            spoken = (f"{estimate_text(mean)}{unit} for {mean['group']}" for mean in means)
+            half = (of["high"] - of["low"]) / 2
+            value, low, high = (_rounded(of[name], half) for name in ("value", "low", "high"))
+            runs = "pairs of runs" if of["estimate"].startswith("paired") else "runs"
+            yield (
+                f"{of['metric']}: {', '.join(spoken)}; {of['group']} is {value}{unit}, between "
+                f"{low} and {high} with 95 % confidence ({of['n']} {runs})."
+            )
 
 
 def _side_by_side(records: Sequence[_Record], keys: tuple[str, ...]) -> Rows:

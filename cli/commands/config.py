@@ -19,7 +19,7 @@ from cli.configuration import (
 )
 from cli.options import Output, command
 from cli.settings import Settings
-from cli.terminal.output import Rows, show
+from cli.terminal.output import Rows, output_format, show
 from model.errors import UnknownName
 
 _MASK = "******"
@@ -84,6 +84,8 @@ def show_settings(
         if name not in known:
             raise UnknownName("command or setting", name, known)
         rows = [row for row in rows if f"{row[0]}.".startswith(f"{name}.")]
+    if output_format(output) == "table":  # as they are written in the file
+        rows = [(full, str(v) if type(v) is int else v, origin) for full, v, origin in rows]
     show(Rows(("setting", "value", "from"), rows), output, settings)
     read = f"read {here.file}" if here.file else f"no {FILE} in {settings.workspace}"
     settings.say(read)

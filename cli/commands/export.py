@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from cli.completion import complete_tables, complete_topics
+from cli.completion import complete_messages, complete_tables, complete_topics
 from cli.options import Layers, Output, RunName, Window, comma_list, command
 from cli.service import asking, run_of_workspace
 from cli.settings import Settings
@@ -49,7 +49,10 @@ class _Part:
         ),
     ] = None
     message: Annotated[
-        str | None, typer.Option(help="Export how this message spread, hop by hop.")
+        str | None,
+        typer.Option(
+            help="Export how this message spread, hop by hop.", autocompletion=complete_messages
+        ),
     ] = None
     layers: Layers = None
     parallel: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,8 +86,21 @@ def metrics(
     of_gauges = table == "gauges"
     frame = opened.gauges(columns, where) if of_gauges else opened.metrics(table, columns, where)
     found = frame.to_arrow()
-    found = _sorted(found, comma_list(part.sort) or ()).slice(0, part.limit or None)
-    show(Rows.of_arrow(found.column_names, found.to_batches(10_000)), output, settings)
+    sort = comma_list(part.sort) or ()
+    found = _sorted(found, sort).slice(0, part.limit or None)
+    rows = Rows.of_arrow(found.column_names, found.to_batches(10_000))
+    show(replace(rows, leaving=_leaving(rows.columns, sort)), output, settings)
+
+
+def _leaving(columns: Sequence[str], sort: Sequence[str]) -> tuple[str, ...]:
+    """What a narrow table of messages leaves out before its metrics, and any table before what
+    it is sorted by.
+    """
+    about = ("interval", "publisher") if "message" in columns else ()
+    named = {"message", "interval", "peer", "topic", "publisher"}
+    others = [name for name in columns if name not in named] if sort else []
+    sorted_by = {name.removeprefix("-") for name in sort}
+    return tuple(name for name in (*about, *others[::-1]) if name not in sorted_by)
 
 
 def _sorted(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""`vizpub path`, `topic`, `topics`, `dissemination`: frequent queries as commands."""
+"""`vizpub path`, `topic`, `topics`, `dissemination`, `missed`: frequent queries as commands."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from cli.commands.query import answer, asked, show_answer
-from cli.completion import complete_peers, complete_topics
-from cli.options import Moment, Output, RunName, comma_list, command
+from cli.completion import complete_messages, complete_peers, complete_topics
+from cli.options import Layers, Moment, Output, RunName, comma_list, command
 from cli.service import asking, run_of_workspace
 from cli.settings import Settings
 from cli.terminal.output import Rows, output_format, show
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for function in (path, topic, topics, dissemination):
+    for function in (path, topic, topics, dissemination, missed):
         app.command(rich_help_panel="Questions")(command(function))
 
 
@@ -122,7 +122,7 @@ def topics(settings: Settings, run: RunName, moment: Moment, output: Output) -> 
 def dissemination(
     settings: Settings,
     run: RunName,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
     output: Output,
 ) -> None:
     """Print how a message spread: as a tree, or every reception in the other formats.
@@ -158,6 +158,33 @@ def dissemination(
         (peer, hop, _delay_ms(time_us, published_us), *more) for peer, hop, time_us, *more in tree
     ]
     show(Rows(("peer", "hop", "delay_ms", "duplicates", "subscribed"), timed), output, settings)
+
+
+def missed(
+    settings: Settings,
+    run: RunName,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", autocompletion=complete_messages)],
+    output: Output,
+    layers: Layers = None,
+) -> None:
+    """Print the eligible peers that never received a message, and why as far as it is known.
+
+    A peer refused it, left while it spread, had no neighbours, or none of its neighbours had it.
+    Neighbours are those at the publication, over links in either direction.
+
+    Examples:
+
+    ```
+    vizpub missed monday m17
+    vizpub missed monday m17 --layers mesh -o missed.csv
+    ```
+    """
+    if stored := run_of_workspace(settings, run):
+        from runstore import questions
+
+        _show(questions.missed(stored, message, comma_list(layers)), output, settings)
+    else:
+        answer(settings, output, "missed-subscribers", run, {"message": message})
 
 
 def _publication_us(run: NamedRun, message: str) -> int | None:

@@ -62,13 +62,28 @@ def list_runs(settings: Settings, output: Output) -> None:
     broken = [run for run in there if isinstance(run, BrokenRun)]
     states = states_in_neo4j(settings, [run for run in there if not isinstance(run, BrokenRun)])
     found = [_line(run, states.get(run.name)) for run in there]
-    show(Rows.of_records(found, _COLUMNS), output, settings)
+    rows = Rows.of_records(found, _COLUMNS)
+    show(_with_seconds(rows) if output_format(output) == "table" else rows, output, settings)
     for run in broken:
         settings.say(f"run '{run.name}' is broken: {run.error}")
     if not found:
         settings.say(
             f"no runs in {settings.workspace}; create one with: vizpub ingest PATH --run NAME"
         )
+
+
+def _with_seconds(rows: Rows) -> Rows:
+    """The length of an interval with its unit."""
+    at = rows.columns.index("interval_us")
+    columns = tuple("interval" if name == "interval_us" else name for name in rows.columns)
+    return Rows(
+        columns,
+        [
+            [*row[:at], None if row[at] is None else f"{row[at] / 1e6:g} s", *row[at + 1 :]]
+            for row in rows.values
+        ],
+        leaving=("quarantined", "receptions", "publications", "interval"),
+    )
 
 
 def _line(run: StoredRun | BrokenRun, in_neo4j: str | None) -> dict[str, Any]:

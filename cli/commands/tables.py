@@ -9,10 +9,12 @@ import typer
 from cli.completion import complete_runs, complete_tables
 from cli.options import Output, command
 from cli.settings import Settings
-from cli.terminal.output import Rows, show
+from cli.terminal.output import Rows, output_format, show
 
 if TYPE_CHECKING:
     from model.columns import Table
+
+_OF_GRAPH = ("graph", "if degenerate")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +66,18 @@ def tables(
         listed = [{"table": t.name, **line} for t in every for line in _columns(t)]
     else:
         listed = _columns(with_own(table(name), own))
+    if output_format(output) == "table":
+        listed = list(map(_in_one, listed))
     show(Rows.of_records(listed), output, settings)
+
+
+def _in_one(line: dict[str, Any]) -> dict[str, Any]:
+    """A line in which what a metric reads of a graph stands behind its meaning."""
+    graph, otherwise = map(line.get, _OF_GRAPH)
+    notes = [f"{graph} graph"] if graph else []
+    notes += [f"if degenerate: {otherwise}"] if otherwise else []
+    kept = {name: value for name, value in line.items() if name not in _OF_GRAPH}
+    return kept | {"meaning": "; ".join([line["meaning"], *notes])} if notes else kept
 
 
 def _columns(table: Table) -> list[dict[str, Any]]:
@@ -83,5 +96,7 @@ def _columns(table: Table) -> list[dict[str, Any]]:
 def _graph(graph: str, degenerate: str, table: Table) -> dict[str, str]:
     # Tables without metrics of a graph have no use for these two columns.
     return (
-        {"graph": graph, "if degenerate": degenerate} if table.name.startswith("metrics/") else {}
+        dict(zip(_OF_GRAPH, (graph, degenerate), strict=True))
+        if table.name.startswith("metrics/")
+        else {}
     )

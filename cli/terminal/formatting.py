@@ -36,18 +36,20 @@ def plain_text(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A value for people: '-' for unknown, six digits, 'open' for an open end."""
+    """A value for people: '-' for unknown, six digits, thousands apart, 'open' for an open end."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:,.0f}" if 10**6 <= abs(value) < 10**15 else f"{value:,.6g}"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(cell_text, value))
     if isinstance(value, dict):
         value = json.dumps(json_value(value), ensure_ascii=False, default=str)
-    return "open" if value == OPEN else printable(str(value))
+    if isinstance(value, int):
+        return "open" if value == OPEN else f"{value:,}"
+    return printable(str(value))
 
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

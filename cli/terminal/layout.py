@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TextIO
+from itertools import zip_longest
+from typing import Any
 
 import typer
 from rich.cells import cell_len, set_cell_size
@@ -15,21 +15,20 @@ from cli.terminal.formatting import cell_text, printable
 
 _GAP = 2
 _LEAST = 12
-"""A text column is not shortened below this."""
+"""No name is shortened below this, and no prose wrapped into less."""
+_NAME = 24
+"""A name of up to this many cells is for typing: it is shortened only where nothing else helps."""
+_PROSE = 24
+"""Prose is wrapped into less only where shorter names do not help."""
 _HEAD = 4
 """Cells kept before the ellipsis: ids often begin alike and differ at the end."""
+
+_MOST_LINES = 12
+"""Lines of a wrapped cell; the rest of a longer one is cut off."""
 
 _LEAST_NAME = 6
 """Cells of a name after a branch: two of the head, the ellipsis, three of the tail."""
 _BRANCH = re.compile(r"^[│ ]*[├└]─ ")
-
-
-def terminal_width(out: TextIO) -> int | None:
-    """Columns of the terminal of `out` (COLUMNS takes precedence); null if there is none."""
-    if given := os.environ.get("COLUMNS", ""):
-        return int(given) if given.isdigit() and int(given) else None
-    # A terminal of unknown size reports 0.
-    return os.get_terminal_size(out.fileno()).columns or None if out.isatty() else None
 
 
 def shortened(text: str, width: int) -> str:
@@ -47,12 +46,27 @@ def shortened(text: str, width: int) -> str:
     return f"{branch}{set_cell_size(name, head)}…{set_cell_size(name[::-1], tail)[::-1]}"
 
 
+def wrapped(text: str, width: int) -> str:
+    """Lines of at most `width` cells, broken between words; a longer word is shortened."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else shortened(word, width)
+        if cell_len(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(shortened(word, width))
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1 :] = ["…"]
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True)
 class Grid:
     """Cells of text, the width of every column, and which columns are numbers."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    """A cell may have several lines."""
     widths: tuple[int, ...]
     numeric: tuple[bool, ...]
     hidden: tuple[str, ...] = ()
@@ -71,18 +85,22 @@ class Grid:
             tuple(_all_numbers(values, i) for i in range(len(header))),
         )
 
-    def fitted(self, width: int | None) -> Grid:
+    def fitted(self, width: int | None, leaving: Sequence[str] = ()) -> Grid:
         """At most `width` cells wide: puts names in the place of numbers that stand for them,
-        shortens long texts, then removes the last columns.
+        shortens long names and wraps prose, then removes columns: those of `leaving` in their
+        order, then from the right.
         """
         if width is None or self.width <= width:
             return self
         named = self._by_names()
         narrow = named._narrowed(width)
-        count = len(narrow.header)
-        while count > 1 and narrow._first(count).width > width:
-            count -= 1
-        return replace(narrow._first(count), hidden=named.header[count:])
+        kept = list(range(len(narrow.header)))
+        places = [named.header.index(name) for name in leaving if name in named.header]
+        order = [place for place in kept if place not in places] + places[::-1]
+        while len(kept) > 1 and narrow._only(kept).width > width:
+            kept.remove(order.pop())
+        hidden = tuple(name for place, name in enumerate(named.header) if place not in kept)
+        return replace(narrow._only(kept), hidden=hidden)
 
     @property
     def width(self) -> int:
@@ -102,27 +120,40 @@ class Grid:
         return Grid(header, rows, tuple(widths), tuple(self.numeric[place] for place in kept))
 
     def _narrowed(self, width: int) -> Grid:
+        """Names lose their middle first, and prose is wrapped."""
         widths = list(self.widths)
-        excess = self.width - width
-        while excess > 0:
-            text = [w if not n else 0 for w, n in zip(widths, self.numeric, strict=True)]
-            widest = text.index(max(text))
-            if text[widest] <= _LEAST:
-                break
-            widths[widest] -= 1
-            excess -= 1
-        rows = tuple(tuple(map(shortened, row, widths)) for row in self.rows)
+        prose = [self._is_prose(column) for column in range(len(widths))]
+        columns = list(zip(self.header, self.widths, self.numeric, prose, strict=True))
+        for of_name, of_prose in ((_NAME, _PROSE), (_NAME, _LEAST + 4), (_LEAST, _LEAST)):
+            least = [
+                wide if number or (not is_prose and wide <= of_name)
+                else max(of_prose if is_prose else _LEAST, min(cell_len(title), _NAME))
+                for title, wide, number, is_prose in columns
+            ]  # fmt: skip
+            while sum(widths) > width - _GAP * (len(widths) - 1):
+                spare = [wide - floor for wide, floor in zip(widths, least, strict=True)]
+                if max(spare) <= 0:
+                    break
+                widths[spare.index(max(spare))] -= 1
+        cut = [wrapped if is_prose else shortened for is_prose in prose]
+        rows = tuple(
+            tuple(fit(cell, wide) for fit, cell, wide in zip(cut, row, widths, strict=True))
+            for row in self.rows
+        )
         return replace(
             self, header=tuple(map(shortened, self.header, widths)), rows=rows, widths=tuple(widths)
         )
 
-    def _first(self, count: int) -> Grid:
-        return Grid(
-            self.header[:count],
-            tuple(row[:count] for row in self.rows),
-            self.widths[:count],
-            self.numeric[:count],
-        )
+    def _is_prose(self, column: int) -> bool:
+        """Whether cells have several words, and are not branches of a tree."""
+        cells = [row[column] for row in self.rows]
+        return any(" " in cell for cell in cells) and not any(map(_BRANCH.match, cells))
+
+    def _only(self, places: Sequence[int]) -> Grid:
+        def of(cells: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(cells[place] for place in places)
+
+        return Grid(of(self.header), tuple(map(of, self.rows)), of(self.widths), of(self.numeric))
 
     def lines(self, *, bold: bool = False) -> Iterator[str]:
         """The header, a rule and the rows."""
@@ -131,7 +162,9 @@ class Grid:
         header = self._line(self.header)
         yield typer.style(header, bold=True) if bold else header
         yield (" " * _GAP).join("─" * width for width in self.widths)
-        yield from map(self._line, self.rows)
+        for row in self.rows:
+            cells = (cell.split("\n") for cell in row)
+            yield from map(self._line, zip_longest(*cells, fillvalue=""))
 
     def _line(self, cells: Sequence[str]) -> str:
         return (" " * _GAP).join(map(_padded, cells, self.widths, self.numeric)).rstrip()

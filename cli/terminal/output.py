@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,7 +22,7 @@ from cli.completion import FORMATS
 from cli.options import Output
 from cli.settings import Settings
 from cli.terminal.formatting import cell_text, json_safe, json_value, plain_text, printable
-from cli.terminal.streams import standard_output
+from cli.terminal.streams import standard_output, terminal_width
 from experiments.formatting import markdown
 from model.errors import UnknownName, UseError
 from model.files import replacing
@@ -40,6 +40,8 @@ class Rows:
 
     columns: tuple[str, ...]
     values: Iterable[Sequence[Any]]
+    leaving: tuple[str, ...] = ()
+    """Columns that a table without room for all leaves out first, in this order."""
 
     @staticmethod
     def of_records(records: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> Rows:
@@ -54,14 +56,17 @@ class Rows:
 
     def first(self, count: int) -> Rows:
         """The first `count` rows."""
-        return Rows(self.columns, islice(self.values, count))
+        return replace(self, values=islice(self.values, count))
 
     def upright(self, output: Output) -> Rows:
         """A single row as one line per column in tables; unchanged in formats for programs."""
         if output_format(output) not in ("table", "md"):
             return self
         (values,) = self.values
-        return Rows(("fact", "value"), list(zip(self.columns, values, strict=True)))
+        facts = zip(self.columns, values, strict=True)
+        # The number of a process counts nothing, and is typed elsewhere.
+        typed = ((n, str(v) if n == "pid" and v is not None else v) for n, v in facts)
+        return Rows(("fact", "value"), list(typed))
 
 
 def _batch_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
@@ -185,10 +190,10 @@ _WRITERS: dict[str, Callable[[Rows, TextIO], None]] = {
 
 
 def _write_table(rows: Rows, out: TextIO, settings: Settings) -> None:
-    from cli.terminal.layout import Grid, terminal_width
+    from cli.terminal.layout import Grid
 
     values = [tuple(row) for row in rows.values]
-    grid = Grid.of(rows.columns, values).fitted(terminal_width(out))
+    grid = Grid.of(rows.columns, values).fitted(terminal_width(out), rows.leaving)
     bold = settings.color and out.isatty() and not os.environ.get("NO_COLOR")
     out.writelines(line + "\n" for line in grid.lines(bold=bold))
     if hidden := grid.hidden:

@@ -63,6 +63,14 @@ def standard_output() -> Iterator[TextIO]:
         raise VizpubError(f"cannot write to standard output: {error.strerror}") from error
 
 
+def terminal_width(out: TextIO) -> int | None:
+    """Columns of the terminal of `out` (COLUMNS takes precedence); null if there is none."""
+    if given := os.environ.get("COLUMNS", ""):
+        return int(given) if given.isdigit() and int(given) else None
+    # A terminal of unknown size reports 0.
+    return os.get_terminal_size(out.fileno()).columns or None if out.isatty() else None
+
+
 class Style:
     """How messages are written: as text, or as one JSON object per line."""
 
@@ -79,10 +87,26 @@ def message(text: str, level: str = "info", *, prefix: str = "", **fields: Any) 
     text the prefix.
     """
     if not STYLE.json:
-        print(printable_lines(prefix + text), file=sys.stderr)
+        print(_wrapped(printable_lines(prefix + text)), file=sys.stderr)
         return
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     print(json.dumps({"time": now, "level": level, "message": text, **fields}), file=sys.stderr)
+
+
+def _wrapped(text: str) -> str:
+    """Lines that are too long for the terminal, broken between words; paths stay whole."""
+    width = terminal_width(sys.stderr)
+    if not width or all(len(line) <= width for line in text.split("\n")):
+        return text
+    from textwrap import wrap
+
+    parts = (
+        wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        if len(line) > width
+        else [line]
+        for line in text.split("\n")
+    )
+    return "\n".join(line for part in parts for line in part)
 
 
 def confirm(question: str) -> None:

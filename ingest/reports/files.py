@@ -100,10 +100,15 @@ def unknown_fields(record: Json) -> list[str]:
     return list(dict.fromkeys(FORMATS[record["format"]].unknown(record, "")))
 
 
+def strict_json(text: str | bytes) -> Any:
+    """The value of a JSON text; NaN and Infinity are none. Raises: ValueError, RecursionError."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
 def parse(line: str | bytes) -> tuple[Any, list[str]]:
     """The JSON value of a line and its problems; ['not UTF-8'] or ['not JSON'] for other text."""
     try:
-        value = json.loads(line, parse_constant=_refuse_constant)
+        value = strict_json(line)
     except UnicodeDecodeError:
         return None, ["not UTF-8"]
     except (ValueError, RecursionError):

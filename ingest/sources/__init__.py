@@ -6,12 +6,13 @@ from ingest.sources.edges import Edges
 from ingest.sources.hermes import Hermes
 from ingest.sources.interop import Interop
 from ingest.sources.libp2p import Libp2p
+from ingest.sources.nebula import Nebula
 from ingest.sources.reports import Reports
 from ingest.sources.vizpub import Vizpub
 
 SOURCES: tuple[Source, ...] = (
     *(Reports(), Libp2p(), Interop(), Hermes()),
-    *(Vizpub(), Deliveries(), Edges()),
+    *(Vizpub(), Nebula(), Deliveries(), Edges()),
 )
 
 

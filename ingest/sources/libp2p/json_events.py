@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from ingest.reports.fields import DEEPEST, INT64, SURROGATE
+from ingest.reports.files import strict_json
 from ingest.sources.libp2p.events import CONTROL, IDS, RPCS, SPELLINGS, Counts, Refused
 
 _PAYLOADS: Mapping[int | None, tuple[str, ...]] = dict(SPELLINGS.items())
@@ -119,16 +120,10 @@ _NO_OBJECT = "not one JSON object"
 def _why(text: bytes) -> str:
     """Why a line was not decoded, by a more tolerant decoder."""
     try:
-        halves = SURROGATE.search(
-            json.dumps(json.loads(text, parse_constant=_no), ensure_ascii=False)
-        )
+        halves = SURROGATE.search(json.dumps(strict_json(text), ensure_ascii=False))
     except ValueError:
         return _NO_OBJECT
     return "half of a surrogate pair" if halves else "a number out of range"
-
-
-def _no(constant: str) -> NoReturn:
-    raise ValueError(constant)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:

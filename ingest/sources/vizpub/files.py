@@ -11,7 +11,7 @@ from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 from pyarrow import fs
@@ -19,6 +19,7 @@ from pyarrow import fs
 from ingest.reader import CUT_OFF, INVALID_UTF8
 from ingest.reports.compressed import Content
 from ingest.reports.fields import LAST_INTERVAL, Free, Key, Object, Whole
+from ingest.reports.files import strict_json
 
 HOST, MERGED = "json", "merged json"
 """What a file may be recognised as: written by a host, or merged from what hosts wrote."""
@@ -110,17 +111,13 @@ def _fields(text: bytes) -> dict[str, Any]:
 
 def _fields_with_halves(text: bytes) -> dict[str, Any]:
     """As `_fields`, by a decoder that takes halves of surrogate pairs, and more slowly."""
-    values = json.loads(text, parse_constant=_refuse)
+    values = strict_json(text)
     if not isinstance(values, dict):
         raise ValueError("no object")
     values = {_shown(name): value for name, value in values.items()}
     if isinstance(nodes := values.get("nodes"), dict):
         values["nodes"] = {_shown(key): json.dumps(node).encode() for key, node in nodes.items()}
     return values
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
 
 
 def _shown(name: str) -> str:

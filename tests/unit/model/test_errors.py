@@ -12,6 +12,7 @@ import pytest
 
 from model import errors
 from model.errors import InputsDiffer, UnknownName, UseError, VizpubError
+from model.naming import place_of
 
 
 def tree(root: type[VizpubError] = VizpubError) -> Iterator[type[VizpubError]]:
@@ -88,6 +89,19 @@ def test_error_message_tells_every_fact(kind: type[VizpubError]) -> None:
 def test_unknown_name_error_suggests_the_nearest() -> None:
     error = UnknownName("run", "mondy", ["tuesday", "monday"], "vizpub runs list")
     assert str(error) == "no run 'mondy'; did you mean monday? (see: vizpub runs list)"
+
+
+def test_unknown_peer_error_shows_the_nearest_in_forms_that_mean_them() -> None:
+    peers = [
+        f"12D3KooW{middle}{i:030}" for i, middle in enumerate(("Kabc", "Kabd", "Qxyz", "Zuvw"))
+    ]
+    text = str(UnknownName("peer", "12D3KooWKabe", peers, "vizpub runs show r peers"))
+    shown = re.findall(r"12D3KooW…\w+", text)
+    assert len(shown) == 3
+    assert [place_of("peer", form, peers) for form in shown][:2] in ([0, 1], [1, 0])
+    assert text.endswith("(see: vizpub runs show r peers)")
+    column = "a_column_with_a_name_longer_than_ids"
+    assert column in str(UnknownName("column", column[:-1], [column]))
 
 
 def test_unknown_name_error_without_a_near_name_lists_some() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from model.errors import AmbiguousName, UnknownName
-from model.naming import captions, place_of
+from model.naming import beginnings, captions, place_of
 
 PEERS = [
     "12D3KooWAlpha",
@@ -103,3 +103,16 @@ def test_caption_fits_and_one_that_no_other_has_means_its_name(names: list[str])
     for name, caption in zip(names, shown, strict=True):
         if caption.startswith("…") and shown.count(caption) == 1:
             assert names[place_of("peer", caption, names)] == name
+
+
+def test_beginning_is_as_much_of_a_long_name_as_means_it_alone() -> None:
+    ids = [f"12D3KooW{peer}{'x' * 30}" for peer in ("Alpha", "Alphb", "Beta1")]
+    forms = ["12D3KooWAlpha", "12D3KooWAlphb", "12D3KooWBeta"]
+    assert beginnings([*ids, "news", ids[0][:9]]) == [*forms, "news", "12D3KooWA"]
+
+
+@hypothesis.given(st.lists(st.text("ab", max_size=40), max_size=12, unique=True))
+def test_beginning_means_the_name_that_it_begins(names: list[str]) -> None:
+    for name, form in zip(names, beginnings(names), strict=True):
+        assert name.startswith(form)
+        assert names[place_of("peer", form, names)] == name

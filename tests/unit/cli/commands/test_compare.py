@@ -273,3 +273,15 @@ def test_estimates_are_never_cut_to_the_width() -> None:
             assert (*rows.columns, *hidden) == whole.columns
             assert len(rows.columns) >= 3
     assert for_people(every, width=25)[0].columns[1] == "group"
+
+
+def test_sentence_has_both_means_and_the_interval_of_their_difference(vizpub: Call) -> None:
+    result = vizpub("gossip-*", "tree-*", "--metrics", "diameter")
+    apart = [DIAMETERS["gossip"][seed] - DIAMETERS["tree"][seed] for seed in (1, 2, 3)]
+    low, high = stats.t.interval(0.95, 2, fmean(apart), stats.sem(apart))
+    assert (
+        "diameter: 5.8 ± 3.8 hops for gossip, 11.2 ± 3.8 hops for tree; gossip - tree is "
+        f"{fmean(apart):.1f} hops, between {low:.1f} and {high:.1f} with 95 % confidence "
+        "(3 pairs of runs)." in result.stderr
+    )
+    assert "confidence (" not in vizpub("gossip-*", "--metrics", "diameter").stderr

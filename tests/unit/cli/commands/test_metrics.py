@@ -48,3 +48,13 @@ def test_column_that_is_not_there_is_refused(call: Call) -> None:
     result = call("--sort", "diametre")
     assert result.exit_code == 2
     assert "no column to sort by 'diametre'; did you mean diameter" in result.stderr
+
+
+def test_narrow_table_of_messages_shows_metrics_and_what_it_is_sorted_by(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    head = call("messages").stdout.splitlines()[0].split()
+    assert head == ["message", "topic", "eligible", "delivered", "delivered_in_interval"]
+    head = call("messages", "--sort", "-hops_mean").stdout.splitlines()[0].split()
+    assert head == ["message", "topic", "eligible", "delivered", "hops_mean"]

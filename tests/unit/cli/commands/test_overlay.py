@@ -1,13 +1,17 @@
-"""The tree of a dissemination, against networkx."""
+"""The tree of a dissemination, against networkx; who missed a message, in a run known by heart."""
 
 from __future__ import annotations
 
+import csv
 import random
+from pathlib import Path
 
 import networkx as nx
 import pytest
+from typer.testing import CliRunner
 
 from cli.commands.overlay import Reception, drawn
+from cli.main import app
 
 
 def first(to: str, source: str | None, hop: int | None = 1) -> Reception:
@@ -69,3 +73,34 @@ def test_parents_in_a_random_drawn_tree_equal_networkx(seed: int) -> None:
 def test_duplicates_are_null_where_first_arrivals_alone_are_told() -> None:
     rows = list(drawn([first("b", "a"), again("b", "c")], counts=False))
     assert {row[3] for row in rows} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ("m1",),
+            [
+                ("bob", "2", "1", "neighbours had it, none delivered it"),
+                ("carol", "1", "0", "no neighbour had it"),
+            ],
+        ),
+        (
+            ("#1", "--layers", "mesh"),
+            [
+                ("bob", "1", "1", "neighbours had it, none delivered it"),
+                ("carol", "0", "0", "no neighbours"),
+            ],
+        ),
+        (("m0",), []),
+    ],
+)
+def test_missed_says_why_a_message_did_not_arrive(
+    workspace: Path, words: tuple[str, ...], expected: list[tuple[str, ...]]
+) -> None:
+    call = ["--workspace", str(workspace), "missed", "monday", *words, "-f", "csv"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output
+    head, *rows = csv.reader(done.stdout.splitlines())
+    assert head == ["peer", "neighbours", "neighbours_with_it", "why"]
+    assert list(map(tuple, rows)) == expected

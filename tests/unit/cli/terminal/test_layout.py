@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cli.commands.overlay import Reception, drawn
-from cli.terminal.layout import Grid, shortened, terminal_width
+from cli.terminal.layout import Grid, shortened, wrapped
+from cli.terminal.streams import message, terminal_width
 
 PEERS = [f"12D3KooW{i:044}" for i in range(5)]
 cells = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=80))
@@ -65,6 +66,45 @@ def test_names_take_the_place_of_their_numbers_where_room_is_short() -> None:
     assert grid.fitted(24).hidden == ("nick_name",)
 
 
+def test_columns_that_may_leave_go_before_those_at_the_right() -> None:
+    columns = tuple(f"column_{i}" for i in range(9))
+    fitted = Grid.of(columns, [range(9)]).fitted(40, ("column_1", "column_0", "nosuch"))
+    assert fitted.header == tuple(f"column_{i}" for i in (2, 3, 4, 5))
+    assert fitted.hidden == tuple(f"column_{i}" for i in (0, 1, 6, 7, 8))
+
+
+def test_prose_is_wrapped_and_ids_are_shortened_before_names_for_typing() -> None:
+    prose = "the peers that are present at the time and subscribe to the topic, or not; " * 2
+    grid = Grid.of(("query", "peer", "meaning"), [("dissemination-tree", PEERS[0], prose.strip())])
+    fitted = grid.fitted(80)
+    assert fitted.rows[0][0] == "dissemination-tree"
+    assert fitted.rows[0][1] != PEERS[0]
+    assert fitted.rows[0][2].replace("\n", " ") == prose.strip()
+    assert all(cell_len(line) <= 80 for line in lines(fitted))
+
+
+@given(st.text("ab \u65e5", max_size=300), st.integers(3, 40))
+def test_wrapped_text_keeps_its_words_in_lines_of_the_width(text: str, width: int) -> None:
+    found = wrapped(text, width)
+    assert all(cell_len(line) <= width for line in found.split("\n"))
+    if all(cell_len(word) <= width for word in text.split()) and "…" not in found:
+        assert found.split() == text.split()
+
+
+def test_long_message_is_broken_between_words_at_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = "/a/path/that/is/longer/than/a/line/of/the/terminal"
+    text = f"cannot read {path} because it is not there"
+    message(text)
+    assert capsys.readouterr().err == f"{text}\n"
+    monkeypatch.setenv("COLUMNS", "30")
+    message(text)
+    assert capsys.readouterr().err.split("\n") == [
+        "cannot read", f"  {path}", "  because it is not there", ""
+    ]  # fmt: skip
+
+
 def test_single_column_stays_at_any_width() -> None:
     assert Grid.of(("a_rather_long_name",), [(123,)]).fitted(5).header != ()
 
@@ -75,7 +115,7 @@ def test_fitted_grid_is_no_wider_than_the_width(
 ) -> None:
     fitted = Grid.of(("a", "b", "c"), values).fitted(width)
     shown = lines(fitted)
-    assert len(shown) == len(values) + 2
+    assert len(shown) == sum(max(c.count("\n") + 1 for c in row) for row in fitted.rows) + 2
     if len(fitted.header) > 1:
         assert max(map(cell_len, shown)) <= width
 

@@ -1,0 +1,199 @@
+"""The source: neighbours as the Nebula crawler found them, one crawl per file.
+
+A line of `…_neighbors.ndjson` is what one peer's routing table holds:
+`{"PeerID": "12D3…", "NeighborIDs": ["12D3…"], "ErrorBits": "0000000000000000"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingest.files import InputFile
+from ingest.fold import Counted, KeyFold
+from ingest.reader import Kind, Read, Row, Split, line_splits, lines, refused
+from ingest.reports.fields import Key
+from ingest.reports.records import OVERLAY
+from ingest.sources.base import (
+    Description,
+    Observed,
+    Source,
+    SourceOptions,
+    Tallies,
+    first_lines,
+    most_are,
+)
+from ingest.sources.delimited import NO_ROWS
+from ingest.sources.folded import OBSERVED
+from model.clock import OPEN, Clock
+from model.errors import InputError
+
+_TABLES = {name: OBSERVED[name] for name in ("links", "presence", "names", "quarantine")}
+_KEYS = {"PeerID", "NeighborIDs", "ErrorBits"}
+_UNKNOWN = ("topics", "roles", "traffic", "messages")
+_PARTIAL = "peers of which only a part of the routing table was read"
+
+
+class _Refused(Exception):
+    """Why a line is not valid."""
+
+
+class Nebula(Source):
+    """The source. Its lines are folded by the peer that they are of."""
+
+    name = "nebula"
+    options = frozenset({"max_line"})
+    tables = _TABLES
+
+    def recognises(self, path: str, head: bytes) -> str | None:
+        """'ndjson', by content alone."""
+        return "ndjson" if most_are(first_lines(head), _is_line) else None
+
+    def layers(self, files: Sequence[InputFile]) -> frozenset[str]:
+        """One."""
+        del files
+        return frozenset({OVERLAY})
+
+    def splits(self, files: Sequence[InputFile]) -> list[Split]:
+        """Ranges of lines. Raises: InputError for several crawls."""
+        if len(files) > 1:
+            raise InputError(
+                f"{files[0].path} and {files[1].path} are two crawls",
+                "a run is one crawl: ingest each file as a run of its own",
+            )
+        return line_splits(files)
+
+    def reader(
+        self, files: Sequence[InputFile], options: SourceOptions, tallies: Callable[[Read], Tallies]
+    ) -> Read:
+        """Reads lines; each is judged by itself."""
+        del files, tallies
+        return _LineReader(options.max_line)
+
+    def fold(
+        self, files: Sequence[InputFile], options: SourceOptions, counted: Counted | None
+    ) -> _TableFold:
+        """Peer by peer."""
+        del options, counted
+        return _TableFold(_TABLES, [file.path for file in files])
+
+    def tallied(self, tallies: Tallies) -> Counted:
+        """The sums."""
+        return {name: sum(one[name] for one in tallies) for name in ("peers", "partial")}
+
+    def describe(
+        self, counted: Counted, before: Counted | None, options: SourceOptions
+    ) -> Description:
+        """One interval: a crawl. Raises: InputError where no line could be read."""
+        del before, options
+        if not counted["peers"]:
+            raise InputError("no routing table could be read", NO_ROWS)
+        notes = {_PARTIAL: counted["partial"]} if counted["partial"] else {}
+        return Description(Clock(1, None, 0, 0), unknown=_UNKNOWN, notes=notes)
+
+    def observe(
+        self, tables: Mapping[str, DataFrame], run: Description, options: SourceOptions
+    ) -> Observed:
+        """Peers that told their neighbours are reporters; all peers are there."""
+        del run, options
+        told, links = tables["presence"].select("peer"), tables["links"]
+        return Observed(
+            peers=told.select(F.col("peer").alias("name"), F.lit(True).alias("is_reporter")),
+            names=tables["names"],
+            presence=told.unionAll(links.select("dst"))
+            .distinct()
+            .select(
+                "peer",
+                F.lit(0).cast("bigint").alias("valid_from"),
+                F.lit(OPEN).alias("valid_to"),
+            ),
+            links=links,
+        )
+
+
+def _is_line(line: bytes) -> bool:
+    try:
+        values = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return isinstance(values, dict) and values.keys() >= _KEYS
+
+
+@dataclass(frozen=True)
+class _LineReader:
+    """Reads the lines of a split."""
+
+    max_line: int | None
+
+    def __call__(self, split: Split) -> Iterator[Row]:
+        """A row per peer: its neighbours, and whether they are only a part."""
+        for line in lines(split, self.max_line):
+            if line.fault:
+                yield refused(split, line.number, line.fault, line.text)
+            elif line.text and not line.text.isspace():
+                try:
+                    peer, *found = _judged(line.text)
+                except _Refused as reason:
+                    yield refused(split, line.number, str(reason), line.text)
+                else:
+                    record = msgspec.json.encode(found)
+                    yield Row(Kind.RECORD, peer, 0, 0, split.file, line.number, None, record)
+
+
+def _judged(line: bytes) -> tuple[str, list[str], bool]:
+    """The peer, its neighbours, and whether these are only a part. Raises: _Refused."""
+    try:
+        values: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _Refused("not one JSON object") from error
+    if not isinstance(values, dict):
+        raise _Refused("not one JSON object")
+    for name in sorted(_KEYS - values.keys()):
+        raise _Refused(f"missing key: {name}")
+    peer, neighbours, errors = (values[name] for name in ("PeerID", "NeighborIDs", "ErrorBits"))
+    neighbours = [] if neighbours is None else neighbours  # how Go writes an empty list
+    if not isinstance(neighbours, list):
+        raise _Refused("NeighborIDs is not a list")
+    if not isinstance(errors, str) or not errors or set(errors) - {"0", "1"}:
+        raise _Refused("ErrorBits is not a text of bits")
+    for name, found in (("PeerID", [peer]), ("NeighborIDs", neighbours)):
+        for one in found:
+            for problem in Key().problems(one, name):
+                raise _Refused(problem)
+    return peer, neighbours, "1" in errors
+
+
+class _TableFold(KeyFold):
+    """Makes links of the routing table of each peer; lines of one peer are taken together."""
+
+    def start(self) -> None:
+        """Nothing is counted."""
+        self._peers = self._partial = 0
+
+    def counted(self) -> Counted:
+        """The `peers` with a line, and those whose routing table is `partial`."""
+        return {"peers": self._peers, "partial": self._partial}
+
+    def begin(self, key: str) -> None:
+        """Start a peer without links."""
+        self._peer, self._neighbours, self._is_partial = key, dict[str, None](), False
+
+    def take(self, row: Row) -> None:
+        """Add neighbours."""
+        neighbours, is_partial = msgspec.json.decode(row.record)
+        self._neighbours |= dict.fromkeys(neighbours)
+        self._is_partial |= is_partial
+
+    def end(self) -> None:
+        """Write the peer and its links."""
+        self._peers += 1
+        self._partial += self._is_partial
+        self.rows["presence"].append((self._peer, 0, OPEN))
+        self.rows["links"] += (
+            (self._peer, dst, OVERLAY, None, 0, OPEN) for dst in self._neighbours
+        )

@@ -1,0 +1,118 @@
+"""A file of neighbours as Nebula writes it, against the graph that it was written from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import networkx as nx
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest.files import InputFile, find
+from ingest.inventory import inventory
+from ingest.sources import SOURCES
+from ingest.sources.base import SourceOptions
+from ingest.sources.nebula import Nebula
+from model.clock import OPEN, Clock
+from model.errors import InputError
+from tests.support.fuzz import bent, mixture
+from tests.support.staged import Staged, Taken, staged
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_inputs")]
+
+SOURCE = Nebula()
+NONE, SOME = "0" * 16, "0" * 15 + "1"
+
+
+def line(peer: str, neighbours: list[str] | None, errors: str = NONE) -> str:
+    """As Go's encoder writes a `JSONNeighbors`."""
+    return json.dumps({"PeerID": peer, "NeighborIDs": neighbours, "ErrorBits": errors})
+
+
+def stage(path: Path) -> Staged:
+    files = [InputFile(str(path), "ndjson", path.stat().st_size, "")]
+    return staged(SOURCE, files, SourceOptions(max_line=20_000))
+
+
+def test_crawl_becomes_links_and_peers(spark: SparkSession, tmp_path: Path) -> None:
+    graph = nx.gnp_random_graph(60, 0.1, seed=4, directed=True)
+    told = [peer for peer in graph if peer % 5]  # the others did not answer
+    text = [
+        line(f"p{p}", [f"p{q}" for q in graph[p]] or None, SOME if p < 9 else NONE) for p in told
+    ]
+    (tmp_path / "x_neighbors.ndjson").write_text("\n".join(text) + "\n")
+    (tmp_path / "x_visits.ndjson").write_text('{"PeerID": "p1", "AgentVersion": "kubo"}\n')
+    (tmp_path / "x_crawl.json").write_text('{\n  "id": 0,\n  "state": "succeeded"\n}\n')
+    found = inventory(None, find([str(tmp_path)]), SOURCES)
+    assert found.source == "nebula"
+    assert [Path(path).name for path, _ in found.skipped] == ["x_crawl.json", "x_visits.ndjson"]
+    options = SourceOptions()
+    taken = Taken(SOURCE, spark, staged(SOURCE, found.files, options), options)
+    expected = {(f"p{p}", f"p{q}", "overlay", None, 0, OPEN) for p in told for q in graph[p]}
+    assert taken.rows("links") == expected
+    assert taken.rows("peers") == {(f"p{peer}", True) for peer in told}
+    seen = {f"p{peer}" for peer in told} | {link[1] for link in expected}
+    assert taken.rows("presence") == {(peer, 0, OPEN) for peer in seen}
+    assert taken.rows("names", "name") == {(peer,) for peer in seen}
+    assert taken.told.clock == Clock(1, None, 0, 0)
+    ((_, partial),) = taken.told.notes.items()
+    assert partial == sum(peer < 9 for peer in told)
+    assert not taken.staged.quarantine
+
+
+def test_bad_lines_of_a_crawl_are_quarantined(tmp_path: Path) -> None:
+    bad = [
+        ("[]", "not one JSON object"),
+        ("{", "not one JSON object"),
+        ('{"PeerID": "a", "ErrorBits": "0"}', "missing key: NeighborIDs"),
+        (line("a", ["b"], "x"), "ErrorBits is not a text of bits"),
+        ('{"PeerID": "a", "NeighborIDs": "b", "ErrorBits": "0"}', "NeighborIDs is not a list"),
+    ]
+    path = tmp_path / "a.ndjson"
+    path.write_text(
+        "\n".join([line("a", ["b", "b"]), *(text for text, _ in bad), line("a", ["c"])])
+    )
+    found = stage(path)
+    assert [row[1:3] for row in found.quarantine] == [(n, why) for n, (_, why) in enumerate(bad, 2)]
+    assert [(row["src"], row["dst"]) for row in found.tables["links"].to_pylist()] == [
+        ("a", "b"),
+        ("a", "c"),
+    ]
+    assert found.tables["presence"].num_rows == 1
+
+
+def test_two_crawls_and_empty_ones_are_refused(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text(line("a", ["b"]))
+    found = inventory(None, find([str(tmp_path)]), SOURCES)
+    with pytest.raises(InputError, match="are two crawls"):
+        SOURCE.splits(found.files)
+    with pytest.raises(InputError, match="no routing table could be read"):
+        SOURCE.describe({"peers": 0, "partial": 0}, None, SourceOptions())
+
+
+def test_spoilt_lines_are_taken_or_refused(tmp_path: Path) -> None:
+    rng = Random(17)
+
+    def value(number: int) -> dict[str, object]:
+        return {"PeerID": f"p{number}", "NeighborIDs": ["q", f"r{number}"], "ErrorBits": NONE}
+
+    def sound(number: int) -> bytes:
+        return json.dumps(value(number)).encode()
+
+    content = b"\n".join(mixture(rng, 1_500, sound, lambda n: bent(rng, value(n))))
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(content)
+    found = stage(path)
+    refused = {number for _, number, _, _ in found.quarantine}
+    taken = {row.line: row for row in found.rows}
+    records = {n: text for n, text in enumerate(content.split(b"\n"), 1) if text.strip()}
+    assert refused | taken.keys() == records.keys()
+    assert not refused & taken.keys()
+    assert 150 < len(refused) < 900
+    for number, row in taken.items():
+        read = json.loads(records[number].removeprefix(b"\xef\xbb\xbf"))
+        assert row.peer == read["PeerID"]
+        assert json.loads(row.record) == [read["NeighborIDs"] or [], "1" in read["ErrorBits"]]
