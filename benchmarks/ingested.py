@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.steps import Steps
 from benchmarks.variants import VARIANTS
-from ingest.job import Measuring
+from ingest.measuring import Measuring
 from ingest.pipeline import IngestRequest, ingest
 
 RUN = "benchmark"

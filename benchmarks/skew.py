@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from analytics.options import Measures
 from benchmarks.steps import Steps
 from benchmarks.watched import Program, measure
-from ingest.job import Measuring
+from ingest.measuring import Measuring
 from ingest.pipeline import IngestRequest, ingest
 from runstore.store import open_run
 

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-SPARK_COMMANDS = ("ingest", "simulate", "construct", "experiment", "demo")
+SPARK_COMMANDS = ("ingest", "settle", "simulate", "construct", "experiment", "demo")
 """Commands that start Spark, and may import what it needs."""
 
 

@@ -155,7 +155,7 @@ class Planned:
     def ingest(self, master: str | None, progress: Progress) -> None:
         """Ingest the reports, and store the costs."""
         from analytics.options import Measures
-        from ingest.job import Measuring
+        from ingest.measuring import Measuring
         from ingest.pipeline import IngestRequest, ingest
 
         begun = time.perf_counter()

@@ -113,6 +113,9 @@ class KeyFold(ABC):
 
     rows: Rows
     """Rows by table, to append to."""
+    final: int | None = None
+    """The last interval of the run that is appended to; what is reported of it or an earlier one
+    comes late. Null where a run is made from all of its input."""
 
     def __init__(self, tables: Mapping[str, pa.Schema], files: Sequence[str]) -> None:
         """Takes the schemas of its tables, including `quarantine`, and the names of the files."""

@@ -29,21 +29,21 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics.frames import conform
-from analytics.options import ENGINES, Measures
 from ingest.account import Account
 from ingest.files import InputFile
-from ingest.fold import Counted
+from ingest.fold import Counted, KeyFold
+from ingest.measuring import Measuring
 from ingest.plan import Growth, Plan
 from ingest.sink import AsTheyAre, Fold, Place, write
 from ingest.sources import source_named
-from ingest.sources.base import Description, Source, SourceOptions
+from ingest.sources.base import Description, Observed, Source, SourceOptions
 from ingest.sources.folded import CARRIED, rows_by_peer
 from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, is_staged, names_of, tables_of, with_tables
 from model.clock import Clock
-from model.errors import UnknownName
+from runstore.inputs import shortened
 from runstore.intact import files_of
-from runstore.manifest import Manifest, Part, TableEntry
+from runstore.manifest import Cut, Manifest, Part, Since, TableEntry
 from runstore.writer import RunWriter
 
 _FOLDED = "staged/folded."
@@ -53,35 +53,6 @@ _READ = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True)
-class Measuring:
-    """What to measure, and with which engine."""
-
-    layers: tuple[str, ...] | None = None
-    """Layers that the overlay's metrics count; null = all."""
-    engine: str = "auto"
-    """One of analytics.options.ENGINES."""
-    measures: Measures = field(default_factory=Measures)
-
-    def __post_init__(self) -> None:
-        """Raises: UnknownName for an unknown engine."""
-        if self.engine not in ENGINES:
-            raise UnknownName("engine", self.engine, ENGINES)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options for run.json that change the tables; null = the default."""
-        usual, asked = Measures(), self.measures
-        visits = asked.max_edge_visits
-        return {
-            "layers": None if self.layers is None else sorted(self.layers),
-            "engine": None if self.engine == Measuring.engine else self.engine,
-            "betweenness": None if asked.betweenness else False,
-            "max_edge_visits": None if visits == usual.max_edge_visits else visits,
-            "own": [f"{own.metric.name} {own.metric.digest}" for own in asked.own] or None,
-        }
 
 
 class Outgrown(Exception):
@@ -251,7 +222,7 @@ class Job:
         for name, place in places.items():
             kept, files = kept_as(name), written.files[name]
             schema = from_arrow_schema(place.schema).json() if is_staged(kept) else None
-            older = self.plan.older(kept)
+            older = self.writer.merged(kept, self.plan.older(kept))
             entries[kept] = self.writer.listed(place.directory, files, older, schema)
         return entries, written.summaries
 
@@ -266,6 +237,8 @@ class Job:
             self.spark, source, self.files, self.options, self.carried(CARRIED), self.small
         )
         fold = source.fold(self.files, self.options, before)
+        if self.base and self.base.clock and isinstance(fold, KeyFold):
+            fold.final = self.base.clock.last
         counted = self._folded(fold, rows)
         if before is None and source.is_refuted(fold, counted, self.options):
             counted = self._folded(source.fold(self.files, self.options, counted), rows)
@@ -293,11 +266,17 @@ class Job:
         names = [name for name in self.manifest.tables if name.startswith(_FOLDED)]
         return {name.removeprefix(_FOLDED): self._stored(name) for name in names}
 
-    def carried(self, name: str) -> DataFrame | None:
-        """A folded table of the run that is appended to; null if it has none."""
+    def observed(self) -> Observed:
+        """What the source observed in the input; lazy."""
+        return self.source.observe(self.folded(), self.described, self.options)
+
+    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
+        """A folded table, or such rows of it, of the run that is appended to; null if it has
+        none.
+        """
         if self.base is None or (entry := self.base.carry.get(name)) is None:
             return None
-        return self.union([self.read(name, part, entry.schema) for part in entry.parts])
+        return self.rows_of(name, entry.parts, since, entry.schema)
 
     def rows(self, name: str) -> int:
         """The number of rows of a table, including parts that stay."""
@@ -311,7 +290,8 @@ class Job:
             return False
         writing = self._writing.get("peers")
         known = self.rows("peers") if writing and writing.done() else 1
-        return known * self.clock.intervals > SMALL_RUN
+        measured = self.clock.last + 1 - max(self.plan.since, self.clock.first)
+        return known * measured > SMALL_RUN
 
     def settle(self) -> Manifest:
         """Wait for tables that are being written. Returns the manifest without staged tables."""
@@ -321,26 +301,57 @@ class Job:
         if self.source.appendable and not self.manifest.ended:
             carry = {name: self._carry(name) for name in self.source.carried}
         kept = {name: entry for name, entry in tables.items() if not is_staged(name)}
-        return replace(self.manifest, tables=kept, carry=carry)
+        return shortened(self.writer, replace(self.manifest, tables=kept, carry=carry), self.base)
+
+    def commit_unchanged(self) -> None:
+        """Commit the run that is appended to, with the new input and what came late in it."""
+        assert self.base is not None
+        now, told = self.manifest, ("inputs", "skipped", "totals")
+        tables = {**self.base.tables, "quarantine": now.tables["quarantine"]}
+        notes = {**self.base.notes, **now.notes}
+        changes = {name: getattr(now, name) for name in told}
+        grown = replace(self.base, tables=tables, notes=notes, **changes)
+        self.writer.commit(shortened(self.writer, grown, self.base))
 
     def _carry(self, name: str) -> TableEntry:
         """The entry of a folded table for later appends; tables of messages keep earlier parts."""
         entry = self.manifest.tables[_folded_as(name)]
         before = self.base.carry.get(name) if self.base and name != CARRIED else None
         parts = before.parts if before else ()
-        return replace(entry, rows=entry.rows + sum(part.rows for part in parts), older=parts)
+        older = self.writer.merged(_folded_as(name), parts)
+        return replace(entry, rows=entry.rows + sum(part.rows for part in older), older=older)
 
     def close(self) -> None:
         """Cancel pending writes and free cached frames."""
         self._pool.shutdown(cancel_futures=True)
         self.spark.catalog.clearCache()
 
-    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
-        """The rows of a part up to its cut; `schema` (JSON) where model.tables lacks the table."""
-        paths = [_uri(path) for path in files_of(self.writer.directory, part, name)]
-        rows = self.spark.read.schema(self._schema(name, schema)).options(**_READ).parquet(*paths)
-        rows = rows.coalesce(1) if self.small else rows
-        return rows.where(F.col(part.cut.column) < part.cut.below) if part.cut else rows
+    def rows_of(
+        self,
+        name: str,
+        parts: Sequence[Part],
+        since: Since | None = None,
+        schema: str | None = None,
+    ) -> DataFrame:
+        """The rows of the parts up to their cuts, or such rows of them; `schema` (JSON) where
+        model.tables lacks the table. Opens only files that may have such rows.
+        """
+        paths: dict[Cut | None, list[str]] = {}
+        for part in parts:
+            left = part.reaching(since) if since else part
+            files = [_uri(path) for path in files_of(self.writer.directory, left, name)]
+            if files:
+                paths.setdefault(part.cut, []).extend(files)
+        shape = self._schema(name, schema)
+        read = self.spark.read.schema(shape).options(**_READ)
+        frames = [
+            rows.where(F.col(cut.column) < cut.below) if cut else rows
+            for cut, files in paths.items()
+            for rows in [read.parquet(*files)]
+        ]
+        whole = self.union(frames) if frames else self.spark.createDataFrame([], shape)
+        wanted = whole.coalesce(1) if self.small else whole
+        return wanted.where(F.col(since.column) >= since.least) if since else wanted
 
     def _shaped(self, name: str, frame: DataFrame) -> DataFrame:
         if is_staged(name):
@@ -355,10 +366,10 @@ class Job:
 
     def _stored(self, name: str) -> DataFrame:
         entry = self.manifest.tables[name]
-        return self.read(name, entry.newest, entry.schema)
+        return self.rows_of(name, [entry.newest], schema=entry.schema)
 
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """The rows of all parts of a table."""
+        """All rows."""
         rows = reduce(DataFrame.unionByName, parts)
         return rows.coalesce(1) if self.small and len(parts) > 1 else rows
 

@@ -26,7 +26,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import chain
@@ -38,7 +38,9 @@ from analytics.graphframes.graphs import load_graphframes
 from ingest.account import END, START, Account
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
-from ingest.job import Job, Measuring, Outgrown
+from ingest.job import Job, Outgrown
+from ingest.measuring import Measuring
+from ingest.plan import is_light
 from ingest.sources import SOURCES, source_named
 from ingest.sources.base import SourceOptions
 from ingest.spark.cluster import is_local
@@ -49,13 +51,14 @@ from ingest.spark.warm import warm_session
 from ingest.stages import STAGES, STEPS, make
 from ingest.starting import Start, Wanted
 from ingest.starting import start as start_of
-from model.errors import UseError
+from model.errors import NeedsSettling, UseError
 from model.progress import Progress, silent
 from model.run import check_run_name
+from runstore.inputs import all_inputs
 from runstore.journal import Journal
 from runstore.leavings import SCRATCH
 from runstore.manifest import Manifest, TableEntry
-from runstore.store import StoredRun
+from runstore.store import StoredRun, open_run
 from runstore.writer import RunWriter, writing
 
 _LOG = logging.getLogger(__name__)
@@ -77,6 +80,10 @@ class IngestRequest:
     """Replace an existing run, whatever it was made from."""
     append: bool = False
     """Add files to an existing run that it was not made from yet."""
+    settle: bool = True
+    """Where files cannot be added to the run as it is, make it anew from all of them."""
+    settles: bool = False
+    """With `replace`: `paths` have all files that the run was made from."""
     keep_going: bool = False
     """Continue even if most records are refused."""
     master: str | None = None
@@ -122,7 +129,58 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
     SparkFailed.
     """
     with vizpub_errors(request.workspace):
-        return _ingest(request, progress)
+        try:
+            return _ingest(request, progress)
+        except NeedsSettling:
+            if not request.settle:
+                raise
+            return _ingest(made_anew(request), progress)
+
+
+def settle(run: StoredRun, master: str | None = None, progress: Progress = silent) -> IngestOutcome:
+    """Make a run anew from all files that it was made from, late records included, beside the old
+    one. Raises: as `ingest`; UseError where files have changed or are gone.
+    """
+    return ingest(settling(run, master), progress)
+
+
+def settling(run: StoredRun, master: str | None = None) -> IngestRequest:
+    """The request to make the run anew, with its own options."""
+    told, directory = run.manifest.options, run.directory
+    options = SourceOptions(
+        **{of.name: told.get(of.name, of.default) for of in fields(SourceOptions)}
+    )
+    asked = IngestRequest(
+        (),
+        run.name,
+        directory.parents[1],
+        options=options,
+        measuring=Measuring.of(told),
+        master=master,
+    )
+    return made_anew(asked)
+
+
+def made_anew(request: IngestRequest) -> IngestRequest:
+    """The request to make the run anew from all of its files and those of the request.
+
+    Raises: UseError where files are gone.
+    """
+    run = open_run(request.workspace, request.run)
+    paths = [file["path"] for file in all_inputs(run.directory, run.manifest)]
+    if gone := [path for path in paths if "://" not in path and not Path(path).exists()]:
+        raise UseError(
+            f"run '{run.name}' cannot be made anew: {len(gone)} of the {len(paths)} files that it "
+            f"was made from are gone, the first is {gone[0]}"
+        )
+    return replace(
+        request,
+        paths=tuple(dict.fromkeys([*paths, *request.paths])),
+        source=run.manifest.source,
+        append=False,
+        replace=True,
+        settles=True,
+    )
 
 
 def _ingest(request: IngestRequest, progress: Progress) -> IngestOutcome:
@@ -148,6 +206,17 @@ def ingest_in(
     spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress = silent
 ) -> IngestOutcome:
     """As `ingest`, in a given session and into the run of a given writer."""
+    try:
+        return _ingest_in(spark, writer, request, progress)
+    except NeedsSettling:
+        if not request.settle:
+            raise
+        return _ingest_in(spark, writer, made_anew(request), progress)
+
+
+def _ingest_in(
+    spark: SparkSession, writer: RunWriter, request: IngestRequest, progress: Progress
+) -> IngestOutcome:
     small, account = is_small(request.size), Account()
     start = _look(request, writer, None if small else spark, account, progress)
     return _make(spark, writer, request, start, account, progress)
@@ -169,7 +238,8 @@ def _look(
         if (layers := source.layers(found.files)) is not None:
             check_layers(request.measuring.layers, layers)
         fresh = _new_manifest(request, found)
-        return start_of(writer, Wanted(fresh, found.files, request.replace, request.append))
+        wanted = Wanted(fresh, found.files, request.replace, request.append, request.settles)
+        return start_of(writer, wanted)
 
 
 def _make(
@@ -187,10 +257,9 @@ def _make(
     start.begin()
     begun = writer.manifest
     assert begun is not None
-    inputs = [file.size for file in start.files]
-    inputs += [int(file["size"]) for file in writer.base.inputs] if writer.base else []
+    size = sum(file.size for file in start.files)
     alone = is_local(spark.sparkContext.master) and request.measuring.engine != "graphframes"
-    small = alone and is_small(sum(inputs))
+    small = alone and is_small(size) and (writer.base is None or is_light(writer.base))
     files = tuple(start.files)
     journal = Journal(writer.directory)
     steps = _Steps(spark, writer, account, journal, progress)

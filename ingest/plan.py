@@ -7,28 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, partial, reduce
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics.engines import measured_by
+from analytics.options import Measures
 from analytics.structure import restored
-from ingest import indexing
+from ingest import indexing, late
+from ingest.late import NAMING
 from ingest.periods import close_at
 from ingest.sources.base import Description, Observed, Source, SourceOptions
+from ingest.spark.scale import SMALL_RUN
 from ingest.stage import Made, tables_of, with_tables
 from model.clock import OPEN, Clock
-from model.errors import UseError
+from model.errors import NeedsSettling
 from model.run import Boundary
 from model.tables import table
-from runstore.manifest import MOST_BOUNDARIES, Change, Cut, Manifest, Part
+from runstore.manifest import (
+    LATE_MESSAGES,
+    MOST_BOUNDARIES,
+    Change,
+    Cut,
+    Manifest,
+    Part,
+    Since,
+)
+from runstore.store import StoredRun
 from runstore.writer import RunWriter
 
 _MADE_ANEW = ("peers", "topics")
 """Small tables that an append writes again in full."""
 _OF_MESSAGES = ("publications", "receptions", "rejections", "unreported")
 """Observed tables of messages: an append evaluates them together with what came before."""
+_MESSAGES = ("publications", "metrics/messages", "missed", "rejections")
+"""Tables whose rows are needed with the messages that recent events name."""
 
 
 class Ingest(Protocol):
@@ -56,14 +71,16 @@ class Ingest(Protocol):
     def folded(self) -> dict[str, DataFrame]:
         """The tables that the source folded, by name."""
 
-    def carried(self, name: str) -> DataFrame | None:
-        """A folded table of the run that is appended to; null if it has none."""
+    def carried(self, name: str, since: Since | None = None) -> DataFrame | None:
+        """A folded table, or such rows of it, of the run that is appended to; null if it has
+        none.
+        """
 
-    def read(self, name: str, part: Part, schema: str | None = None) -> DataFrame:
-        """The rows of a part of a table, up to its cut."""
+    def rows_of(self, name: str, parts: Sequence[Part], since: Since | None = None) -> DataFrame:
+        """The rows of parts of a table, or such rows of them, up to their cuts."""
 
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """The rows of all parts of a table."""
+        """All rows."""
 
 
 class Plan:
@@ -89,13 +106,23 @@ class Plan:
         """
         return self._job.source.settled
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the input changes no table."""
+        return False
+
     def check(self, unknown: Sequence[str]) -> None:
-        """Raises: UseError where the input reports other things than the run."""
+        """Raises: NeedsSettling where the input reports other things than the run."""
 
     def find_boundary(self, observed: Observed) -> Boundary | None:
         """Where new rows begin; null where all rows are new."""
         del observed
         return None
+
+    def late_messages(self, observed: Observed) -> int:
+        """How many messages the input names that no append changes any more."""
+        del observed
+        return 0
 
     def known(self, name: str, *columns: str) -> indexing.Known | None:
         """The indices that a table of the run has already, as `columns`: name (and key), index."""
@@ -122,13 +149,11 @@ class Plan:
         """The traffic or gauges of intervals that the run does not have yet."""
         return rows
 
-    def whole(self, made: Made) -> Made:
-        """Add the rows that stay of the tables that a stage makes."""
+    def with_older(self, made: Made) -> Made:
+        """Add the rows that stay of the tables that a stage makes, as far as the intervals from the
+        boundary on need them.
+        """
         return made
-
-    def alive(self, periods: DataFrame | None) -> DataFrame | None:
-        """The periods that hold at some tick from the boundary on."""
-        return periods
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:
         """The rows of the intervals from the boundary on."""
@@ -137,6 +162,10 @@ class Plan:
     def structure(self, measured: DataFrame | None) -> DataFrame | None:
         """The structure from the boundary on, of what was measured from `since` on."""
         return measured
+
+    def measured_by(self, engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
+        """As analytics.engines.measured_by, of the whole run; `overlay` is what was made of it."""
+        return measured_by(engine, measures, overlay)
 
     def older(self, name: str) -> tuple[Part, ...]:
         """The parts of a table that stay beside what this ingest writes."""
@@ -155,6 +184,7 @@ class Growth(Plan):
         super().__init__(job)
         self._base, self._clock = base, clock
         """The run that is appended to."""
+        self._older: dict[str, tuple[Part, ...]] = {}
 
     @property
     def since(self) -> int:
@@ -171,45 +201,63 @@ class Growth(Plan):
         """Periods that continue are joined to earlier ones."""
         return False
 
+    @property
+    def is_idle(self) -> bool:
+        """All of it came late."""
+        return self._job.clock.last == self._clock.last
+
     def check(self, unknown: Sequence[str]) -> None:
-        """Raises: UseError where the input reports what the run has no table or column for."""
+        """Raises: NeedsSettling where the input reports what the run has no table or column for."""
         before, now = set(self._base.unknown), set(unknown)
         for names, what in ((before - now, "reports"), (now - before, "lacks")):
             if names:
-                raise UseError(
-                    f"the new input {what} {', '.join(sorted(names))}, unlike the run; "
-                    "ingest all files of the run again with --replace"
+                raise NeedsSettling(
+                    self._base.name, f"the new input {what} {', '.join(sorted(names))}, unlike it"
                 )
 
     def find_boundary(self, observed: Observed) -> Boundary | None:
         """From the earliest message that is named by new input or was published in an unsettled
         interval; and the earliest interval of it and later messages.
         """
-        published, since = self._before("publications"), self.since
-        if published is None:
+        since = self.since
+        if "publications" not in self._base.tables:
             return Boundary(since, since, 0)
-        named = indexing.message_index(observed).select("name")
-        touched = published.join(named, "name").select("message")
-        open_yet = published.where(F.col("interval") >= since).select("message")
-        first = _least(touched.unionAll(open_yet), self._base.tables["publications"].rows)
-        of_them = [
-            frame.where(F.col("message") >= first).select("interval")
-            for name in ("publications", "receptions", "rejections")
-            if (frame := self._before(name)) is not None
-        ]
-        return Boundary(since, _least(reduce(DataFrame.unionAll, of_them), since), first)
+        taken, published = self._base.tables["publications"].rows, self._before("publications")
+        assert published is not None
+        least = partial(late.least, self._stored)
+        open_yet = least("message", Since("interval", since), "publications")
+        named = published.join(indexing.message_index(observed), "name").select("message")
+        first = _least(named, min(taken, open_yet))
+        interval = min(since, least("interval", Since("message", first), *NAMING))
+        recent = least("message", Since("interval", interval), *NAMING)
+        return Boundary(since, interval, first, min(first, recent))
+
+    @property
+    def _stored(self) -> StoredRun:
+        return StoredRun(self._job.writer.directory, self._base)
 
     def known(self, name: str, *columns: str) -> indexing.Known | None:
         """Only messages from the boundary on are needed."""
-        if (frame := self._before(name)) is None:
+        since = Since("message", self.boundary.message) if name == "publications" else None
+        if (frame := self._before(name, since)) is None:
             return None
-        taken = self._base.tables[name].rows
-        if "message" in frame.columns:
-            frame = frame.where(F.col("message") >= self.boundary.message)
-        return indexing.Known(frame.selectExpr(*columns), taken)
+        return indexing.Known(frame.selectExpr(*columns), self._base.tables[name].rows)
+
+    @cached_property
+    def _final(self) -> DataFrame | None:
+        """The messages that are final; null where none is."""
+        before = late.first_open(self._stored)
+        published = self._before("publications") if before else None
+        return published and published.where(F.col("message") < before)
+
+    def late_messages(self, observed: Observed) -> int:
+        """With those of earlier input."""
+        before = self._base.notes.get(LATE_MESSAGES, 0)
+        return before + (late.count_named(observed, self._final) if self._final else 0)
 
     def unsettled(self, observed: Observed) -> Observed:
         """Periods that end at `since` or later, and what names them."""
+        observed = late.left_out(observed, self._final) if self._final else observed
         tables = indexing.observed_tables(observed)
         found = {
             name: frame.where(F.coalesce("valid_to", F.lit(OPEN)) >= self.since)
@@ -240,9 +288,15 @@ class Growth(Plan):
         return replace(observed, **found)
 
     def _carried(self) -> dict[str, DataFrame]:
-        """The folded tables that earlier ingests kept for appends; the other tables are empty."""
-        folded = self._job.folded()
-        kept = {name: self._job.carried(name) for name in self._base.carry}
+        """What earlier ingests kept of messages, from the boundary on; other tables are empty."""
+        folded, at = self._job.folded(), self.boundary.interval
+        recent = {
+            name: Since("interval", at)
+            if "interval" in self._job.source.tables[name].names
+            else Since("valid_to", at + 1)
+            for name in self._base.carry.keys() & {*_OF_MESSAGES}
+        }
+        kept = {name: self._job.carried(name, since) for name, since in recent.items()}
         return {
             name: frame if (frame := kept.get(name)) is not None else folded[name].limit(0)
             for name in folded
@@ -252,9 +306,9 @@ class Growth(Plan):
         """A period that was open ends at the end of the last observed interval."""
         end = end_of(self._clock)
         parts = [
-            close_at(before.where(F.col("valid_to") >= self.since), end)
+            close_at(before, end)
             for name in tables
-            if (before := self._before(name)) is not None
+            if (before := self._before(name, Since("valid_to", self.since))) is not None
         ]
         return reduce(DataFrame.unionByName, parts, periods)
 
@@ -262,18 +316,26 @@ class Growth(Plan):
         """After the last interval of the run."""
         return rows.where(F.col("interval") > self._clock.last)
 
-    def whole(self, made: Made) -> Made:
-        """Add the older parts of each table."""
+    def with_older(self, made: Made) -> Made:
+        """Periods that hold at some tick from the boundary on; events from it on, and the messages
+        that they name.
+        """
         found = {}
         for name, frame in tables_of(made).items():
-            older = [self._job.read(name, part) for part in self.older(name)]
-            found[name] = self._job.union([*older, frame])
+            found[name] = frame
+            if parts := self.older(name):
+                rows = self._job.rows_of(name, parts, self._needed(name))
+                found[name] = self._job.union([rows, frame])
         return with_tables(type(made), found)
 
-    def alive(self, periods: DataFrame | None) -> DataFrame | None:
-        """By the column valid_to."""
-        start = self.boundary.interval * self._job.clock.ticks_per_interval
-        return periods and periods.where(F.col("valid_to") > start)
+    def _needed(self, name: str) -> Since:
+        """The rows of a table that the intervals from the boundary on need."""
+        columns, at = table(name).names, self.boundary
+        if "valid_to" in columns:
+            return Since("valid_to", at.interval * self._job.clock.ticks_per_interval + 1)
+        if name in _MESSAGES:
+            return Since("message", at.named)
+        return Since("interval", at.interval)
 
     def recent(self, rows: DataFrame | None) -> DataFrame | None:
         """By the column interval."""
@@ -283,18 +345,31 @@ class Growth(Plan):
         """Settled intervals are read from the metrics tables."""
         if measured is None or self.boundary.interval >= self.since:
             return measured
+        from_boundary = Since("interval", self.boundary.interval)
         peers, topics, overlay = (
-            rows.where(F.col("interval").between(self.boundary.interval, self.since - 1))
+            rows.where(F.col("interval") < self.since)
             for name in ("peers", "topics", "overlay")
-            if (rows := self._before(f"metrics/{name}")) is not None
+            if (rows := self._before(f"metrics/{name}", from_boundary)) is not None
         )
         return measured.unionByName(restored(peers, topics, overlay, self._job.manifest.own))
+
+    def measured_by(self, engine: str, measures: Measures, overlay: DataFrame) -> dict[str, str]:
+        """Earlier intervals are counted again only where some were sampled."""
+        now = measured_by(engine, measures, overlay)
+        if now == self._base.engines and not any("sampled" in by for by in now.values()):
+            return now
+        parts = self.older("metrics/overlay")
+        older = [self._job.rows_of("metrics/overlay", parts)] if parts else []
+        return measured_by(engine, measures, self._job.union([*older, overlay]))
 
     def older(self, name: str) -> tuple[Part, ...]:
         """Up to the boundary."""
         if name in _MADE_ANEW or name not in self._base.tables:
             return ()
-        return self._job.writer.cut(self._base.tables[name].parts, self._cut(name))
+        if name not in self._older:  # a cut counts rows
+            parts = self._base.tables[name].parts
+            self._older[name] = self._job.writer.cut(parts, self._cut(name))
+        return self._older[name]
 
     def next_generation(self) -> tuple[int, tuple[Change, ...]]:
         """One more than the run that is appended to."""
@@ -310,11 +385,25 @@ class Growth(Plan):
             return Cut("message", self.boundary.message)
         return Cut("interval", self.boundary.interval) if name.startswith("metrics/") else None
 
-    def _before(self, name: str) -> DataFrame | None:
-        """A table of the run that is appended to; null if it has none."""
+    def _before(self, name: str, since: Since | None = None) -> DataFrame | None:
+        """A table, or such rows of it, of the run that is appended to; null if it has none."""
         if (entry := self._base.tables.get(name)) is None:
             return None
-        return self._job.union([self._job.read(name, part) for part in entry.parts])
+        return self._job.rows_of(name, entry.parts, since)
+
+
+def is_light(base: Manifest) -> bool:
+    """Whether an append reads so little of the run that the plans of a small input do."""
+    assert base.clock is not None
+    open_yet = Since("valid_to", end_of(base.clock))
+    parts = (
+        part.reaching(open_yet)
+        for name, entry in base.tables.items()
+        if "valid_to" in table(name).names
+        for part in entry.parts
+    )
+    rows = (part.rows if part.files is None else sum(f.rows for f in part.files) for part in parts)
+    return sum(rows) <= SMALL_RUN
 
 
 def end_of(clock: Clock) -> int:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runstore import durable
-from runstore.intact import described
+from runstore.intact import PARQUET, described
 from runstore.manifest import StoredFile
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 _WRITTEN = "table string, file string, summary string"
 _GROUP_ROWS = 1 << 17
-_PARQUET = {
-    "write_page_checksum": True,
-    # Else statistics stand in the headers of pages, which no checksum covers.
-    "write_page_index": True,
-}
 
 
 class Fold(Protocol):
@@ -106,7 +101,7 @@ class _Sink:
         held.clear()
         if name not in self._writers:
             self._path(name).parent.mkdir(parents=True, exist_ok=True)
-            self._writers[name] = pq.ParquetWriter(self._path(name), rows.schema, **_PARQUET)
+            self._writers[name] = pq.ParquetWriter(self._path(name), rows.schema, **PARQUET)
         self._writers[name].write_table(rows, row_group_size=_GROUP_ROWS)
 
 

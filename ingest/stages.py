@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics import message_fold, structure, summaries
-from analytics.engines import engine_for, measure, measured_by
+from analytics.engines import engine_for, measure
 from analytics.message_fold import MessageFold
 from analytics.structure import chosen_layers
 from analytics.summaries import Metrics, Seen
@@ -27,6 +27,7 @@ from ingest.sources.base import Observed
 from ingest.stage import kept_as, with_tables
 from model.errors import InputError
 from model.run import DUPLICATES
+from runstore.manifest import LATE_MESSAGES
 
 _OF_LINK = ("src", "dst", "layer", "topic")
 _OF_SUBSCRIPTION = ("peer", "topic")
@@ -42,6 +43,9 @@ def make(job: Job) -> None:
     Raises: InputError, UseError and UnknownName for input or options that cannot be used; Outgrown.
     """
     job.do(READ)
+    if job.plan.is_idle:
+        job.commit_unchanged()
+        return
     observed = observe(job)
     names = job.do(NAMES, observed)
     periods = job.do(PERIODS, observed, names)
@@ -92,7 +96,7 @@ def _judge_refused(job: Job) -> None:
 
 def _layers(job: Job) -> set[str]:
     """The layers of the links that were read."""
-    links = job.source.observe(job.folded(), job.described, job.options).links
+    links = job.observed().links
     return {row.layer for row in links.select("layer").distinct().collect()} if links else set()
 
 
@@ -103,8 +107,7 @@ def _check_inputs(job: Job) -> None:
 
 def observe(job: Job) -> Observed:
     """The observed tables of the source; lazy."""
-    observed = job.source.observe(job.folded(), job.described, job.options)
-    return job.plan.unsettled(observed)
+    return job.plan.unsettled(job.observed())
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ def _names(job: Job, observed: Observed) -> Names:
     """Names → the tables peers and topics, and the indices of messages."""
     plan, clock = job.plan, job.clock
     job.update(boundary=plan.find_boundary(observed))
+    if late := plan.late_messages(job.observed()):
+        job.update(notes={**job.manifest.notes, LATE_MESSAGES: late})
     known_peers = plan.known("peers", "name", "peer AS index")
     peers = indexing.peer_index(observed, clock, known_peers)
     topics = indexing.topic_index(observed, clock, plan.known("topics", "name", "topic AS index"))
@@ -277,7 +282,7 @@ def _messages(
         events.publications,
         events.rejections,
         received and messages.arrivals(received, names.indices),
-        job.plan.alive(job.plan.whole(periods).subscriptions),
+        job.plan.with_older(periods).subscriptions,
         events.unreported,
     )
     rows = messages.rows_by_message(tables, 1 if job.small else job.parallelism)
@@ -318,16 +323,16 @@ def _peers_and_topics(
 ) -> OfPeersAndTopics:
     """Structure, traffic and receptions → metrics/peers and metrics/topics."""
     plan = job.plan
-    periods, events = plan.whole(periods), plan.whole(events)
-    of_messages = plan.whole(of_messages)
+    periods, events = plan.with_older(periods), plan.with_older(events)
+    of_messages = plan.with_older(of_messages)
     seen = Seen(
         job.clock,
         peers,
         structure=plan.structure(graph.structure),
         subscriptions=periods.subscriptions,
-        traffic=plan.recent(events.traffic),
+        traffic=events.traffic,
         publications=events.publications,
-        receptions=plan.recent(of_messages.receptions),
+        receptions=of_messages.receptions,
         unreported=events.unreported,
         duplicates_known=_duplicates_known(job),
         links_known=periods.links is not None,
@@ -354,9 +359,9 @@ def _overlay(
 ) -> OfOverlay:
     """All of these → metrics/overlay."""
     plan = job.plan
-    periods, events = plan.whole(periods), plan.whole(events)
-    of_messages = plan.whole(of_messages)
-    dangling = plan.alive(periods.dangling_links)
+    periods, events = plan.with_older(periods), plan.with_older(events)
+    of_messages = plan.with_older(of_messages)
+    dangling = periods.dangling_links
     assert peers is not None
     metrics = Metrics(
         replace(job.clock, first=max(plan.boundary.interval, job.clock.first)),
@@ -377,8 +382,7 @@ def finish(job: Job, overlay: OfOverlay) -> None:
     with job.watch(FINISH):
         engines = job.manifest.engines
         if engine := engines.get("structure"):
-            whole = job.plan.whole(overlay).metrics
-            engines = measured_by(engine, job.measuring.measures, whole)
+            engines = job.plan.measured_by(engine, job.measuring.measures, overlay.metrics)
         made = job.settle()
         if job.small:
             _check_inputs(job)

@@ -15,11 +15,14 @@ from pathlib import Path
 
 from ingest.files import InputFile
 from ingest.sources import source_named
-from model.errors import InputsDiffer, UseError
+from model.errors import InputsDiffer, NeedsSettling, UseError
+from runstore.inputs import all_inputs
 from runstore.intact import files_of, stands
 from runstore.manifest import Manifest
 from runstore.store import StoredRun
 from runstore.writer import RunWriter
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -45,27 +48,31 @@ class Wanted:
     """Replace an existing run, whatever its state."""
     append: bool = False
     """Add files to a complete run that it was not made from yet."""
+    settle: bool = False
+    """With `replace`: make it anew from all of its files, and more."""
 
 
 def start(writer: RunWriter, wanted: Wanted) -> Start:
     """Decide where the ingest starts.
 
-    Raises: InputsDiffer, UseError, and StoreBroken where an existing run is damaged and not to be
-    replaced.
+    Raises: InputsDiffer, NeedsSettling, UseError, and StoreBroken where an existing run is damaged
+    and not to be replaced.
     """
     fresh, old = wanted.manifest, writer.stored
+    if wanted.settle and old:
+        _check_whole(writer, old, fresh)
     if wanted.replace:
         return _anew(writer, wanted, writer.pending() or old)
     if writer.broken:
         raise writer.broken
     if old is None or not old.complete:
-        if old and wanted.append and _contents(old) - _contents(fresh):
-            raise InputsDiffer(fresh.name, _differences(old, fresh))
+        if old and wanted.append and _contents(writer, old) - _contents(writer, fresh):
+            raise InputsDiffer(fresh.name, _differences(writer, old, fresh))
         # An incomplete run of other inputs is not resumed.
         return _anew(writer, wanted, old)
     if wanted.append:
         return _append(writer, wanted, old)
-    if differences := _differences(old, fresh):
+    if differences := _differences(writer, old, fresh):
         raise InputsDiffer(fresh.name, differences)
     return _made(writer, old, wanted.files)
 
@@ -73,7 +80,7 @@ def start(writer: RunWriter, wanted: Wanted) -> Start:
 def _anew(writer: RunWriter, wanted: Wanted, half: Manifest | None) -> Start:
     """Start the run, or resume an incomplete one of the same inputs."""
     begun = wanted.manifest
-    if half and not half.complete and not half.extends and not _differences(half, begun):
+    if half and not half.complete and not half.extends and not _differences(writer, half, begun):
         begun = _going_on(writer.directory, half, begun)
     return Start(wanted.files, None, partial(writer.begin, begun))
 
@@ -89,30 +96,50 @@ def _made(writer: RunWriter, old: Manifest, files: Sequence[InputFile]) -> Start
 def _append(writer: RunWriter, wanted: Wanted, old: Manifest) -> Start:
     """Add the new files to the run."""
     fresh = wanted.manifest
-    if differences := _other_choices(old, fresh):
-        raise InputsDiffer(old.name, differences)
-    known = _contents(old)
+    if old.source != fresh.source:
+        raise InputsDiffer(old.name, _other_choices(old, fresh))
+    known = _contents(writer, old)
     new = [file for file in wanted.files if (Path(file.path).name, file.sha256) not in known]
     if not new:
         return _made(writer, old, new)
-    _check_appendable(old, fresh)
+    _check_appendable(old)
+    if differences := _other_choices(old, fresh):
+        raise NeedsSettling(old.name, "; ".join(differences))
+    if other := [name for name, number in fresh.formats.items() if old.formats.get(name) != number]:
+        why = f"it was made by another version, which differs in: {', '.join(other)}"
+        raise NeedsSettling(old.name, why)
     grown = replace(
         fresh,
         inputs=(*old.inputs, *(file.manifest_entry for file in new)),
         skipped=tuple(dict.fromkeys([*old.skipped, *fresh.skipped])),
+        earlier_bytes=old.earlier_bytes,
         extends=old.identity,
     )
     pending = writer.pending()
     if pending and not pending.extends:
         pending = None  # the run was to be replaced
-    if pending and (left_out := _contents(pending) - _contents(grown)):
+    if pending and (left_out := _contents(writer, pending) - _contents(writer, grown)):
         raise UseError(
             f"an append to run '{old.name}' was interrupted; name its files too: "
             + ", ".join(sorted(name for name, _ in left_out))
         )
-    if pending and not _differences(pending, grown):
+    if pending and not _differences(writer, pending, grown):
         grown = _going_on(writer.directory, pending, grown)
     return Start(new, None, partial(writer.begin, grown))
+
+
+def _check_whole(writer: RunWriter, old: Manifest, fresh: Manifest) -> None:
+    """Raises: UseError where the input lacks files that the run was made from."""
+    if lost := _contents(writer, old) - _contents(writer, fresh):
+        raise UseError(
+            f"run '{old.name}' cannot be made anew: files that it was made from have changed or "
+            f"are gone: {_few(sorted(name for name, _ in lost))}"
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*names[:_SHOWN], *more])
 
 
 def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
@@ -134,9 +161,8 @@ def _going_on(directory: Path, half: Manifest, fresh: Manifest) -> Manifest:
     return replace(half, stages=kept, tables=tables, formats=fresh.formats, versions=fresh.versions)
 
 
-def _check_appendable(run: Manifest, now: Manifest) -> None:
+def _check_appendable(run: Manifest) -> None:
     """Raises: UseError where more input cannot be added to the run."""
-    other = [stage for stage in now.formats if run.formats.get(stage) != now.formats[stage]]
     why = None
     if not source_named(run.source).appendable:
         why = f"in source '{run.source}' later input changes earlier intervals"
@@ -144,8 +170,6 @@ def _check_appendable(run: Manifest, now: Manifest) -> None:
         why = "its source marks its end"
     elif run.options.get("reporters_only"):
         why = "--reporters-only left out links to peers that may report later"
-    elif other:
-        why = f"it was made by another version, which differs in: {', '.join(other)}"
     elif not run.carry:
         why = "it kept nothing to resume from"
     if why:
@@ -155,9 +179,10 @@ def _check_appendable(run: Manifest, now: Manifest) -> None:
         )
 
 
-def _differences(old: Manifest, new: Manifest) -> list[str]:
+def _differences(writer: RunWriter, old: Manifest, new: Manifest) -> list[str]:
     """The differences between the inputs and options of two manifests, as text."""
-    found, before, now = _other_choices(old, new), _contents(old), _contents(new)
+    found = _other_choices(old, new)
+    before, now = _contents(writer, old), _contents(writer, new)
     if before != now:
         added, gone = (now - before).total(), (before - now).total()
         found.append(f"{added} files new or changed, {gone} gone")
@@ -176,6 +201,7 @@ def _other_choices(old: Manifest, new: Manifest) -> list[str]:
     return found
 
 
-def _contents(run: Manifest) -> Counter[tuple[str, str]]:
+def _contents(writer: RunWriter, run: Manifest) -> Counter[tuple[str, str]]:
     """The files by name and content; where they lie does not matter."""
-    return Counter((Path(f["path"]).name, f["sha256"]) for f in run.inputs)
+    files = all_inputs(writer.directory, run)
+    return Counter((Path(file["path"]).name, file["sha256"]) for file in files)

@@ -8,6 +8,7 @@
     ├── UseError                        exit 2: the request cannot be fulfilled
     │   ├── InputError                  input that is missing or not understood
     │   ├── InputsDiffer                a run of that name was made from something else
+    │   ├── NeedsSettling               a run must be made anew before more can be added
     │   ├── UnknownName                 no such run, peer, topic, message, query, metric
     │   ├── AmbiguousName               a short form of more than one name
     │   ├── OutOfRange                  a time outside the run
@@ -142,6 +143,20 @@ class InputsDiffer(UseError):
             f"({'; '.join(self.differences)}); "
             "give another --run NAME, --replace to replace it, "
             "or --append to add later files"
+        )
+
+
+@dataclass(eq=False)
+class NeedsSettling(UseError):
+    """More input cannot be added to the run as it is, but it can be made anew with it."""
+
+    run: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"run '{self.run}' cannot be appended to as it is: {self.why}; without --no-settle it "
+            "is made anew from all of its files and the new ones"
         )
 
 

@@ -47,6 +47,8 @@ class Boundary:
     """Metrics of this interval or a later one."""
     message: int
     """Rows of this message or a later one."""
+    named: int = 0
+    """The least message that rows of `interval` or later name."""
 
     def least(self, other: Boundary) -> Boundary:
         """Where the rows begin that one of two appends replaces."""
@@ -54,6 +56,7 @@ class Boundary:
             min(self.period, other.period),
             min(self.interval, other.interval),
             min(self.message, other.message),
+            min(self.named, other.named),
         )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.errors import StoreBroken
-from runstore.manifest import Manifest, Part, StoredFile
+from runstore.manifest import REACH, Manifest, Part, StoredFile
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 SMALL_FILE = 8 * 2**20
 """Bytes up to which a file is read whole when it is opened: some milliseconds."""
 _CHUNK = 2**20
+PARQUET = {
+    "write_page_checksum": True,
+    # Else statistics stand in the headers of pages, which no checksum covers.
+    "write_page_index": True,
+}
+"""How stored files are written."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,9 @@ def described(path: Path) -> StoredFile:
     Raises: pyarrow.ArrowException for another file.
     """
     meta, size = pq.read_metadata(path), path.stat().st_size
-    if size <= SMALL_FILE:
-        return StoredFile(path.name, meta.num_rows, size, _crc(path))
-    end = _end_of_pages(meta)
-    return StoredFile(path.name, meta.num_rows, size, _crc(path), end, _crc(path, end))
+    end = _end_of_pages(meta) if size > SMALL_FILE else None
+    end_crc = None if end is None else _crc(path, end)
+    return StoredFile(path.name, meta.num_rows, size, _crc(path), end, end_crc, _reach(meta))
 
 
 def files_of(run: Path, part: Part, name: str) -> list[Path]:
@@ -162,6 +167,22 @@ def _crc(path: Path, start: int = 0) -> int:
         while chunk := file.read(_CHUNK):
             crc = crc32(chunk, crc)
     return crc
+
+
+def _reach(meta: pq.FileMetaData) -> dict[str, int]:
+    """The greatest value of each column of REACH, as the file's own statistics have it."""
+    groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(meta.num_columns)]
+    found: dict[str, int] = {}
+    unclear = set()
+    for column in (column for column in columns if column.path_in_schema in REACH):
+        name, told = column.path_in_schema, column.statistics
+        most = told.max if told and told.has_min_max and not told.null_count else None
+        if isinstance(most, int):  # staged tables have messages by name
+            found[name] = max(most, found.get(name, most))
+        else:
+            unclear.add(name)
+    return {name: most for name, most in found.items() if name not in unclear}
 
 
 def _end_of_pages(meta: pq.FileMetaData) -> int:

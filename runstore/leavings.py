@@ -5,9 +5,11 @@ Incomplete runs stay: the same command resumes them.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
+from model.errors import UseError
 from model.locks import (
     OF_IMPORTS,
     OF_SPARK,
@@ -21,6 +23,9 @@ from model.locks import (
 
 SCRATCH = ".spark"
 """The folder of Spark's temporary files and of the running session."""
+LET_GO = "let-go"
+"""The file that says that a run has files that only readers of an earlier run.json need, and since
+when."""
 _RUN_JSON = "run.json"
 _BEGINNING = {f"{_RUN_JSON}.new"}
 """The possible files in the directory of a run that did not begin."""
@@ -34,10 +39,22 @@ def sweep(workspace: Path) -> None:
     sweep_folders(workspace / SCRATCH, OF_SPARK)
     sweep_folders(workspace / SCRATCH, OF_STDIN)
     sweep_folders(workspace / "neo4j", OF_IMPORTS)
+    _sweep_let_go(workspace)
     for directory in with_locks(workspace / "runs", "[!.]*"):
         if lock_of(directory).exists() or not (directory / _RUN_JSON).exists():
             with suppress(Held, OSError), holding(lock_of(directory)):
                 _sweep_beginning(directory)
+
+
+def _sweep_let_go(workspace: Path) -> None:
+    """Remove what the writers of runs let go, once no reader can need it."""
+    for told in workspace.glob(f"runs/*/{LET_GO}"):
+        from runstore.writer import KEPT_SECONDS, writing  # imports pyarrow, and few need it
+
+        with suppress(UseError, OSError):
+            if time.time() - told.stat().st_mtime >= KEPT_SECONDS:
+                with writing(workspace, told.parent.name):
+                    pass
 
 
 def _sweep_beginning(directory: Path) -> None:

@@ -15,6 +15,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import reduce
+from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any
 from zlib import crc32
@@ -32,6 +33,14 @@ from runstore import durable
 FORMAT = "vizpub.store/4"
 """The number changes when readers need to handle run.json or the files differently."""
 FILE = "run.json"
+INPUTS = "inputs"
+MESSAGE_WINDOW = 64
+"""Intervals after its publication in which appends add to a message, unless the user says so."""
+LATE = "late_records"
+LATE_MESSAGES = "late_messages"
+"""Notes that count records, and messages, of which something came after they were final."""
+REACH = ("interval", "valid_to", "message")
+"""Columns by which files are left out that cannot have the wanted rows."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,14 @@ class Cut:
 
     column: str
     below: int
+
+
+@dataclass(frozen=True)
+class Since:
+    """The rows whose `column` is at least `least`."""
+
+    column: str
+    least: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,15 @@ class StoredFile:
     """In a large file, the offset where the pages end and the indexes and the footer begin."""
     end_crc: int | None = None
     """CRC-32 from `pages_end` on."""
+    reach: dict[str, int] | None = None
+    """The greatest value of each of the columns REACH; null in old manifests."""
+
+
+def _greatest(file: StoredFile, column: str) -> float:
+    """The greatest value of a column; infinite where it is not known."""
+    if not file.rows:
+        return -inf
+    return inf if file.reach is None else file.reach.get(column, inf)
 
 
 Files = tuple[StoredFile, ...] | None
@@ -70,6 +96,21 @@ class Part:
     cut: Cut | None = None
     """Null = all rows are valid."""
     files: Files = None
+
+    def reaching(self, since: Since) -> Part:
+        """The part with those of its files that may have such rows."""
+        if self.cut and self.cut.column == since.column and self.cut.below <= since.least:
+            return replace(self, rows=0, files=())
+        if self.files is None:
+            return self
+        kept = (f for f in self.files if _greatest(f, since.column) >= since.least)
+        return replace(self, files=tuple(kept))
+
+    def is_within(self, cut: Cut) -> bool:
+        """Whether all of its rows are known to be valid after the cut, too."""
+        if self.files is None:
+            return False
+        return all(_greatest(file, cut.column) < cut.below for file in self.files)
 
     def up_to(self, cut: Cut | None) -> Cut | None:
         """The stricter of both cuts."""
@@ -126,7 +167,8 @@ class Manifest:
     name: str
     source: str
     inputs: tuple[dict[str, Any], ...]
-    """path, size, sha256, encoding, damage of every file."""
+    """path, size, sha256, encoding, damage of each file that `carry` does not list; see
+    runstore.inputs."""
     options: dict[str, Any]
     """The user's options that change the tables."""
     own: tuple[OwnMetric, ...] = ()
@@ -154,7 +196,7 @@ class Manifest:
     formats: dict[str, int] = field(default_factory=dict)
     """The format number of each stage, which decides what can be resumed or appended to."""
     carry: dict[str, TableEntry] = field(default_factory=dict)
-    """Folded tables that are kept for appends."""
+    """What is kept for appends: folded tables, and INPUTS, the files that came earlier."""
     totals: dict[str, Any] = field(default_factory=dict)
     """Counts to which an append adds; see Description.totals."""
     extends: str = ""
@@ -172,10 +214,40 @@ class Manifest:
         """A table with the columns that it has in this run. Raises: UnknownName."""
         return with_own(table(name), self.own)
 
+    let_go: dict[str, float] = field(default_factory=dict)
+    """Directories that an earlier run.json named, and when the last one that did was replaced, in
+    seconds since 1970; who reads that one may still open them."""
+    earlier_bytes: int = 0
+    """Bytes of the files in INPUTS."""
+
     @property
     def complete(self) -> bool:
         """Every stage is done."""
         return self.state == "complete"
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether something was appended to it."""
+        return any(entry.older for entry in self.tables.values())
+
+    @property
+    def last(self) -> int:
+        """The last interval that appends do not change, but for messages."""
+        assert self.clock is not None
+        return self.clock.last - int(self.options.get("gap_tolerance") or 0)
+
+    @property
+    def settled(self) -> int:
+        """The last interval whose messages appends do not change."""
+        window = self.options.get("message_window")
+        return self.last - (MESSAGE_WINDOW if window is None else int(window))
+
+    @property
+    def input_size(self) -> tuple[int, int]:
+        """How many files the run was made from, and their bytes."""
+        earlier = self.carry[INPUTS].rows if INPUTS in self.carry else 0
+        size = sum(file["size"] for file in self.inputs)
+        return earlier + len(self.inputs), self.earlier_bytes + size
 
     @property
     def facts(self) -> RunFacts:

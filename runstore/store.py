@@ -24,7 +24,7 @@ from model.errors import RunNotComplete, StoreBroken, UnknownName
 from model.run import Boundary, RunFacts, check_run_name
 from model.tables import table
 from runstore.intact import dataset, files_of
-from runstore.manifest import FILE, Cut, Manifest, Part, read_manifest
+from runstore.manifest import FILE, Cut, Manifest, Part, Since, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -74,18 +74,28 @@ class StoredRun:
         return self.manifest.tables[name].parts if self.has(name) else ()
 
     def scan(
-        self, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        since: Since | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """A table in batches, in memory bounded by a batch. No rows if it was not written.
+        """A table in batches, in memory bounded by a batch. No rows if it was not written. With
+        `since`, only files that may have such rows are opened.
 
         Raises: UnknownName, StoreBroken; `read` and `row_groups` too.
         """
         schema = self.definition(name).arrow
+        if since:
+            where = _both(where, pc.field(since.column) >= since.least)
         for part in self._parts(name):
-            if files := files_of(self.directory, part, name):
+            left = part.reaching(since) if since else part
+            if files := files_of(self.directory, left, name):
                 stored, rows = dataset(files, schema), 0
                 with _reading(files[0].parent):
-                    for batch in stored.to_batches(columns=columns, filter=_both(where, part.cut)):
+                    for batch in stored.to_batches(
+                        columns=columns, filter=_both(where, _of(part.cut))
+                    ):
                         rows += len(batch)
                         yield batch
                 if where is None:
@@ -155,10 +165,12 @@ def below(cut: Cut) -> pc.Expression:
     return pc.field(cut.column) < cut.below
 
 
-def _both(where: pc.Expression | None, cut: Cut | None) -> pc.Expression | None:
-    if cut is None or where is None:
-        return where if cut is None else below(cut)
-    return where & below(cut)
+def _of(cut: Cut | None) -> pc.Expression | None:
+    return below(cut) if cut else None
+
+
+def _both(one: pc.Expression | None, other: pc.Expression | None) -> pc.Expression | None:
+    return other if one is None else one if other is None else one & other
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from runstore.manifest import LATE, LATE_MESSAGES
 from runstore.store import StoredRun
 from runstore.totals import pooled, reporting
 
@@ -24,9 +25,12 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
     yield "protocol", manifest.protocol
     if manifest.clock:
         yield "time", manifest.clock.describe_range()
+    if manifest.clock and manifest.is_grown:
+        yield "final up to interval", manifest.last
+        yield "messages final up to interval", max(manifest.settled, manifest.clock.first - 1)
     yield "epoch", manifest.epoch
-    size = sum(entry["size"] for entry in manifest.inputs)
-    yield "input", f"{len(manifest.inputs)} files, {size:,} bytes"
+    files, size = manifest.input_size
+    yield "input", f"{files} files, {size:,} bytes"
     if manifest.options.get("layers"):
         yield "layers counted", ", ".join(manifest.options["layers"])
     for name, entry in manifest.tables.items():
@@ -35,6 +39,8 @@ def facts_for_people(run: StoredRun) -> Iterator[tuple[str, Any]]:
         yield from _messages(run)
     for note, count in manifest.notes.items():
         yield note.replace("_", " "), count
+    if {LATE, LATE_MESSAGES} & manifest.notes.keys():
+        yield "came late", f"left out of the tables; vizpub settle {manifest.name} takes it in"
     for engine in dict.fromkeys(manifest.engines.values()):
         parts = (part for part, by in manifest.engines.items() if by == engine)
         yield f"measured by {engine}", ", ".join(parts)

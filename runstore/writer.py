@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -16,12 +17,15 @@ from errno import ENOSPC
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow.parquet as pq
+
 from model.errors import DiskFull, RunLocked, StoreBroken, UnknownName, UseError
 from model.locks import Held, holding, lock_of
 from model.run import check_run_name
 from model.tables import TABLES
 from runstore import durable
-from runstore.intact import dataset, described, files_of
+from runstore.intact import PARQUET, dataset, described, files_of
+from runstore.leavings import LET_GO
 from runstore.manifest import (
     FILE,
     Cut,
@@ -34,6 +38,12 @@ from runstore.manifest import (
 )
 from runstore.store import below, run_names
 
+_OF_A_SIZE = 4
+"""So many parts of a size, within a factor of eight, become one."""
+_LEAST_PART = 1 << 11
+"""Parts of fewer rows count as of one size."""
+KEPT_SECONDS = 600
+"""Readers of a run have so long to read what a commit lets go."""
 PENDING = "pending.json"
 """The manifest of a run that will replace an existing one when it is complete."""
 
@@ -103,13 +113,18 @@ class RunWriter:
     def commit(self, manifest: Manifest) -> None:
         """Sync the new files, then make the manifest the durable state of the run.
 
-        When it is complete, readers see it, and the run that it replaces is removed.
+        When it is complete, readers see it, and the run that it replaces is removed after
+        KEPT_SECONDS, by the next command.
         """
         durable.sync(self._unsynced(manifest), self.directory)
+        if manifest.complete:
+            manifest = replace(manifest, let_go=self._let_go(manifest))
         self._write(manifest)
         self.handed_out.clear()
         self.manifest = manifest
         if manifest.complete:
+            if manifest.let_go:
+                (self.directory / LET_GO).touch()
             durable.remove(self.directory / PENDING)
             self.stored, self.broken, self.beside = manifest, None, False
             self.sweep()
@@ -143,11 +158,35 @@ class RunWriter:
 
     def _cut(self, part: Part, cut: Cut | None) -> Part:
         left = part.up_to(cut)
-        if left == part.cut or left is None:
+        if left == part.cut or left is None or part.is_within(left):
             return part
         files = files_of(self.directory, part, part.directory)
         there = dataset(files) if files else None
         return replace(part, rows=there.count_rows(filter=below(left)) if there else 0, cut=left)
+
+    def merged(self, name: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """The parts of a table with the last of them written again as one, where they have become
+        many of a size. A row is written again as often as the table has grown eightfold.
+        """
+        kept = first_to_merge([part.rows for part in parts])
+        if kept == len(parts):
+            return tuple(parts)
+        directory = self.fresh_directory(name)
+        directory.mkdir(parents=True)
+        path = directory / f"{uuid4().hex}.parquet"
+        stored = [(dataset(files_of(self.directory, part, name)), part) for part in parts[kept:]]
+        with pq.ParquetWriter(path, stored[0][0].schema, **PARQUET) as file:
+            for rows, part in stored:
+                for batch in rows.to_batches(filter=below(part.cut) if part.cut else None):
+                    file.write_batch(batch)
+        durable.sync_file(path)
+        told = described(path)
+        if told.rows != sum(part.rows for part in parts[kept:]):
+            raise StoreBroken(
+                str(self.directory / name), f"its parts have {told.rows:,} rows, unlike run.json"
+            )
+        made = Part(str(directory.relative_to(self.directory)), told.rows, files=(told,))
+        return (*parts[:kept], made)
 
     def sweep(self) -> None:
         """Remove files that no manifest names, which killed writers left.
@@ -167,6 +206,10 @@ class RunWriter:
             if manifest
             for name in manifest.directories
         }
+        let_go = set(_young(self.stored.let_go)) if self.stored else set()
+        if not let_go:
+            durable.remove(self.directory / LET_GO)
+        named |= let_go
         kept = {self.directory / name for name in named} | self.handed_out
         for directory in self._below_tables("/*"):
             if directory not in kept:
@@ -174,6 +217,14 @@ class RunWriter:
         for directory in [*self._below_tables(""), *self.directory.glob("*")]:
             if directory.is_dir() and not any(directory.iterdir()):
                 durable.remove_tree(directory)
+
+    def _let_go(self, manifest: Manifest) -> dict[str, float]:
+        """What the manifest does not name, and readers of an earlier one may still read."""
+        before = self.stored if self.stored and self.stored.complete else None
+        if before is None:
+            return {}
+        found = {**before.let_go, **dict.fromkeys(before.directories, time.time())}
+        return {n: at for n, at in _young(found).items() if n not in manifest.directories}
 
     def _write(self, manifest: Manifest) -> None:
         """Write the manifest as pending.json or as run.json."""
@@ -185,10 +236,11 @@ class RunWriter:
 
     def _unsynced(self, manifest: Manifest) -> Iterator[Path]:
         """The files in the manifest that no earlier manifest has."""
-        for entry in (*manifest.tables.values(), *manifest.carry.values()):
-            directory = self.directory / entry.directory
+        entries = (*manifest.tables.values(), *manifest.carry.values())
+        for part in (part for entry in entries for part in entry.parts):
+            directory = self.directory / part.directory
             if directory in self.handed_out:
-                yield from (directory / file.name for file in entry.files or ())
+                yield from (directory / file.name for file in part.files or ())
 
     def _digest(self) -> str:
         """The digest of run.json; empty if there is none."""
@@ -201,6 +253,23 @@ class RunWriter:
         roots = [*(t.name for t in TABLES), "staged/*"]
         found = (path for root in roots for path in self.directory.glob(root + below))
         return [path for path in found if path.is_dir()]
+
+
+def _young(let_go: dict[str, float]) -> dict[str, float]:
+    """The directories that readers may still need."""
+    now = time.time()
+    return {name: at for name, at in let_go.items() if now - at < KEPT_SECONDS}
+
+
+def first_to_merge(rows: Sequence[int]) -> int:
+    """The place of the first of the parts, given by their rows, that belong into one with all that
+    follow; behind the last, if none do. Tables of less than 2⁴¹ rows never have more than 32 parts.
+    """
+    sizes = [max(count, _LEAST_PART).bit_length() // 3 for count in rows]
+    for place, size in enumerate(sizes):
+        if sizes[place:].count(size) >= _OF_A_SIZE:
+            return place
+    return len(rows)
 
 
 @contextmanager

@@ -80,6 +80,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return LoadFileScheduling(config, log)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_late_readers() -> Iterator[None]:
+    """What a commit lets go is removed at once; tests of its readers change that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runstore.writer.KEPT_SECONDS", 0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def libp2p_small() -> Path:
     """A gossipsub network's traces and the truth recorded beside them; see its README."""

@@ -36,7 +36,7 @@ def ingest(  # noqa: PLR0913 - the options of a command
     JavaMissing, SparkFailed and more, all VizpubError.
     """
     from analytics.options import Measures
-    from ingest.job import Measuring
+    from ingest.measuring import Measuring
     from ingest.own import own_metrics as loaded
     from ingest.pipeline import IngestRequest
     from ingest.pipeline import ingest as make

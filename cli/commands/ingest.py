@@ -14,7 +14,7 @@ from analytics.options import ENGINES, Measures
 from cli.commands.load import load_stored
 from cli.commands.runs import show_summary
 from cli.completion import SOURCES, complete_engines, complete_sources
-from cli.options import Master, Output, comma_list, command
+from cli.options import Master, Output, RunName, comma_list, command
 from cli.service import Filling, remove_stale
 from cli.settings import Settings
 from cli.terminal.output import to_stdout
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("ingest", rich_help_panel="Runs")(command(ingest))
+    app.command("settle", rich_help_panel="Runs")(command(settle))
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,14 @@ class Reading:
         bool,
         typer.Option("--reporters-only", help="Leave out peers that do not report themselves."),
     ] = False
+    message_window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="With --append: intervals after which a message is final (default: 64).",
+        ),
+    ] = None
     max_line: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Refuse longer lines (default: 64MB)."),
@@ -108,6 +117,10 @@ class Handling(Filling):
     append: Annotated[
         bool, typer.Option("--append", help="Add files of later intervals to the run.")
     ] = False
+    no_settle: Annotated[
+        bool,
+        typer.Option("--no-settle", help="With --append: refuse what needs a run made anew."),
+    ] = False
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if any input was refused or damaged.")
     ] = False
@@ -121,6 +134,16 @@ class Handling(Filling):
     profile: Annotated[
         bool, typer.Option("--profile", help="Show how much time each stage took.")
     ] = False
+
+
+@dataclass(frozen=True)
+class Settling(Filling):
+    """What to do with the run that is made anew."""
+
+    no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
+        False
+    )
+    master: Master = None
 
 
 def ingest(
@@ -172,6 +195,38 @@ def ingest(
         _check_nothing_refused(outcome.run)
 
 
+def settle(
+    settings: Settings,
+    run: RunName,
+    handling: Settling,
+    output: Output,
+) -> None:
+    """Make a run anew from all of its files, with what came late.
+
+    An append leaves out reports of intervals that are final, and what is told of messages that are
+    final; it counts both. This command ingests all files of the run again, with the run's own
+    options, beside the old run, which it replaces in one step.
+
+    Example:
+
+    ```
+    vizpub settle live
+    ```
+    """
+    from ingest.pipeline import settle as make_anew
+    from runstore.store import open_run
+
+    with settings.progress() as progress:
+        found = open_run(settings.workspace, run)
+        made = make_anew(found, handling.master, progress)
+    _show(made.run, output, settings)
+    settings.say(made.account.line())
+    if handling.no_load:
+        remove_stale(settings, made.run)
+    else:
+        load_stored(settings, made.run, handling)
+
+
 def _show(run: StoredRun, output: Output, settings: Settings) -> None:
     """The summary, unless stdout is closed, which does not stop the command."""
     if to_stdout(output.file) and is_closed(sys.stdout):
@@ -183,7 +238,7 @@ def _show(run: StoredRun, output: Output, settings: Settings) -> None:
 def _request(
     settings: Settings, paths: tuple[str, ...], run: str, reading: Reading, handling: Handling
 ) -> IngestRequest:
-    from ingest.job import Measuring
+    from ingest.measuring import Measuring
     from ingest.own import own_metrics
     from ingest.pipeline import IngestRequest
     from ingest.sources.base import SourceOptions
@@ -199,6 +254,7 @@ def _request(
             reading.gap_tolerance,
             reading.input_run,
             reading.reporters_only,
+            reading.message_window,
             parse_size(reading.max_line) if reading.max_line else None,
         ),
         measuring=Measuring(
@@ -212,6 +268,7 @@ def _request(
         ),
         replace=handling.replace,
         append=handling.append,
+        settle=not handling.no_settle,
         keep_going=handling.keep_going,
         master=handling.master,
     )

@@ -66,6 +66,8 @@ class SourceOptions:
     """The run to read where the input holds several."""
     reporters_only: bool = False
     """Leave out peers that do not report themselves."""
+    message_window: int | None = None
+    """Intervals for which appends add to a message; null = runstore.manifest.MESSAGE_WINDOW."""
     max_line: int | None = None
     """Most bytes of a line; null = ingest.reports.compressed.MAX_LINE."""
 

@@ -20,19 +20,20 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.pipeline import IngestOutcome, IngestRequest
+from ingest.pipeline import IngestOutcome, IngestRequest, settling
 from ingest.spark import scale
 from ingest.spark.session import vizpub_errors
 from ingest.stages import STEPS
-from model.errors import InputsDiffer, StoreBroken, UseError
+from model.errors import InputsDiffer, NeedsSettling, StoreBroken, UseError
 from model.run import Boundary
 from runstore import intact
 from runstore.journal import FILE as LOG
 from runstore.manifest import FILE, Manifest, read_manifest, write_manifest
 from runstore.store import StoredRun, open_run
+from runstore.summary import facts_for_people
 from runstore.writer import PENDING, RunWriter
 from tests.support.faults import LARGE, stopping
-from tests.support.ingested import Store, copied, ingest
+from tests.support.ingested import Store, copied, ingest, ingested
 
 pytestmark = [
     pytest.mark.spark,
@@ -283,19 +284,97 @@ def everything(run: StoredRun) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        (small([2, 3]), "reports of interval 2, and the run holds all up to interval 2"),
         (small([3], topics=["news"]), "reports topics"),
         ([*small([3]), {"format": "vizpub.run/1", "unknown": ["loss"]}], "lacks loss"),
     ],
 )
-def test_append_of_input_that_does_not_follow_is_refused(
+def test_append_of_input_that_does_not_follow_is_refused_without_settling(
     lab_with_runs: Lab, records: list[Record], said: str
 ) -> None:
     before = everything(lab_with_runs.run("small"))
-    with pytest.raises(UseError, match=said) as refused:
-        lab_with_runs.ingest("small", lab_with_runs.write("later", records), append=True)
-    assert "--replace" in str(refused.value)
+    later = lab_with_runs.write("later", records)
+    with pytest.raises(NeedsSettling, match=said) as refused:
+        lab_with_runs.ingest("small", later, append=True, settle=False)
+    assert "--no-settle" in str(refused.value)
     assert everything(lab_with_runs.run("small")) == before
+
+
+@pytest.mark.long
+def test_late_records_are_left_out_and_counted_until_the_run_is_settled(
+    lab_with_runs: Lab,
+) -> None:
+    """The appended run is an ingest of what was on time; the settled one, of everything."""
+    lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"
+    copied(lab.run("small"), lab.folder, "late")
+    on_time, late = small([3]), [told("c", 2, neighbors=["a"]), told("a", 0, neighbors=[])]
+    lab.ingest("late", lab.write("second", [*late, *on_time]), append=True)
+    lab.ingest("late", lab.write("all-late", [told("d", 3)]), append=True)
+    grown = lab.run("late")
+    assert grown.manifest.notes["late_records"] == 3
+    assert ("late records", 3) in facts_for_people(grown)
+    same_tables(grown, lab.take("on-time", first, lab.write("on-time", on_time)))
+    settled = ingested(lab.spark, settling(grown)).run
+    assert "late_records" not in settled.manifest.notes
+    files = [first, lab.folder / "second.ndjson", lab.folder / "all-late.ndjson"]
+    same_tables(settled, lab.take("with-late", *files))
+
+
+@pytest.mark.long
+def test_field_that_first_appears_later_makes_the_run_anew(lab_with_runs: Lab) -> None:
+    lab, first = lab_with_runs, lab_with_runs.folder / "small.ndjson"
+    copied(lab.run("small"), lab.folder, "more")
+    later = lab.write("with-topics", small([3], topics=["news"]))
+    lab.ingest("more", later, append=True)
+    same_runs(lab.run("more"), lab.take("more-whole", first, later))
+    lab.ingest("more", lab.write("sixth", small([5])), append=True, gap_tolerance=2)
+    files = [first, later, lab.folder / "sixth.ndjson"]
+    same_runs(lab.run("more"), lab.take("more-gap", *files, gap_tolerance=2))
+
+
+@pytest.mark.long
+def test_message_that_is_final_takes_no_more_arrivals(lab_with_runs: Lab) -> None:
+    """With a window of 2, when interval 5 is appended messages up to interval 2 are final."""
+    lab = lab_with_runs
+
+    def interval(number: int, *came: str) -> list[Record]:
+        sent = [{"message": f"m{number}", "topic": "news", "hops": 0, "to": ["b"]}]
+        received = [{"message": message, "topic": "news", "from": "a"} for message in came]
+        counted = {"messages": 1, "bytes": 1}
+        each = {"publication": {"sent": counted, "received": counted}, "topics": ["news"]}
+        return [
+            told("a", number, neighbors=["b"], sent=sent, received=[], **each),
+            told("b", number, neighbors=["a"], sent=[], received=received, **each),
+        ]
+
+    parts = [[], ["m0"], ["m1"], [], ["m3"], ["m2", "m3", "m4"]]
+    files = [lab.write(f"w{n}", interval(n, *came)) for n, came in enumerate(parts)]
+    begun = lab.write("begun", [r for n in range(4) for r in interval(n, *parts[n])])
+    for file in (begun, *files[4:]):
+        lab.ingest("window", file, append=True, message_window=2)
+    grown = lab.run("window")
+    assert (grown.manifest.last, grown.manifest.settled) == (5, 3)
+    assert grown.manifest.notes["late_messages"] == 1
+    on_time = lab.write("on-time-5", interval(5, "m3", "m4"))
+    same_tables(grown, lab.take("window-whole", begun, files[4], on_time, message_window=2))
+    settled = ingested(lab.spark, settling(grown)).run
+    same_tables(settled, lab.take("window-all", begun, *files[4:], message_window=2))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("seed", range(4))
+def test_run_fed_bit_by_bit_equals_one_ingest_of_all(lab: Lab, seed: int) -> None:
+    """Any cut into appends, with repeated reports and bridged gaps; parts are merged meanwhile."""
+    rng = random.Random(seed)
+    system = System(seed, 14, totals=seed % 2 == 1, patchy=0.2, silent=0.2)
+    cuts = sorted(rng.sample(range(1, 14), 8))
+    print("seed", seed, "cuts", cuts)
+    files = [lab.write(f"s{seed}-{n}", part) for n, part in enumerate(batches(system, cuts))]
+    for file in files:
+        lab.ingest("fed", file, append=True, gap_tolerance=seed)
+    grown = lab.run("fed")
+    assert max(len(entry.parts) for entry in grown.manifest.tables.values()) < len(files)
+    same_runs(grown, lab.take(f"fed-{seed}", *files, gap_tolerance=seed))
 
 
 @pytest.mark.parametrize(
@@ -318,8 +397,8 @@ def test_append_to_a_run_that_cannot_grow_is_refused(
 
 def test_append_with_other_options_is_refused_by_name(lab_with_runs: Lab) -> None:
     later = lab_with_runs.write("later", small([3]))
-    with pytest.raises(InputsDiffer, match="gap_tolerance: 0 then, 2 now"):
-        lab_with_runs.ingest("small", later, append=True, gap_tolerance=2)
+    with pytest.raises(NeedsSettling, match="gap_tolerance: 0 then, 2 now"):
+        lab_with_runs.ingest("small", later, append=True, settle=False, gap_tolerance=2)
     with pytest.raises(InputsDiffer, match=r"1 gone.*--append"):
         lab_with_runs.ingest("small", later)
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.job import Measuring
+from ingest.measuring import Measuring
 from ingest.pipeline import IngestOutcome, IngestRequest
 from ingest.sources.base import SourceOptions
 from model.clock import OPEN

@@ -63,11 +63,17 @@ def ingest(
     run: str,
     *paths: Path,
     append: bool = False,
+    settle: bool = True,
     **options: Any,
 ) -> IngestOutcome:
     """One more ingest, in the session of the tests: quicker than a `vizpub` process."""
     request = IngestRequest(
-        tuple(map(str, paths)), run, workspace, options=SourceOptions(**options), append=append
+        tuple(map(str, paths)),
+        run,
+        workspace,
+        options=SourceOptions(**options),
+        append=append,
+        settle=settle,
     )
     return ingested(spark, request)
 

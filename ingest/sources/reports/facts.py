@@ -231,12 +231,7 @@ def counters_are_totals(tally: Tally, only: str | None) -> bool:
 
 
 def _together(before: Tally, now: Tally) -> Tally:
-    """The counts of both. Raises: UseError where the new reports are not later."""
-    if now.first is not None and before.last is not None and now.first <= before.last:
-        raise UseError(
-            f"the new files have reports of interval {now.first}, and the run holds all up to "
-            f"interval {before.last}; ingest all files of the run again with --replace"
-        )
+    """The counts of both."""
     both = Tally()
     both.add(before)
     both.add(now)

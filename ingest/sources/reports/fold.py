@@ -22,6 +22,7 @@ from ingest.sources.reports.decoding import report_decoder
 from ingest.sources.reports.facts import COUNTERS, STATE, Tally, shape_of
 from ingest.sources.reports.traffic import Counts, counters, differ, either, of_events
 from model.columns import TRAFFIC_COLUMNS
+from runstore.manifest import LATE
 
 TABLES: dict[str, pa.Schema] = {
     "peers": pa.schema([("name", pa.string()), ("interval", pa.int32())]),
@@ -78,6 +79,9 @@ class ReportFold(KeyFold):
 
     def take(self, row: Row) -> None:
         """The next report, or the state at the end of the run that is appended to."""
+        if row.kind == Kind.RECORD and self.final is not None and row.time <= self.final:
+            self._tally.lost[LATE] += 1
+            return
         report, peer = self._decode(row.record), self._peer
         if row.time == peer.at:
             self._lose(report, row)
@@ -89,8 +93,9 @@ class ReportFold(KeyFold):
             peer.resume(report)
 
     def end(self) -> None:
-        """Write the open state of the peer."""
-        self._peer.leave()
+        """Write the open state of the peer, unless all that it reported came late."""
+        if self._peer.at >= 0:
+            self._peer.leave()
 
     def add(self, tally: bytes) -> None:
         """Add the counts of a reader."""

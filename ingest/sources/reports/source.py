@@ -69,7 +69,9 @@ class Reports(Source):
     """See ingest.sources.base.Source."""
 
     name = "reports"
-    options = frozenset({"interval_us", "gap_tolerance", "only", "reporters_only", "max_line"})
+    options = frozenset(
+        {"interval_us", "gap_tolerance", "only", "reporters_only", "message_window", "max_line"}
+    )
     appendable = True
     tables = TABLES
     carried = (CARRIED, "publications", "receptions", "unreported")

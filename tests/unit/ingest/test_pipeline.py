@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.job import Measuring
+from ingest.measuring import Measuring
 from ingest.pipeline import IngestRequest, ingest
 from model.errors import InputError, UnknownName, UseError
 

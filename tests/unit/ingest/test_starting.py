@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import InputsDiffer, StoreBroken, UseError
+from model.errors import InputsDiffer, NeedsSettling, StoreBroken, UseError
 from runstore.manifest import FILE
 from runstore.store import open_run
-from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, begun, ingest, wanted
+from tests.support.scripted import FIRST, FORMATS, SECOND, TABLES, THIRD, begun, ingest, wanted
 from tests.support.tables import everything
 
 
@@ -132,7 +132,7 @@ class TestAppending:
     def test_append_by_another_format_is_refused_naming_the_stage(self, tmp_path: Path) -> None:
         ingest(tmp_path, wanted(FIRST))
         now = {**FORMATS, "versions": 5}
-        with pytest.raises(UseError, match=r"differs in: versions; .*--replace"):
+        with pytest.raises(NeedsSettling, match=r"differs in: versions; .*made anew"):
             ingest(tmp_path, wanted(FIRST, SECOND, append=True, formats=now))
 
     def test_run_of_another_format_is_refused_and_replaced(self, tmp_path: Path) -> None:
@@ -148,3 +148,19 @@ class TestAppending:
         ingest(tmp_path, wanted(FIRST))
         with pytest.raises(InputsDiffer, match="--replace to replace it"):
             ingest(tmp_path, wanted(SECOND))
+
+
+class TestSettling:
+    def test_settled_run_needs_every_file_that_it_was_made_from(self, tmp_path: Path) -> None:
+        ingest(tmp_path, wanted(FIRST))
+        ingest(tmp_path, wanted(FIRST, SECOND, append=True))
+        asked = wanted(FIRST, THIRD, replace=True, settle=True)
+        with pytest.raises(UseError, match=r"are gone: second\.ndjson"):
+            ingest(tmp_path, asked)
+        ingest(tmp_path, wanted(FIRST, SECOND, THIRD, replace=True, settle=True))
+        made = open_run(tmp_path, "monday").manifest
+        assert [Path(file["path"]).name for file in made.inputs] == [
+            "first.ndjson",
+            "second.ndjson",
+            "third.ndjson",
+        ]

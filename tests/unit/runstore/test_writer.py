@@ -7,18 +7,22 @@ import signal
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from model.errors import RunLocked, UnknownName, UseError
+from model.errors import RunLocked, StoreBroken, UnknownName, UseError
 from model.tables import LINKS
-from runstore.manifest import FILE, Cut, read_manifest
+from runstore import writer as writer_module
+from runstore.leavings import sweep
+from runstore.manifest import FILE, Cut, Since, read_manifest
 from runstore.store import StoredRun, open_run, runs
-from runstore.writer import PENDING, RunWriter, remove_run, writing
+from runstore.writer import PENDING, RunWriter, first_to_merge, remove_run, writing
 from tests.support.tables import EMPTY, add, everything, links, write
 
 ROOT = Path(__file__).parents[3]
@@ -405,3 +409,115 @@ class TestRemoving:
         with pytest.raises(UseError, match="cannot name a run"):
             remove_run(tmp_path, "..")
         assert run.directory.exists()
+
+
+class TestMerging:
+    def test_table_that_grows_forever_has_few_parts(self) -> None:
+        """Whatever the sizes: a row is written again a few times, and no table has 32 parts."""
+        for seed in range(20):
+            sizes, written, rng = list[int](), 0, np.random.default_rng(seed)
+            grown = [int(size) for size in rng.pareto(0.7, 3000) * 500]
+            for size in grown:
+                sizes.append(size)
+                kept = first_to_merge(sizes)
+                written += sum(sizes[kept:])
+                sizes[kept:] = [sum(sizes[kept:])] if kept < len(sizes) else []
+                assert len(sizes) < 32, seed
+            assert sum(sizes) == sum(grown)
+            assert written < 40 * sum(grown), seed
+
+    def test_merged_parts_have_the_rows_that_are_valid(self, tmp_path: Path) -> None:
+        """And only files that may have the wanted rows are opened."""
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "first", "links", links(50, seed=0), state="complete")
+            for seed in range(1, 9):
+                stored = writer.stored
+                assert stored is not None
+                cut = Cut("valid_to", 40 + seed)
+                parts = writer.cut(stored.tables["links"].parts, cut)
+                before = StoredRun(writer.directory, stored).read("links")
+                fresh = links(50, seed)
+                entry = writer.entry(write(writer, "links", fresh), writer.merged("links", parts))
+                writer.commit(replace(stored, tables={"links": entry}))
+                run = open_run(tmp_path, "monday")
+                valid = before.filter(pc.field("valid_to") < cut.below)
+                wanted = pa.concat_tables([valid, fresh.cast(valid.schema)])
+                assert sorted(map(repr, run.read("links").to_pylist())) == sorted(
+                    map(repr, wanted.to_pylist())
+                )
+                assert len(entry.parts) <= 4
+                late = Since("valid_to", 45)
+                scanned = pa.Table.from_batches(run.scan("links", since=late), LINKS.arrow)
+                assert sorted(map(repr, scanned.to_pylist())) == sorted(
+                    map(repr, run.read("links").filter(pc.field("valid_to") >= 45).to_pylist())
+                )
+
+    def test_file_that_cannot_have_the_wanted_rows_is_not_opened(self, tmp_path: Path) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            rows = links(30, seed=3).sort_by("valid_to")
+            add(writer, "first", "links", rows, state="complete")
+        run = open_run(tmp_path, "monday")
+        first, *_, last = run.files("links")
+        first.unlink()
+        most = rows["valid_to"][-1].as_py()
+        found = list(run.scan("links", since=Since("valid_to", most)))
+        assert sum(map(len, found)) == pc.sum(pc.equal(rows["valid_to"], most)).as_py()
+        last.unlink()
+        with pytest.raises(StoreBroken, match=last.name):
+            list(run.scan("links", since=Since("valid_to", most)))
+
+
+class TestReaders:
+    @pytest.fixture
+    def hours(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+        """Turns the clock on by so many hours."""
+        monkeypatch.setattr(writer_module, "KEPT_SECONDS", 600)
+        now = writer_module.time.time()
+
+        def turn(by: float) -> None:
+            monkeypatch.setattr(writer_module.time, "time", lambda: now + by * 3600)
+
+        return turn
+
+    def replaced(self, tmp_path: Path, seed: int) -> None:
+        with writing(tmp_path, "monday") as writer:
+            writer.begin(EMPTY)
+            add(writer, "again", "links", links(9, seed=seed), state="complete")
+
+    def test_reader_of_a_replaced_run_reads_on_for_ten_minutes(
+        self, run: StoredRun, rows: pa.Table, tmp_path: Path, hours: Callable[[float], None]
+    ) -> None:
+        before = everything(run.directory)
+        self.replaced(tmp_path, 2)
+        second = open_run(tmp_path, "monday")
+        hours(0.1)
+        self.replaced(tmp_path, 3)
+        assert run.read("links").num_rows == 100
+        assert second.read("links").num_rows == 9
+        hours(0.2)
+        with writing(tmp_path, "monday"):
+            assert second.read("links").num_rows == 9
+            assert not everything(run.directory) & (before - {FILE})
+        hours(0.3)
+        with writing(tmp_path, "monday"):
+            assert everything(run.directory) == {
+                FILE,
+                *(
+                    str(file.relative_to(run.directory))
+                    for file in open_run(tmp_path, "monday").files("links")
+                ),
+            }
+
+    def test_next_command_removes_what_no_reader_needs(
+        self, run: StoredRun, tmp_path: Path, hours: Callable[[float], None]
+    ) -> None:
+        before = everything(run.directory)
+        self.replaced(tmp_path, 2)
+        sweep(tmp_path)
+        assert before < everything(run.directory)
+        hours(0.2)
+        sweep(tmp_path)
+        assert everything(run.directory) & before == {FILE}
+        assert open_run(tmp_path, "monday").read("links").num_rows == 9

@@ -1,0 +1,55 @@
+"""What comes late: input about messages that no append changes any more.
+
+A message is final when its publication is older than the window of messages. A name that comes anew
+is looked up among all names of messages, the only part of a run's history that is always read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingest import indexing
+from ingest.sources.base import Observed
+from model.clock import OPEN
+from runstore.manifest import Since
+from runstore.store import StoredRun
+
+NAMING = ("publications", "receptions", "rejections")
+"""Tables, observed and stored, with rows for messages and intervals."""
+
+
+def least(run: StoredRun, column: str, since: Since, *tables: str) -> int:
+    """The least value of a column in such rows of the tables; OPEN if there are none."""
+    batches = (rows for name in tables for rows in run.scan(name, [column], since=since))
+    return min((pc.min(rows[column]).as_py() for rows in batches if len(rows)), default=OPEN)
+
+
+def first_open(run: StoredRun) -> int:
+    """All messages of the run before this one are final."""
+    settled, clock = run.manifest.settled, run.manifest.clock
+    if not run.has("publications") or clock is None or settled < clock.first:
+        return 0
+    open_yet = least(run, "message", Since("interval", settled + 1), "publications")
+    return min(open_yet, run.rows("publications"))
+
+
+def left_out(observed: Observed, final: DataFrame) -> Observed:
+    """What was observed without what it tells of final messages (a frame with their `name`)."""
+    names, named = final.select("name"), final.select(F.col("name").alias("message"))
+    of_messages = {
+        name: frame.join(named, "message", "left_anti").select(*frame.columns)
+        for name in NAMING
+        if (frame := getattr(observed, name)) is not None
+    }
+    told, of_message = observed.names, F.col("kind") == "message"
+    kept = told.where(of_message).join(names, "name", "left_anti").select(*told.columns)
+    return replace(observed, names=told.where(~of_message).unionAll(kept), **of_messages)
+
+
+def count_named(observed: Observed, final: DataFrame) -> int:
+    """How many final messages were observed again."""
+    return indexing.message_index(observed).join(final.select("name"), "name").count()

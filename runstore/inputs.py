@@ -1,0 +1,57 @@
+"""The files that a run was made from: the last of them in run.json, all earlier ones in a table.
+
+A run that is fed file by file has thousands of them, and run.json is written with every commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from runstore import durable
+from runstore.intact import PARQUET, dataset, described, files_of
+from runstore.manifest import INPUTS, Manifest
+from runstore.writer import RunWriter
+
+LISTED = 64
+"""Files that run.json lists, before all of them go into the table."""
+_TABLE = "staged/inputs"
+_SCHEMA = pa.schema(
+    [("path", pa.string()), ("encoding", pa.string()), ("size", pa.int64())]
+    + [(name, pa.string()) for name in ("sha256", "damage")]
+)
+
+
+def all_inputs(directory: Path, run: Manifest) -> Iterator[dict[str, Any]]:
+    """The entry of every file, in the order in which they came. Raises: StoreBroken."""
+    entry = run.carry.get(INPUTS)
+    for part in entry.parts if entry else ():
+        for batch in dataset(files_of(directory, part, INPUTS), _SCHEMA).to_batches():
+            yield from batch.to_pylist()
+    yield from run.inputs
+
+
+def shortened(writer: RunWriter, run: Manifest, base: Manifest | None) -> Manifest:
+    """The run with its files moved into the table, if run.json would list too many; `base` is the
+    run that it adds to. Files that are damaged stay in run.json.
+    """
+    entry = base.carry.get(INPUTS) if base else None
+    moved = [file for file in run.inputs if not file.get("damage")]
+    if len(moved) > LISTED:
+        directory = writer.fresh_directory(_TABLE)
+        directory.mkdir(parents=True)
+        path = directory / f"{uuid4().hex}.parquet"
+        pq.write_table(pa.Table.from_pylist(moved, _SCHEMA), path, **PARQUET)
+        durable.sync_file(path)
+        older = writer.merged(_TABLE, entry.parts) if entry else ()
+        entry = writer.listed(directory, (described(path),), older)
+        size = run.earlier_bytes + sum(file["size"] for file in moved)
+        rest = tuple(file for file in run.inputs if file.get("damage"))
+        run = replace(run, inputs=rest, earlier_bytes=size)
+    return replace(run, carry={**run.carry, INPUTS: entry}) if entry else run

@@ -1,0 +1,48 @@
+"""The files that a run was made from, in run.json and in its table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from runstore.inputs import LISTED, all_inputs, shortened
+from runstore.manifest import FILE, read_manifest
+from runstore.writer import writing
+from tests.support.tables import EMPTY
+
+
+def entry(number: int, damage: str | None = None) -> dict[str, Any]:
+    name = f"/in/{number}.ndjson"
+    kind = {"encoding": "ndjson", "sha256": f"{number:064x}", "damage": damage}
+    return {"path": name, "size": number, **kind}
+
+
+def fed(workspace: Path, files: int) -> int:
+    """A run that grows file by file; one in a hundred is damaged. Returns the size of run.json."""
+    with writing(workspace, "monday") as writer:
+        for number in range(files):
+            if (base := writer.stored) is None:
+                writer.begin(EMPTY)
+            before = base or EMPTY
+            file = entry(number, "torn" if number % 100 == 7 else None)
+            grown = replace(before, state="complete", inputs=(*before.inputs, file), carry={})
+            writer.commit(shortened(writer, grown, base))
+    return (workspace / "runs/monday" / FILE).stat().st_size
+
+
+def test_fed_run_lists_few_of_its_files_and_knows_all(tmp_path: Path) -> None:
+    few, many = fed(tmp_path / "few", LISTED), fed(tmp_path / "many", 4 * LISTED)
+    assert many < 1.5 * few
+    run = read_manifest(tmp_path / "many/runs/monday")
+    found = {file["path"]: file for file in all_inputs(tmp_path / "many/runs/monday", run)}
+    assert len(run.inputs) <= LISTED + 10
+    assert [file["path"] for file in run.inputs if file["damage"]][:2] == [
+        "/in/7.ndjson",
+        "/in/107.ndjson",
+    ]
+    assert found == {
+        file["path"]: file
+        for file in (entry(n, "torn" if n % 100 == 7 else None) for n in range(4 * LISTED))
+    }
+    assert run.input_size == (4 * LISTED, sum(range(4 * LISTED)))
