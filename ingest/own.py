@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from analytics.comparison.metrics import WHOLE
 from analytics.own import Own, declared
 from model.errors import InputError, UnknownName, UseError
 from model.modules import module_of_file
@@ -48,7 +49,7 @@ def _own_metric(text: str) -> Own:
             f"own metric {text}: '{said.name}' cannot name a column; use letters, digits and '_', "
             "a letter first"
         )
-    if said.name in TAKEN:
+    if said.name in TAKEN | {of.name for of in WHOLE}:
         raise UseError(f"own metric {text}: the name '{said.name}' is taken (see: vizpub tables)")
     module = sys.modules[function.__module__]
     metric = OwnMetric(

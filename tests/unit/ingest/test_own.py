@@ -59,6 +59,11 @@ def degree(message):
     return 1
 
 
+@vizpub.metric(level="peer", name="distinct_peers")
+def whole(interval):
+    return 1
+
+
 @vizpub.metric(level="peer")
 def locked(interval):
     return LOCK
@@ -113,6 +118,7 @@ def test_worker_without_the_file_has_the_function(file: Path, tmp_path: Path) ->
         ("{}:far", UnknownName, "level of own metric .*:far: 'galaxy'; there are: message, "),
         ("{}:spoken", UseError, ":spoken: 'two words' cannot name a column"),
         ("{}:degree", UseError, ":degree: the name 'degree' is taken"),
+        ("{}:whole", UseError, ":whole: the name 'distinct_peers' is taken"),
         ("{}:locked", UseError, ":locked: it cannot be sent to Spark's workers: TypeError"),
         ("{}x:degree", InputError, "own_of_test.pyx is no file .py"),
         ("no/such.py:degree", InputError, "no/such.py:degree: there is no file no/such.py"),
