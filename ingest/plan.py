@@ -172,9 +172,9 @@ class Plan:
         del name
         return ()
 
-    def next_generation(self) -> tuple[int, tuple[Change, ...]]:
-        """The generation that this ingest makes, and what the last ones changed."""
-        return 0, ()
+    def next_generation(self, made: Manifest) -> Manifest:
+        """The manifest, with its generation and what the last ones changed."""
+        return made
 
 
 class Growth(Plan):
@@ -371,10 +371,11 @@ class Growth(Plan):
             self._older[name] = self._job.writer.cut(parts, self._cut(name))
         return self._older[name]
 
-    def next_generation(self) -> tuple[int, tuple[Change, ...]]:
+    def next_generation(self, made: Manifest) -> Manifest:
         """One more than the run that is appended to."""
         changes = (*self._base.boundaries, Change(self._base.identity, self.boundary))
-        return self._base.generation + 1, changes[-MOST_BOUNDARIES:]
+        number = self._base.generation + 1
+        return replace(made, generation=number, boundaries=changes[-MOST_BOUNDARIES:])
 
     def _cut(self, name: str) -> Cut | None:
         """Which rows of the existing parts of a table stay; null = all."""

@@ -386,9 +386,8 @@ def finish(job: Job, overlay: OfOverlay) -> None:
         made = job.settle()
         if job.small:
             _check_inputs(job)
-        generation, boundaries = job.plan.next_generation()
+        made = job.plan.next_generation(made)
         done = replace(made.with_stage(FINISH, {}), state="complete", engines=engines)
-        done = replace(done, generation=generation, boundaries=boundaries)
         job.writer.commit(replace(done, extends="", replaces="", boundary=None))
 
 

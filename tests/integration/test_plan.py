@@ -193,15 +193,15 @@ class TestGenerations:
         base = replace(job.base, generation=3, boundaries=(Change("old", Boundary(1, 1, 1)),))
         grown = Growth(cast(Job, job), base, BEFORE)
         newest = Change(base.identity, Boundary(6, 5, 4))
-        assert grown.next_generation() == (4, (*base.boundaries, newest))
-        assert ANEW.next_generation() == (0, ())
+        found = grown.next_generation(job.manifest)
+        assert (found.generation, found.boundaries) == (4, (*base.boundaries, newest))
+        assert ANEW.next_generation(job.manifest) == job.manifest
 
     def test_boundaries_are_bounded(self) -> None:
         job = Appending(boundary=Boundary(6, 5, 4))
         before = tuple(Change(str(i), Boundary(i, i, i)) for i in range(MOST_BOUNDARIES))
-        _, changes = Growth(
-            cast(Job, job), replace(job.base, boundaries=before), BEFORE
-        ).next_generation()
+        grown = Growth(cast(Job, job), replace(job.base, boundaries=before), BEFORE)
+        changes = grown.next_generation(job.manifest).boundaries
         assert [change.of for change in changes[:-1]] == [change.of for change in before[1:]]
 
 

@@ -13,6 +13,7 @@ from tests.support.project import PACKAGES, ROOT
 
 WRITERS = {
     "graphstore/load/transactions.py",
+    "graphstore/load/growth.py",
     "graphstore/load/remove.py",
     "graphstore/load/schema.py",
 }
