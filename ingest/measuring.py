@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from analytics.options import ENGINES, Measures
+from analytics.own import Own
 from model.errors import UnknownName
 
 
@@ -39,13 +40,14 @@ class Measuring:
         }
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """From options of run.json."""
+    def of(cls, options: Mapping[str, Any], own: tuple[Own, ...]) -> Self:
+        """From options of run.json, and the run's own metrics."""
         layers, usual = options.get("layers"), Measures()
         betweenness, visits = options.get("betweenness"), options.get("max_edge_visits")
         measures = Measures(
             usual.betweenness if betweenness is None else betweenness,
             max_edge_visits=usual.max_edge_visits if visits is None else visits,
+            own=own,
         )
         engine = options.get("engine") or cls.engine
         return cls(None if layers is None else tuple(layers), engine, measures)

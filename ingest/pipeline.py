@@ -35,6 +35,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from analytics.graphframes.graphs import load_graphframes
+from analytics.own import Own
 from ingest.account import END, START, Account
 from ingest.files import Found, find
 from ingest.inventory import STEP, Inventory, check_layers, check_options, check_source, inventory
@@ -137,15 +138,27 @@ def ingest(request: IngestRequest, progress: Progress = silent) -> IngestOutcome
             return _ingest(made_anew(request), progress)
 
 
-def settle(run: StoredRun, master: str | None = None, progress: Progress = silent) -> IngestOutcome:
+def settle(
+    run: StoredRun,
+    own: tuple[Own, ...] = (),
+    master: str | None = None,
+    progress: Progress = silent,
+) -> IngestOutcome:
     """Make a run anew from all files that it was made from, late records included, beside the old
-    one. Raises: as `ingest`; UseError where files have changed or are gone.
+    one. Raises: as `ingest`; UseError where files have changed or are gone, or `own` are not the
+    run's own metrics.
     """
-    return ingest(settling(run, master), progress)
+    return ingest(settling(run, own, master), progress)
 
 
-def settling(run: StoredRun, master: str | None = None) -> IngestRequest:
+def settling(run: StoredRun, own: tuple[Own, ...] = (), master: str | None = None) -> IngestRequest:
     """The request to make the run anew, with its own options."""
+    if {one.metric for one in own} != set(run.manifest.own):
+        names = ", ".join(metric.name for metric in run.manifest.own) or "none"
+        raise UseError(
+            f"run '{run.name}' has other own metrics: {names}",
+            "name the same ones again, unchanged: --metric FILE.py:NAME",
+        )
     told, directory = run.manifest.options, run.directory
     options = SourceOptions(
         **{of.name: told.get(of.name, of.default) for of in fields(SourceOptions)}
@@ -155,7 +168,7 @@ def settling(run: StoredRun, master: str | None = None) -> IngestRequest:
         run.name,
         directory.parents[1],
         options=options,
-        measuring=Measuring.of(told),
+        measuring=Measuring.of(told, own),
         master=master,
     )
     return made_anew(asked)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -33,6 +33,12 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("ingest", rich_help_panel="Runs")(command(ingest))
     app.command("settle", rich_help_panel="Runs")(command(settle))
+
+
+OwnMetrics: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."),
+]
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,7 @@ class Reading:
             "betweenness, 1/64 of that for distances.",
         ),
     ] = Measures.max_edge_visits
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE.py:NAME", help="Measure your own metric, too (docs/metrics.md)."
-        ),
-    ] = None
+    metric: OwnMetrics = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class Handling(Filling):
 class Settling(Filling):
     """What to do with the run that is made anew."""
 
+    metric: OwnMetrics = None
     no_load: Annotated[bool, typer.Option("--no-load", help="Do not load the run into Neo4j.")] = (
         False
     )
@@ -205,7 +207,7 @@ def settle(
 
     An append leaves out reports of intervals that are final, and what is told of messages that are
     final; it counts both. This command ingests all files of the run again, with the run's own
-    options, beside the old run, which it replaces in one step.
+    options, beside the old run, which it replaces in one step. Name its own metrics again.
 
     Example:
 
@@ -213,12 +215,14 @@ def settle(
     vizpub settle live
     ```
     """
+    from ingest.own import own_metrics
     from ingest.pipeline import settle as make_anew
     from runstore.store import open_run
 
     with settings.progress() as progress:
         found = open_run(settings.workspace, run)
-        made = make_anew(found, handling.master, progress)
+        own = own_metrics(handling.metric or ())
+        made = make_anew(found, own, handling.master, progress)
     _show(made.run, output, settings)
     settings.say(made.account.line())
     if handling.no_load:
