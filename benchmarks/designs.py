@@ -77,7 +77,7 @@ def small(nodes: int) -> list[Json]:
         for name in ("gm", "cd-oda-ii", "2d-oda", "cd-max", "cd-max-ref")
     }
     ways["cd-max direct"] = lambda: direct_cd_max(interests)
-    if nodes <= 500:
+    if nodes <= 200:
         ways["gm direct"] = lambda: direct_gm(interests)
     told = []
     for way, run in ways.items():
@@ -102,9 +102,9 @@ def direct_cd_max(interests: Interests) -> int:
     while left.any():
         near = (left @ left.T) > 0
         reached = near.sum(axis=1)
-        able = np.flatnonzero(left.any(axis=1))
+        able = np.flatnonzero(left.any(axis=1)).tolist()
         node = min(able, key=lambda one: (reached[one], -(left[one] @ sizes), one))
-        others = np.flatnonzero(near[node])
+        others = np.flatnonzero(near[node]).tolist()
         edges |= {(min(node, other), max(node, other)) for other in others if other != node}
         left[:, left[node] > 0] = 0
     return len(edges)
@@ -167,6 +167,7 @@ def main(largest: int) -> None:
         for nodes in SMALL:
             if nodes not in of_small:
                 told["small"] += pool.apply(small, (nodes,))
+                kept.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
         for nodes in (size for size in SIZES if size <= largest):
             for law in LAWS:
                 if (nodes, law) not in done:
