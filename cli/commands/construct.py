@@ -27,6 +27,7 @@ Examples:
 vizpub construct cd-max --peers 200 --workload uniform:topics=100,subscriptions=10 --ingest max
 vizpub construct 2d-oda --refine --peers 500 --intervals 20 --churn exponential:20s,down=10s
 vizpub construct gm --run monday --at 12 --ingest designed
+vizpub construct cd-max-ref --peers 1000000 --workload uniform:topics=10000 --parquet
 ```
 """
 
@@ -71,6 +72,14 @@ class _Given:
     at: Annotated[
         str, typer.Option(metavar="TIME", help="With --run: the time, as in `vizpub topics`.")
     ] = "last"
+    parquet: Annotated[
+        bool,
+        typer.Option(
+            "--parquet",
+            help="Compiled, for up to millions of peers: one interval, as Parquet "
+            "(cd-oda-ii, cd-max, cd-max-ref).",
+        ),
+    ] = False
 
 
 def _command_of(name: str) -> Any:
@@ -84,7 +93,10 @@ def _command_of(name: str) -> Any:
             chosen |= _of_run(settings, given)
         elif given.at != "last":
             raise UseError("--at needs --run RUN")
-        simulate_all(settings, system_of(name), chosen, running)
+        if given.parquet:
+            _in_parquet(settings, name, chosen, running)
+        else:
+            simulate_all(settings, system_of(name), chosen, running)
 
     construct.__doc__ = f"""{CLASSES[name].__doc__}
 
@@ -101,6 +113,54 @@ vizpub construct {name} --run monday --at 12 --ingest designed --no-load
     made = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     made.command(name)(command(construct))
     return typer.main.get_command(made)
+
+
+def _in_parquet(settings: Settings, name: str, chosen: dict[str, Any], running: Runs) -> None:
+    """Without a simulated world: everybody is up, and nobody publishes. Raises: UseError."""
+    from ingest.reports.files import RunHeader
+    from simulators.designs.algorithms import Design
+    from simulators.designs.parquet import write_parquet
+    from simulators.designs.system import system_of
+    from simulators.engine.parameters import us
+    from simulators.engine.plan import planned
+
+    plan = planned(system_of(name), chosen, running.seed)
+    world = plan.world
+    still = ("intervals", 1), ("churn", "none"), ("publications", "none")
+    if wrong := [option for option, value in still if getattr(world, option) != value]:
+        raise UseError(f"--parquet writes one interval of peers at rest: leave out --{wrong[0]}")
+    if running.runs > 1:
+        raise UseError("--parquet writes one run: leave out --runs, and give a --seed")
+    header = RunHeader(
+        run=plan.name, protocol=plan.protocol, parameters=plan.described(), seed=plan.seed,
+        interval_us=us(world.interval),
+    )  # fmt: skip
+    out = running.out or settings.workspace / "simulations" / f"{plan.name}-parquet"
+    if (out / "reports.parquet").exists() and not running.replace:
+        raise UseError(f"{out} has reports; give another --out, or --replace to replace them")
+    design = Design(name, plan.parameters.refine)
+    made = write_parquet(design, world.peers, world.get_workload(), header, out)
+    settings.say(
+        f"{plan.name}: {made.nodes:,} peers, {made.edges:,} edges, maximum degree "
+        f"{made.maximum:,}; subscriptions {made.drawing:.1f} s, overlay {made.constructing:.1f} s, "
+        f"file {made.writing:.1f} s; {out}"
+    )
+    if running.ingest is not None:
+        _ingest(settings, out, running)
+
+
+def _ingest(settings: Settings, out: Path, running: Runs) -> None:
+    from cli.commands.ingest import Handling, Reading, ingest
+    from cli.options import Output
+
+    ingest(
+        settings,
+        [str(out)],
+        str(running.ingest),
+        Reading(source="reports", layers=running.layers, no_betweenness=True),
+        Handling(replace=running.replace, no_load=running.no_load, master=running.master),
+        Output(),
+    )
 
 
 def _of_run(settings: Settings, given: _Given) -> dict[str, Any]:

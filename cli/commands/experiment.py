@@ -204,7 +204,7 @@ def run(settings: Settings, name: _Name, running: _Running) -> None:
 def _run_cd_max(settings: Settings, running: _Running) -> None:
     """Its overlays are measured where they are constructed: there are no runs to ingest."""
     from experiments import cd_max
-    from experiments.cd_max.churn import churn
+    from experiments.cd_max import beyond, churn
     from experiments.cd_max.judging import Results
     from experiments.cd_max.measuring import measured, worlds
     from experiments.cd_max.report import write_report
@@ -218,9 +218,14 @@ def _run_cd_max(settings: Settings, running: _Running) -> None:
         kept.unlink(missing_ok=True)
     with settings.progress() as progress:
         found = measured(chosen, kept, os.cpu_count() or 2, progress)
-        progress("churn", 0, 0)
-        events = churn(running.scale, os.cpu_count() or 2)
-    report, summary = write_report(Results(found), events, running.scale, out)
+        progress("churn, failures and delays", 0, 0)
+        further = {
+            "Churn": churn.lines(churn.churn(running.scale, os.cpu_count() or 2)),
+            "Failures, load, energy and delays": beyond.lines(
+                beyond.beyond(running.scale, os.cpu_count() or 2)
+            ),
+        }
+    report, summary = write_report(Results(found), further, running.scale, out)
     settings.say(f"{summary}; see {report}")
 
 

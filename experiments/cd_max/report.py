@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from analytics.comparison.estimates import mean
 from analytics.figures import PALETTE, save
 from analytics.figures.canvas import styled
-from experiments.cd_max import TITLE, churn
-from experiments.cd_max.churn import Churned
+from experiments.cd_max import TITLE
 from experiments.cd_max.judging import Cell, Results, Said, cells, tables, words
 from experiments.cd_max.measuring import Axis, worlds
 from experiments.formatting import UNKNOWN, estimate_text, markdown, number
@@ -72,10 +71,10 @@ def described(scale: str) -> Iterator[str]:
 
 
 def write_report(
-    results: Results, churned: Sequence[Churned], scale: str, out: Path
+    results: Results, further: Mapping[str, Iterable[str]], scale: str, out: Path
 ) -> tuple[Path, str]:
-    """Write report.md, figures/, values.csv, published.csv and claims.csv. Returns the path of
-    the report, and how much is met, as text.
+    """Write report.md, figures/, values.csv, published.csv and claims.csv; `further` are
+    sections by their titles. Returns the path of the report, and how much is met, as text.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
     found, said = cells(results), words(results)
@@ -89,7 +88,7 @@ def write_report(
         for form in ("png", "svg"):
             save(figure, out / "figures" / f"{_file(table)}.{form}", form)
     summary = _summary(found, said)
-    text = [*_lines(results, found, said, (scale, summary)), *_under_churn(churned)]
+    text = [*_lines(results, found, said, (scale, summary)), *_further(further)]
     with replacing(out / "report.md") as new:
         new.write_text("\n".join(text) + "\n", "utf-8")
     return out / "report.md", summary
@@ -141,9 +140,9 @@ def _lines(
             yield f"As Figure {figure}; dashed: the paper's."
 
 
-def _under_churn(churned: Sequence[Churned]) -> Iterator[str]:
-    if churned:
-        yield from ("", "## Churn", "", *churn.lines(churned))
+def _further(sections: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    for title, lines in sections.items():
+        yield from ("", f"## {title}", "", *lines)
 
 
 def _file(table: int) -> str:

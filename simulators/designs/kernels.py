@@ -228,27 +228,29 @@ def _linked(
     return False
 
 
-@compiled(f"void({_FLAT}, int64[::1], int64[::1])")
-def _place_all(
+@compiled(f"int64[:, ::1]({_FLAT}, int64[::1])")
+def _edges(
     begins: np.ndarray,
     topics: np.ndarray,
     firsts: np.ndarray,
     subscribers: np.ndarray,
-    centres: np.ndarray,
-    degrees: np.ndarray,
-) -> None:
-    """Fix the centres one by one, and count the edges that come."""
-    chosen = centres.copy()
-    centres[:] = -1
+    chosen: np.ndarray,
+) -> np.ndarray:
+    """Each edge once: fix the centres one by one, and take the edges that come."""
+    centres = np.full(len(chosen), -1, dtype=np.int64)
+    edges = np.empty((len(topics), 2), dtype=np.int64)
+    count = 0
     for topic in range(len(chosen)):
         node = chosen[topic]
         if node >= 0:
             for at in range(firsts[topic], firsts[topic + 1]):
                 other = subscribers[at]
                 if other != node and not _linked(node, other, begins, topics, centres):
-                    degrees[node] += 1
-                    degrees[other] += 1
+                    edges[count, 0] = node
+                    edges[count, 1] = other
+                    count += 1
             centres[topic] = node
+    return edges[:count].copy()
 
 
 @compiled(f"void({_FLAT}, int64[::1], int64[::1], int64[::1])")
@@ -295,12 +297,16 @@ def _refine(  # noqa: C901, PLR0912, PLR0913, PLR0917
             centres[topic] = least
 
 
-def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The centre of every topic (−1 = it needs none), and the degree of every node."""
+def centres_of(flat: Flat, rule: str, *, refined: bool = False) -> np.ndarray:
+    """The centre of every topic; −1 = it needs none."""
     centres = _centres(*flat.arrays, RULES[rule])
-    degrees = np.zeros(flat.nodes, dtype=np.int64)
-    _place_all(*flat.arrays, centres, degrees)
     if refined:
+        degrees = np.bincount(edges_of(flat, centres).ravel(), minlength=flat.nodes)
         order = np.argsort(-degrees, kind="stable").astype(np.int64)
-        _refine(*flat.arrays, order, centres, degrees)
-    return centres, degrees
+        _refine(*flat.arrays, order, centres, degrees.astype(np.int64))
+    return centres
+
+
+def edges_of(flat: Flat, centres: np.ndarray) -> np.ndarray:
+    """The edges of the stars, a row each: pairs of nodes, each once."""
+    return _edges(*flat.arrays, centres)

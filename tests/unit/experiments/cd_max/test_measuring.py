@@ -25,9 +25,10 @@ def test_overlays_are_measured_once_and_kept(tmp_path: Path) -> None:
     assert ours.maximum == max(map(len, known))
     assert ours.least_average <= min(one.average for one in first if one.law == "uniform")
 
-    report, summary = write_report(Results(first), [], "small", tmp_path)
+    report, summary = write_report(Results(first), {"Churn": ["much"]}, "small", tmp_path)
     text = report.read_text("utf-8")
     assert summary in text
+    assert text.endswith("## Churn\n\nmuch\n")
     assert "| 200 | cd-max-ref | 14.52 ± 0.11 |" in text
     assert (tmp_path / "figures/figure-12.png").stat().st_size > 0
 

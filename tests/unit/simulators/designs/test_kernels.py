@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from simulators.designs.flat import Flat
-from simulators.designs.kernels import RULES, centres_of
+from simulators.designs.kernels import RULES, centres_of, edges_of
 from simulators.designs.stars import RULES as PLAIN
-from simulators.designs.stars import Interests, Stars, refine
+from simulators.designs.stars import Interests, Stars, neighbours_of, refine
 from tests.support.designs import drawn, equal, example_2, example_3
 
 
@@ -40,10 +40,12 @@ def test_centres_and_degrees_are_those_of_the_plain_algorithm(rule: str, name: s
     for refined in (False, True):
         if refined:
             refine(plain)
-        centres, degrees = centres_of(flat, rule, refined=refined)
+        centres = centres_of(flat, rule, refined=refined)
         found = {topic: node for topic, node in enumerate(centres.tolist()) if node >= 0}
         assert found == plain.centres
-        assert degrees.tolist() == [plain.degree(node) for node in range(interests.nodes)]
+        edges = [tuple(sorted(edge)) for edge in edges_of(flat, centres).tolist()]
+        assert len(edges) == len(set(edges))
+        assert neighbours_of(edges, interests.nodes) == plain.neighbours
 
 
 def test_large_topics_are_among_the_inputs() -> None:
