@@ -26,7 +26,7 @@ FACTOR = 3
 LOCK = threading.Lock()
 
 
-def helper(x):
+def tripling(x):
     return FACTOR * x
 
 
@@ -36,7 +36,7 @@ def tripled(interval):
 
     And more.
     """
-    return helper(len(interval.peers))
+    return tripling(len(interval.peers))
 
 
 @vizpub.metric(level="overlay", name="tripled")
@@ -82,7 +82,7 @@ def test_metric_is_what_the_file_says(file: Path) -> None:
     metric = found.metric
     assert (metric.name, metric.level, metric.unit) == ("tripled", "overlay", "peers")
     assert metric.meaning == "Peers, tripled."
-    assert "return helper(len(interval.peers))" in metric.definition
+    assert "return tripling(len(interval.peers))" in metric.definition
     before = metric.digest
     file.write_text(CODE.replace("FACTOR = 3", "FACTOR = 4"))
     del sys.modules["own_of_test"]
@@ -113,7 +113,7 @@ def test_worker_without_the_file_has_the_function(file: Path, tmp_path: Path) ->
     ("name", "error", "why"),
     [
         ("{}:tripple", UnknownName, "no own metric in .*own_of_test.py: 'tripple'; did you mean"),
-        ("{}:helper", UseError, "own_of_test.py:helper: it is not decorated"),
+        ("{}:tripling", UseError, "own_of_test.py:tripling: it is not decorated"),
         ("{}:FACTOR", UseError, "own_of_test.py:FACTOR: it is not decorated"),
         ("{}:far", UnknownName, "level of own metric .*:far: 'galaxy'; there are: message, "),
         ("{}:spoken", UseError, ":spoken: 'two words' cannot name a column"),
