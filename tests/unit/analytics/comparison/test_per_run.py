@@ -193,6 +193,23 @@ def quotient(rows: list[Row], above: str, below: str) -> float | None:
     return sum(row[above] for row in rows) / total if total else None
 
 
+def of_gauges(rows: list[Row], first: int, last: int) -> dict[str, float | None]:
+    gauges = {
+        name: [row for row in rows if row["gauge"] == name and first <= row["interval"] <= last]
+        for name in ("hops", "lookups", "late")
+    }
+    return {
+        "gauges/hops": nested(gauges["hops"], "value"),
+        "gauges/late": nested(gauges["late"], "value"),
+        "gauges/hops/total": sum(row["value"] for row in gauges["hops"]),
+        "gauges/lookups/max": max(row["value"] for row in gauges["lookups"]),
+        "gauges/hops/per/lookups": sum(row["value"] for row in gauges["hops"])
+        / sum(row["value"] for row in gauges["lookups"]),
+        "gauges/nonsuch": None,
+        "gauges/hops/per/nonsuch": None,
+    }
+
+
 def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
     rows = made.rows
     inside = {
@@ -221,26 +238,11 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
         }
     )
 
-    gauges = {
-        name: [
-            row
-            for row in rows["gauges"]
-            if row["gauge"] == name and first <= row["interval"] <= last
-        ]
-        for name in ("hops", "lookups", "late")
-    }
     times = [
         row["time_us"] for row in rows["receptions"] if row["message"] in published and row["first"]
     ]
     return {
-        "gauges/hops": nested(gauges["hops"], "value"),
-        "gauges/late": nested(gauges["late"], "value"),
-        "gauges/hops/total": sum(row["value"] for row in gauges["hops"]),
-        "gauges/lookups/max": max(row["value"] for row in gauges["lookups"]),
-        "gauges/hops/per/lookups": sum(row["value"] for row in gauges["hops"])
-        / sum(row["value"] for row in gauges["lookups"]),
-        "gauges/nonsuch": None,
-        "gauges/hops/per/nonsuch": None,
+        **of_gauges(rows["gauges"], first, last),
         "convergence_us": max(times) - min(row["time_us"] for row in inside["publications"]),
         "busiest_tenth_share": busiest(rows["traffic"], first, last),
         "busiest_tenth_bytes_share": None,

@@ -58,6 +58,7 @@ FULL: dict[str, Any] = {
     "duplicates": 0,
     "rpcs_sent": 11,
     "rpcs_received": 8,
+    "gauges": {"lookups": 3, "hops": 11},
     "sent": [
         {
             "message": "m1",
@@ -88,6 +89,8 @@ keys = st.text(
 )
 counts = st.integers(0, 2**63 - 1)
 small = st.integers(0, 2**31 - 1)
+gauge_names = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
+finite = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
 
 
 def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -122,6 +125,7 @@ reports = st.builds(
     duplicates=maybe(counts),
     rpcs_sent=maybe(counts),
     rpcs_received=maybe(counts),
+    gauges=maybe(st.dictionaries(gauge_names, finite, max_size=3)),
     sent=some(st.builds(Sent, **copies, to=some(keys))),
     received=some(
         st.builds(Received, **copies, from_peer=maybe(keys), subscribed=maybe(st.booleans()))
