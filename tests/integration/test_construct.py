@@ -39,7 +39,7 @@ def test_overlay_has_the_metrics_that_its_reports_give(
     assert overlay["degree_max"] == max(degrees)
     assert overlay["degree_mean"] == pytest.approx(sum(degrees) / 24)
     topics = run.metrics("topics").to_pylist()
-    assert all(row["diameter"] <= 2 for row in topics)
+    assert all(row["topic_diameter"] <= 2 for row in topics)
 
     result = vizpub_here(*shlex.split("construct gm --run stars --at 1 --out again"))
     assert result.returncode == 0, result.stderr
