@@ -131,41 +131,64 @@ def _largest(
     return most
 
 
-@compiled(f"int64[::1]({_FLAT}, int64)")
-def _centres(  # noqa: C901, PLR0912, PLR0915
-    begins: np.ndarray, topics: np.ndarray, firsts: np.ndarray, subscribers: np.ndarray, rule: int
+@compiled("uint64[:, ::1](int64[::1], int64[::1], int64[::1], int64)")
+def _as_bits(
+    firsts: np.ndarray, subscribers: np.ndarray, rows: np.ndarray, words: int
 ) -> np.ndarray:
-    nodes, number = len(begins) - 1, len(firsts) - 1
-    words = (nodes + 63) // 64
-    left = np.empty(number, dtype=np.bool_)
-    rows = np.full(number, -1, dtype=np.int64)
+    """The topics that take fewer words than they have subscribers; gives them `rows`."""
     heavy = 0
-    for topic in range(number):
-        size = firsts[topic + 1] - firsts[topic]
-        left[topic] = size > 1
-        if size > words:  # fewer words than subscribers
+    for topic in range(len(rows)):
+        if firsts[topic + 1] - firsts[topic] > words:
             rows[topic] = heavy
             heavy += 1
     bits = np.zeros((heavy, words), dtype=np.uint64)
-    for topic in range(number):
+    for topic in range(len(rows)):
         if rows[topic] >= 0:
             for at in range(firsts[topic], firsts[topic + 1]):
                 other = subscribers[at]
                 bits[rows[topic], other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+    return bits
+
+
+@compiled(f"int64(int64, {_HEAP}, int64, {_KEYS})")
+def _drop(  # noqa: PLR0913, PLR0917
+    node: int,
+    heap: np.ndarray,
+    places: np.ndarray,
+    size: int,
+    least: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+    rule: int,
+) -> int:
+    """Take a node from the heap; returns how many are left."""
+    size -= 1
+    last, hole = heap[size], places[node]
+    places[node] = -1
+    if last != node:
+        heap[hole] = last
+        places[last] = hole
+        _settle(hole, heap, places, size, least, sums, counts, rule)
+    return size
+
+
+@compiled(f"int64[::1]({_FLAT}, int64)")
+def _centres(  # noqa: C901, PLR0915
+    begins: np.ndarray, topics: np.ndarray, firsts: np.ndarray, subscribers: np.ndarray, rule: int
+) -> np.ndarray:
+    nodes, number = len(begins) - 1, len(firsts) - 1
+    left = firsts[1:] - firsts[:-1] > 1
+    words = (nodes + 63) // 64
+    rows = np.full(number, -1, dtype=np.int64)
+    bits = _as_bits(firsts, subscribers, rows, words)
     union = np.empty(words, dtype=np.uint64)
-    least = np.zeros(nodes, dtype=np.int64)
-    sums = np.zeros(nodes, dtype=np.int64)
-    counts = np.empty(nodes, dtype=np.int64)
-    remaining = np.zeros(nodes, dtype=np.int64)
-    overlaps = np.full(nodes, -1, dtype=np.int64)
-    exact = np.zeros(nodes, dtype=np.bool_)
-    heap = np.empty(nodes, dtype=np.int64)
-    places = np.full(nodes, -1, dtype=np.int64)
+    least, sums = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    counts, remaining = begins[1:] - begins[:-1], np.zeros(nodes, dtype=np.int64)
+    overlaps, exact = np.full(nodes, -1, dtype=np.int64), np.zeros(nodes, dtype=np.bool_)
+    heap, places = np.empty(nodes, dtype=np.int64), np.full(nodes, -1, dtype=np.int64)
     size = 0
     for node in range(nodes):
-        counts[node] = begins[node + 1] - begins[node]
-        for place in range(begins[node], begins[node + 1]):
-            topic = topics[place]
+        for topic in topics[begins[node] : begins[node + 1]]:
             if left[topic]:
                 sums[node] += firsts[topic + 1] - firsts[topic]
                 remaining[node] += 1
@@ -185,25 +208,16 @@ def _centres(  # noqa: C901, PLR0912, PLR0915
             exact[node] = True
             _settle(0, heap, places, size, least, sums, counts, rule)
             continue
-        for place in range(begins[node], begins[node + 1]):
-            topic = topics[place]
+        for topic in topics[begins[node] : begins[node + 1]]:
             if not left[topic]:
                 continue
             left[topic] = False
             centres[topic] = node
-            gone = firsts[topic + 1] - firsts[topic]
-            for at in range(firsts[topic], firsts[topic + 1]):
-                other = subscribers[at]
-                sums[other] -= gone
+            for other in subscribers[firsts[topic] : firsts[topic + 1]]:
+                sums[other] -= firsts[topic + 1] - firsts[topic]
                 remaining[other] -= 1
                 if remaining[other] == 0:
-                    size -= 1
-                    last, hole = heap[size], places[other]
-                    places[other] = -1
-                    if last != other:
-                        heap[hole] = last
-                        places[last] = hole
-                        _settle(hole, heap, places, size, least, sums, counts, rule)
+                    size = _drop(other, heap, places, size, least, sums, counts, rule)
                     continue
                 most = _largest(other, begins, topics, firsts, subscribers, left)
                 exact[other] = remaining[other] == 1

@@ -57,7 +57,7 @@ def test_names_of_topics_are_those_of_the_file(tmp_path: Path) -> None:
         ("cd-max --parquet --runs 2", "leave out --runs"),
     ],
 )
-def test_what_cannot_be_written_is_refused(line: str, told: str, tmp_path: Path) -> None:
+def test_options_that_do_not_suit_are_refused(line: str, told: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["--workspace", str(tmp_path), "construct", *line.split()])
     assert result.exit_code == 2, result.output
     assert told in " ".join(result.output.split())
