@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from analytics.comparison.metrics import Metric
     from analytics.comparison.tables import Measured
     from runstore.run import Run
+    from simulators.engine.folder import Result as SimulationResult
 
 _UNION = {
     "nodes": "peers",
@@ -31,12 +32,16 @@ _UNION = {
 }
 OWN = {
     **{f"union/{name}": unit for name, unit in _UNION.items()},
+    "undirected/average_path_length": "hops",
     "publisher_copies": "copies",
     "subscriptions_per_peer": "topics",
 }
-"""Metrics that only experiments have, with their units: of the union graph of the run
-(`experiments.union`); copies that the publisher of the first message sent; subscriptions per
-peer and interval."""
+"""Metrics that only experiments have, with their units: of the union graph of the run, and hops at
+the end of the window along links in either direction (`experiments.union`); copies that the
+publisher of the first message sent; subscriptions per peer and interval."""
+_KINDS = "kinds/"
+_COUNTS = {"sent": "messages", "bytes": "bytes", "received": "messages", "lost": "messages"}
+"""'kinds/tree join/sent' is the number of messages of this kind in the whole simulation."""
 
 
 _OVER = " / "
@@ -51,7 +56,7 @@ def check_metric(name: str, table: str = "") -> None:
         for part in name.split(_OVER, 1):
             check_metric(part)
         return
-    if name in OWN and not table:
+    if not table and (name in OWN or _kind_of(name)):
         return
     if gauge_metric(name) and not table:
         return
@@ -61,12 +66,20 @@ def check_metric(name: str, table: str = "") -> None:
         raise UseError(f"{name} is not a metric of {table}")
 
 
+def _kind_of(name: str) -> tuple[str, str] | None:
+    """The kind of message and what of it is counted; null for other metrics."""
+    kind, _, count = name.removeprefix(_KINDS).rpartition("/")
+    return (kind, count) if name.startswith(_KINDS) and kind and count in _COUNTS else None
+
+
 def metric_of(name: str) -> Metric:
     """The description of a metric, including `OWN`."""
     from analytics.comparison.metrics import Metric, metric
 
     if _OVER in name:
         return Metric(name, "", "quotient", "")
+    if of_kind := _kind_of(name):
+        return Metric(name, _COUNTS[of_kind[1]], "whole simulation, all of it", "")
     if name in OWN:
         over = "whole run, all of it" if name.startswith("union/") else "whole run"
         return Metric(name, OWN[name], over, "")
@@ -80,6 +93,8 @@ class Replica:
     group: str
     seed: int
     run: Run
+    result: SimulationResult | None = None
+    """What its simulation counted."""
 
 
 @dataclass
@@ -153,12 +168,20 @@ class Results:
         if _OVER in metric:
             parts = [self._value(part, replica, during) for part in metric.split(_OVER, 1)]
             return parts[0] / parts[1] if parts[0] is not None and parts[1] else None
+        if of_kind := _kind_of(metric):
+            return _counted(replica.result, *of_kind)
         name = replica.run.facts.name
         if (metric, name, during) not in self._found:
             for found, value in _measured(metric, replica.run, during).items():
                 known = value is not None and isfinite(value)
                 self._found[found, name, during] = value if known else None
         return self._found[metric, name, during]
+
+
+def _counted(result: SimulationResult | None, kind: str, count: str) -> float | None:
+    """Null if the system has no such kind of message."""
+    found = [of for of in result.messages if of.kind == kind] if result else []
+    return float(sum(getattr(of, count) for of in found)) if found else None
 
 
 def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None]:
@@ -170,8 +193,10 @@ def _measured(metric: str, run: Run, during: Share) -> Mapping[str, float | None
     if metric == "subscriptions_per_peer":
         return {metric: _subscriptions(run, during)}
     if metric in OWN:
-        from experiments.union import union_graph
+        from experiments.union import undirected_path_length, union_graph
 
+        if metric.startswith("undirected/"):
+            return {metric: undirected_path_length(run, during)}
         graph = asdict(union_graph(run, during))
         return {f"union/{name}": float(value) for name, value in graph.items()}
     (found,) = measured([run], Question((metric,), window=intervals(run.clock, during))).runs

@@ -123,7 +123,9 @@ class Planned:
     def replica(self) -> Replica | None:
         """The complete run with its group and seed."""
         run = self.run()
-        return None if run is None else Replica(self.group.name, self.plan.seed, run)
+        if run is None:
+            return None
+        return Replica(self.group.name, self.plan.seed, run, self.result())
 
     def has_reports(self) -> bool:
         """Whether the reports of the whole simulation are there."""

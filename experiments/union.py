@@ -1,6 +1,8 @@
 """The union graph of a run: all peers and links of a window as one static graph.
 
-Gephi's statistics are of this graph unless a part of the timeline is selected.
+Gephi's statistics are of this graph unless a part of the timeline is selected. Beside it, path
+lengths of the overlay at a time whose links can be walked both ways, as papers on peer sampling
+measure them.
 """
 
 from __future__ import annotations
@@ -35,20 +37,9 @@ class UnionGraph:
 
 def union_graph(run: Run, during: Share) -> UnionGraph:
     """The union graph of a run, of the layers that its metrics count."""
-    from analytics.blocks import Links, Presence, Subscriptions, measure_block
-    from analytics.options import Measures
-
-    peers, (src, dst) = _there(run, during)
-    none = np.empty(0, np.int32)
-    begin, end = np.zeros_like, np.ones_like
-    measured = measure_block(
-        Links(src, dst, begin(src), end(src)),
-        Presence(peers, begin(peers), end(peers)),
-        Subscriptions(none, none, none, none),
-        0,
-        0,
-        Measures(betweenness=False, topics=False),
-    ).peers
+    (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
+    peers, src, dst = _there(run, first * k, (last + 1) * k)
+    measured = _measured(peers, src, dst)
     pairs, distances = measured["reachable_peers"].sum(), measured["distance_sum"].sum()
     n = peers.size
     degree = float(measured["out_degree"].mean())
@@ -65,13 +56,42 @@ def union_graph(run: Run, during: Share) -> UnionGraph:
     )
 
 
-def _there(run: Run, during: Share) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The peers and the ends of the links that existed in the window."""
-    (first, last), k = intervals(run.clock, during), run.clock.ticks_per_interval
-    alive = (pc.field("valid_from") < (last + 1) * k) & (pc.field("valid_to") > first * k)
+def undirected_path_length(run: Run, during: Share) -> float:
+    """Mean hops over the connected pairs at the end of the window, along links of the layers that
+    the metrics count, in either direction; NaN if no pair is connected.
+    """
+    tick = run.clock.sampling_tick(intervals(run.clock, during)[1])
+    peers, src, dst = _there(run, tick, tick + 1)
+    ends = np.concatenate([src, dst]), np.concatenate([dst, src])
+    pairs = np.unique(np.stack(ends), axis=1)
+    measured = _measured(peers, pairs[0], pairs[1])
+    reached = measured["reachable_peers"].sum()
+    return float(measured["distance_sum"].sum() / reached) if reached else float("nan")
+
+
+def _measured(peers: np.ndarray, src: np.ndarray, dst: np.ndarray) -> dict[str, np.ndarray]:
+    """The measures of the peers of a graph, by analytics.blocks."""
+    from analytics.blocks import Links, Presence, Subscriptions, measure_block
+    from analytics.options import Measures
+
+    none = np.empty(0, np.int32)
+    begin, end = np.zeros_like, np.ones_like
+    return measure_block(
+        Links(src, dst, begin(src), end(src)),
+        Presence(peers, begin(peers), end(peers)),
+        Subscriptions(none, none, none, none),
+        0,
+        0,
+        Measures(betweenness=False, topics=False),
+    ).peers
+
+
+def _there(run: Run, start: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The peers and the ends of the links that existed in the ticks `[start, end)`."""
+    alive = (pc.field("valid_from") < end) & (pc.field("valid_to") > start)
     layers = run.facts.layers
     counted = alive if layers is None else alive & pc.field("layer").isin(layers)
     presence = run.stored.read("presence", ["peer"], alive)["peer"]
     links: pa.Table = run.stored.read("links", ["src", "dst"], counted)
     links = links.group_by(["src", "dst"]).aggregate([])
-    return np.unique(presence.to_numpy()), [links[name].to_numpy() for name in ("src", "dst")]
+    return np.unique(presence.to_numpy()), links["src"].to_numpy(), links["dst"].to_numpy()

@@ -213,13 +213,9 @@ def _events(job: Job, observed: Observed, names: Names) -> Events:
     if ever.publications is None:
         return Events(traffic, gauges, unreported=unreported)
     tables = indexing.observed_tables(ever)
-    return Events(
-        traffic,
-        gauges,
-        messages.publications(tables, names.indices),
-        messages.rejections(tables, names.indices),
-        unreported,
-    )
+    published = messages.publications(tables, names.indices)
+    refused = messages.rejections(tables, names.indices)
+    return Events(traffic, gauges, published, refused, unreported)
 
 
 @dataclass(frozen=True)

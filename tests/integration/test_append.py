@@ -107,6 +107,7 @@ class System:
             control={"sent": {"messages": n, "bytes": 7 * n}},
             sent=sent,
             received=received,
+            gauges={"lookups": interval, f"of.{peer}": n / 4} if interval % 3 else {},
         )
         for name in ("neighbors", "topics", "roles", "control", "received"):
             if rng.random() < self.patchy:

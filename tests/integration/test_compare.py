@@ -33,6 +33,10 @@ EXPECTED = {
     "relay_share": (0, 0),
     "control_messages_sent_mean": (2, 3),
     "delay_us_max": (40_000, 10_000),
+    "convergence_us": (2 * SECOND + 40_000, 2 * SECOND + 10_000),
+    "gauges/lookups": (2, 2),
+    "gauges/hops/total": (sum(range(PEERS)) * INTERVALS, 4 * INTERVALS),
+    "gauges/hops/per/lookups": (1, 4 / 10),
 }
 
 
@@ -54,6 +58,7 @@ def report(system: str, peer: int, interval: int) -> Report:
         control=Counters(messages_sent=CONTROL[system]),
         sent=sent,
         received=arrived,
+        gauges={"lookups": peer, "hops": hop},
     )
 
 

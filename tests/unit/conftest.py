@@ -43,6 +43,12 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
         (0, 1, 2, 600_000, 0, 600_000, False, 3, True, True),
     ],
     "missed": [(1, 1), (1, 2)],
+    "gauges": [
+        (0, 0, "hops", 4.0),
+        (0, 0, "lookups", 2.0),
+        (1, 0, "hops", 8.0),
+        (1, 2, "hops", 1.0),
+    ],
     "quarantine": [("a.json", 7, "not JSON", "\x1b[31mred")],
 }
 METRICS: dict[str, list[dict[str, Any]]] = {

@@ -78,7 +78,7 @@ def test_runs_check_names_every_damaged_file_and_exits_with_1(
 ) -> None:
     whole = vizpub("runs", "check", "monday", "--format", "json")
     assert data(whole) == []
-    assert "all 14 files of run 'monday' are intact" in whole.stderr
+    assert "all 15 files of run 'monday' are intact" in whole.stderr
     (links,) = (workspace / "runs/monday/links").rglob("*.parquet")
     content = links.read_bytes()
     links.write_bytes(content[:99] + bytes([content[99] ^ 4]) + content[100:])
@@ -364,6 +364,9 @@ def test_csv_export_goes_to_stdout_file_or_folder(vizpub: Call, tmp_path: Path) 
         "m1 --kind tree --layout layers",
         "--kind overlay --topic news --at 1",
         "--kind overlay --layers mesh --layout ring --at 1",
+        "gauges/hops gauges/hops/per/lookups",
+        "gauges/hops --peer alice --peer bob",
+        "gauges/hops --kind ecdf --from 0 --to 1",
     ],
 )
 def test_plot_writes_the_figure_and_its_numbers_as_csv(
@@ -375,6 +378,19 @@ def test_plot_writes_the_figure_and_its_numbers_as_csv(
     assert file.read_text("utf-8").startswith("<?xml")
     with file.with_suffix(".csv").open(newline="") as numbers:
         assert list(csv.DictReader(numbers))
+
+
+def test_gauges_are_plotted_as_they_are_compared(vizpub: Call, tmp_path: Path) -> None:
+    """The mean and the quotient of totals over peers; without a report unknown."""
+    words = ["gauges/hops", "gauges/hops/per/lookups", "-o", str(tmp_path / "g.png")]
+    assert vizpub("plot", "monday", *words).exit_code == 0
+    with (tmp_path / "g.csv").open(newline="") as rows:
+        assert [tuple(row.values()) for row in csv.DictReader(rows)] == [
+            ("0", "6.0", "6.0"), ("1", "", ""), ("2", "1.0", ""), ("3", "", ""),
+        ]  # fmt: skip
+    mixed = vizpub("plot", "monday", "diameter", "gauges/hops", "-o", str(tmp_path / "m.png"))
+    assert mixed.exit_code == 2
+    assert "without other metrics" in mixed.stderr
 
 
 def test_layers_of_a_figure_without_links_are_refused(vizpub: Call, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from experiments.results import OWN, Replica, Results, check_metric, metric_of, rank_correlation
+from model.errors import UnknownName
 from runstore.run import Run
+from simulators.engine.folder import Messages, Result
 
 
 @pytest.fixture
@@ -32,6 +34,38 @@ def test_metrics_of_messages_and_of_the_union_are_read(results: Results) -> None
     assert results.of("union/degree / distinct_links_per_peer", "b") == {1: 1.0}
 
 
+def test_messages_are_counted_by_kind(workspace: Path) -> None:
+    """Those of the simulation; a system without the kind has no value."""
+    kinds = (
+        Messages("tree join", "control", 40, 900, 38, 2),
+        Messages("up", "control", 5, 9, 5, 0),
+    )
+    run = Run.open(workspace, "monday")
+    results = Results(
+        [Replica("a", 1, run, Result(4, 4, 2, 0, 1.0, kinds)), Replica("b", 1, run, None)]
+    )
+    names = [f"kinds/tree join/{count}" for count in ("sent", "bytes", "received", "lost")]
+    assert [results.of(name, "a") for name in names] == [{1: 40}, {1: 900}, {1: 38}, {1: 2}]
+    assert results.of("kinds/tree join/sent / kinds/up/sent", "a") == {1: 8}
+    assert results.of("kinds/tree leave/sent", "a") == results.of(names[0], "b") == {}
+    assert [metric_of(name).unit for name in names[:2]] == ["messages", "bytes"]
+
+
+def test_gauges_are_read_over_the_requested_share(results: Results) -> None:
+    assert results.of("gauges/hops", "b") == {1: (6 + 1) / 2}
+    assert results.of("gauges/hops/total", "b", (0.0, 0.5)) == {1: 12}
+    assert results.of("gauges/hops/total / gauges/lookups/total", "b") == {1: 13 / 2}
+    assert results.of("gauges/nonsuch", "b") == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["kinds/join", "kinds/join/seen", "kinds//sent", "gauges/", "gauges/a/mean"]
+)
+def test_unknown_metric_is_refused(name: str) -> None:
+    with pytest.raises(UnknownName):
+        check_metric(name)
+
+
 def test_estimates_ratios_and_changes_are_of_the_groups(results: Results) -> None:
     assert results.estimate("links", "a").n == 2
     assert results.estimate("links", "a / b").value == 1.0
@@ -46,7 +80,7 @@ def test_series_are_of_the_requested_groups(results: Results) -> None:
 
 
 def test_metrics_of_experiments_are_known_by_name() -> None:
-    for name in OWN:
+    for name in (*OWN, "kinds/join/sent", "gauges/hops", "gauges/hops/per/lookups"):
         check_metric(name)
         assert metric_of(name).name == name
     assert metric_of("links / degree_max").over == "quotient"

@@ -7,7 +7,7 @@ import networkx as nx
 import pytest
 
 from experiments.groups import WHOLE, Share
-from experiments.union import union_graph
+from experiments.union import undirected_path_length, union_graph
 from runstore.run import Run
 
 
@@ -47,3 +47,18 @@ def test_union_graph_measures_equal_networkx(
             "strong_components": nx.number_strongly_connected_components(graph),
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("during", "links"),
+    [((0.0, 0.25), [(0, 1), (0, 3), (3, 2), (2, 1)]), (WHOLE, [(0, 1)]), ((0.0, 0.75), None)],
+)
+def test_undirected_path_length_at_the_end_of_a_window_equals_networkx(
+    workspace: Path, during: Share, links: list[tuple[int, int]] | None
+) -> None:
+    """The third interval has the links 0 → 1 and 2 → 1, so three pairs are connected."""
+    graph = graph_of(links or [(0, 1), (2, 1)], 4).to_undirected()
+    paths = dict(nx.all_pairs_shortest_path_length(graph))
+    hops = [h for source in paths for target, h in paths[source].items() if source != target]
+    found = undirected_path_length(Run.open(workspace, "monday"), during)
+    assert found == pytest.approx(sum(hops) / len(hops))

@@ -28,6 +28,10 @@ from model.errors import UnknownName, UseError
         ("betweenness", "betweenness", "mean of peers, then of intervals", ""),
         ("topics/duplicates", "topics/duplicates", "mean of topics, then of intervals", ""),
         ("delay_us_p95", "delay_us_p95", "mean of messages", "µs"),
+        ("gauges/hops", "gauges/hops", "mean of peers, then of intervals", ""),
+        ("gauges/a.b-c/total", "gauges/a.b-c/total", "sum over the run", ""),
+        ("gauges/per/max", "gauges/per/max", "largest of the run", ""),
+        ("gauges/hops/per/total", "gauges/hops/per/total", "pooled over the run", ""),
     ],
 )
 def test_metric_is_found_by_its_column_and_its_table(
@@ -44,7 +48,10 @@ def test_interval_metric_of_a_whole_run_column_is_refused() -> None:
         interval_metric("distinct_links")
 
 
-@pytest.mark.parametrize("name", ["component", "peers/strong_component", "present", "interval"])
+@pytest.mark.parametrize(
+    "name",
+    ["component", "peers/strong_component", "present", "interval", "gauges/", "gauges/a/min"],
+)
 def test_column_without_a_mean_is_refused_as_metric(name: str) -> None:
     with pytest.raises(UnknownName):
         metric(name)

@@ -66,6 +66,13 @@ class Made:
                 for t in range(draw.randrange(3))
             ],
             "metrics/messages": [_message(m, draw) for m in range(MESSAGES)],
+            "gauges": [row for i in range(INTERVALS) for row in _gauges(i, draw)],
+            "traffic": [
+                {"peer": p, "interval": i} | _traffic(draw)
+                for i in range(INTERVALS)
+                for p in range(PEERS)
+            ],
+            "roles": [_role(draw) for _ in range(12)],
         }
         return {name: rows for name, rows in made.items() if name not in self.without}
 
@@ -109,12 +116,42 @@ def _link(draw: Random) -> Row:
 def _publication(message: int, draw: Random) -> Row:
     interval = draw.randrange(INTERVALS)
     known = {"name": f"m{message}", "tick": interval, "publication_known": True}
-    return {"message": message, "interval": interval, **known}
+    return {"message": message, "interval": interval, "time_us": 1000 * interval + message, **known}
 
 
 def _reception(draw: Random) -> Row:
     arrival = {"message": draw.randrange(MESSAGES), "peer": 0, "interval": 0, "tick": 0}
-    return arrival | {"first": draw.random() < 0.7, "hop": draw.choice([None, 1, 2, 3])}
+    reached = {"first": draw.random() < 0.7, "hop": draw.choice([None, 1, 2, 3])}
+    return arrival | reached | {"time_us": 6000 + 100 * arrival["message"] + 7 * reached["first"]}
+
+
+def _gauges(interval: int, draw: Random) -> Iterator[Row]:
+    """`late` is reported from interval 3 on, by fewer peers."""
+    for peer in range(PEERS):
+        if draw.random() < 0.8:
+            for name in ("hops", "lookups", *(["late"] if interval > 2 and peer < 2 else [])):
+                value = round(10 * draw.random() - 2, 3)
+                yield {"peer": peer, "interval": interval, "gauge": name, "value": value}
+
+
+def _traffic(draw: Random) -> Row:
+    """Bytes are not reported."""
+    ways = [f"{kind}_messages_{way}" for kind in KINDS for way in ("sent", "received")]
+    return {way: draw.choice([None, *range(20)]) for way in ways}
+
+
+KINDS = ("control", "publication")
+
+
+def _role(draw: Random) -> Row:
+    begin = draw.randrange(INTERVALS)
+    return {
+        "peer": draw.randrange(PEERS),
+        "role": draw.choice(["rendezvous", "rendezvous", "seed"]),
+        "topic": draw.randrange(4),
+        "valid_from": begin,
+        "valid_to": draw.choice([begin + 2, OPEN]),
+    }
 
 
 def _overlay(interval: int, draw: Random) -> Row:
@@ -156,6 +193,23 @@ def quotient(rows: list[Row], above: str, below: str) -> float | None:
     return sum(row[above] for row in rows) / total if total else None
 
 
+def of_gauges(rows: list[Row], first: int, last: int) -> dict[str, float | None]:
+    gauges = {
+        name: [row for row in rows if row["gauge"] == name and first <= row["interval"] <= last]
+        for name in ("hops", "lookups", "late")
+    }
+    return {
+        "gauges/hops": nested(gauges["hops"], "value"),
+        "gauges/late": nested(gauges["late"], "value"),
+        "gauges/hops/total": sum(row["value"] for row in gauges["hops"]),
+        "gauges/lookups/max": max(row["value"] for row in gauges["lookups"]),
+        "gauges/hops/per/lookups": sum(row["value"] for row in gauges["hops"])
+        / sum(row["value"] for row in gauges["lookups"]),
+        "gauges/nonsuch": None,
+        "gauges/hops/per/nonsuch": None,
+    }
+
+
 def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
     rows = made.rows
     inside = {
@@ -184,7 +238,15 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
         }
     )
 
+    times = [
+        row["time_us"] for row in rows["receptions"] if row["message"] in published and row["first"]
+    ]
     return {
+        **of_gauges(rows["gauges"], first, last),
+        "convergence_us": max(times) - min(row["time_us"] for row in inside["publications"]),
+        "busiest_tenth_share": busiest(rows["traffic"], first, last),
+        "busiest_tenth_bytes_share": None,
+        **rooted(rows, last),
         "diameter": mean(row["diameter"] for row in inside["metrics/overlay"]),
         "overlay/hit_ratio": mean(row["hit_ratio"] for row in inside["metrics/overlay"]),
         "degree": nested((row for row in inside["metrics/peers"] if row["present"]), "degree"),
@@ -203,6 +265,28 @@ def expected(made: Made, first: int, last: int) -> dict[str, float | None]:
         "hops_mean": mean(hops),
         "hops_max": max(hops, default=None),
     }
+
+
+def busiest(traffic: list[Row], first: int, last: int) -> float:
+    """Of five peers a tenth is one."""
+    loads = Counter[int]()
+    for row in traffic:
+        if first <= row["interval"] <= last:
+            loads[row["peer"]] += sum(row[name] or 0 for name in row if "messages" in name)
+    return max(loads.values()) / loads.total()
+
+
+def rooted(rows: dict[str, list[Row]], last: int) -> dict[str, float]:
+    def now(row: Row) -> bool:
+        return bool(row["valid_from"] <= last < row["valid_to"])
+
+    topics: dict[int, set[int]] = {r["peer"]: set() for r in rows["presence"] if now(r)}
+    for row in rows["roles"]:
+        if now(row) and row["role"] == "rendezvous" and row["peer"] in topics:
+            topics[row["peer"]].add(row["topic"])
+    counts = [len(of) for of in topics.values()]
+    names = ("rooted_topics_min", "rooted_topics_mean", "rooted_topics_max")
+    return dict(zip(names, (min(counts), fmean(counts), max(counts)), strict=True))
 
 
 @pytest.mark.parametrize("window", [(None, None), (1, 4)])
@@ -257,6 +341,39 @@ def test_series_has_a_value_for_every_window_interval(tmp_path: Path) -> None:
         truth = mean(hops[row["message"]] for row in published)
         assert found.series["hops_mean"][place] == (truth and pytest.approx(truth))
     assert found.values == {}
+
+
+def test_gauges_of_an_interval_are_over_the_peers_that_report_them(tmp_path: Path) -> None:
+    made = Made("a", 3)
+    names = ("gauges/late", "gauges/hops/total", "gauges/hops/max", "gauges/hops/per/late")
+    question = Question(names, window=(1, 4), per_interval=True)
+    answer = measured([made.store(tmp_path)], question)
+    assert [of.over for of in answer.metrics] == [
+        "mean of peers",
+        "sum of peers",
+        "largest of peers",
+        "pooled over peers",
+    ]
+    for place, interval in enumerate(range(1, 5)):
+        late, hops = (
+            [
+                row["value"]
+                for row in made.rows["gauges"]
+                if (row["interval"], row["gauge"]) == (interval, name)
+            ]
+            for name in ("late", "hops")
+        )
+        truth = (mean(late), sum(hops), max(hops), sum(hops) / sum(late) if late else None)
+        for name, value in zip(names, truth, strict=True):
+            found = answer.runs[0].series[name][place]
+            assert found == (value if value is None else pytest.approx(value)), name
+    assert answer.runs[0].series["gauges/late"][:2] == [None, None]
+
+
+def test_roots_are_unknown_where_no_peer_ever_is_one(tmp_path: Path) -> None:
+    made = Made("a", 3, without=("roles",)).store(tmp_path)
+    (found,) = measured([made], Question(("rooted_topics_max",))).runs
+    assert found.values == {"rooted_topics_max": None}
 
 
 def test_metric_unknown_to_one_run_is_null_and_noted(tmp_path: Path) -> None:

@@ -37,6 +37,16 @@ def test_rows_are_sorted_before_they_are_limited(call: Call, limit: int) -> None
     assert found != rows[: limit or None]
 
 
+def test_gauges_have_a_column_each(call: Call) -> None:
+    rows = records(call("gauges", "-f", "json", "--sort", "-hops", "--limit", "2"))
+    assert [(row["peer_name"], row["hops"], row["lookups"]) for row in rows] == [
+        ("bob", 8.0, None),
+        ("alice", 4.0, 2.0),
+    ]
+    (row,) = records(call("gauges", "-f", "json", "--columns", "lookups"))
+    assert "hops" not in row
+
+
 @pytest.mark.parametrize("column", ["diameter", "-diameter"])
 def test_unknown_values_come_last(call: Call, column: str) -> None:
     found = [row["diameter"] for row in records(call("-f", "json", "--sort", column))]
