@@ -94,15 +94,22 @@ class Joining:
         for finger in node.needed():
             self._look_up_finger(peer, finger, is_first=True)
         self._settle(peer)
+        self.net.after(self.timeout_us, peer, self._settle_at_last)
 
     def _look_up_finger(self, peer: int, finger: int, *, is_first: bool = False) -> None:
         def done(peer: int, found: Found) -> None:
             self.on_finger(peer, finger, found)
             if is_first:
-                self.missing[peer] -= 1
+                self.missing[peer] = max(0, self.missing[peer] - 1)
                 self._settle(peer)
 
         self.lookups.start(peer, self.keeping.nodes[peer].start(finger), done)
+
+    def _settle_at_last(self, peer: int) -> None:
+        """Do without fingers that are not found: others need the peer's answers."""
+        if self.keeping.nodes[peer].is_placed:
+            self.missing[peer] = 0
+            self._settle(peer)
 
     def _settle(self, peer: int) -> None:
         node = self.keeping.nodes[peer]

@@ -84,16 +84,19 @@ class Keeping:
         able = (other for other in node.successors if other not in node.doubted)
         to = next(able, node.successor)
         if to != peer:
-            self.net.send(self.stabilize, peer, to, None, self.sizes.of())
+            size = self.sizes.of(peers=node.predecessor != NOBODY)
+            self.net.send(self.stabilize, peer, to, node.predecessor, size)
 
-    def on_stabilize(self, peer: int, sender: int, payload: None) -> None:
+    def on_stabilize(self, peer: int, sender: int, before: int) -> None:
         """Answer with the predecessor. A peer that is not placed answers when it is."""
         node = self.nodes[peer]
         node.trust(sender)
+        if sender == node.predecessor:
+            node.set_second(before)
         if node.is_placed:
             self._tell(peer, sender)
         else:
-            node.waiting.append(partial(self.on_stabilize, peer, sender, payload))
+            node.waiting.append(partial(self.on_stabilize, peer, sender, before))
 
     def on_reply(self, peer: int, sender: int, reply: Reply) -> None:
         """Take up the successor's predecessor if it is nearer; otherwise notify the successor, if
@@ -126,7 +129,7 @@ class Keeping:
             self._check(peer, before, self.retries)
             self._tell(peer, sender)
             return
-        self._set_predecessor(peer, sender)
+        self._set_predecessor(peer, sender, before)
         if before != NOBODY:
             self._tell(peer, before)
         if node.is_placed and not node.successors:
@@ -159,8 +162,8 @@ class Keeping:
         if was_predecessor and other not in (NOBODY, peer) and node.predecessor == NOBODY:
             self._set_predecessor(peer, other)
 
-    def _set_predecessor(self, peer: int, other: int) -> None:
-        self.nodes[peer].set_predecessor(other)
+    def _set_predecessor(self, peer: int, other: int, second: int = NOBODY) -> None:
+        self.nodes[peer].set_predecessor(other, second)
         self.upcalls.responsibility_changed(peer)
 
     def _is_between(self, other: int, low: int, high: int) -> bool:
@@ -222,7 +225,8 @@ class Keeping:
         was_successor, claimant = node.successor == other, node.claimant
         was_predecessor = node.predecessor == other
         node.remove(other)
-        if was_predecessor and claimant not in (NOBODY, other):
+        is_open = was_predecessor and node.predecessor == NOBODY
+        if is_open and claimant not in (NOBODY, other):
             self._set_predecessor(peer, claimant)
         if was_successor and node.is_placed:
             self.ask_successor(peer)

@@ -39,7 +39,7 @@ class Node:
 
     __slots__ = (
         *("bound", "claimant", "doubted", "failed", "fingers", "is_placed", "is_ready", "next"),
-        *("peer", "predecessor", "ring", "room", "successors", "version", "waiting"),
+        *("peer", "predecessor", "ring", "room", "second", "successors", "version", "waiting"),
         *("_ids", "_mask", "_own", "_routes"),
     )
 
@@ -51,6 +51,8 @@ class Node:
         """The id after which the peer's keys begin: that of its last predecessor. It stays when
         the predecessor is lost, until there is another one.
         """
+        self.second = NOBODY
+        """The predecessor's predecessor, which takes its place when it is lost."""
         self.claimant = NOBODY
         """Who last said to be the predecessor, though the known one is nearer."""
         self.successors: list[int] = []
@@ -93,12 +95,17 @@ class Node:
     # Routing.
 
     def owns(self, key: int) -> bool:
-        """Whether the key is in (predecessor, own]; in a ring of one, every key."""
+        """Whether the key is in (predecessor, own]; in a ring of one, every key. While the
+        predecessor is doubted, its keys are this peer's.
+        """
         if not self.successors:
             return True
-        if self.bound is None:
+        bound = self.bound
+        if self.predecessor in self.doubted and self.second != NOBODY:
+            bound = self._ids[self.second]
+        if bound is None:
             return key == self._own
-        return (self._own - key) & self._mask < (self._own - self.bound) & self._mask
+        return (self._own - key) & self._mask < (self._own - bound) & self._mask
 
     def step(self, key: int, avoid: Sequence[int] = ()) -> Step:
         """The next hop for a key: its owner, if it is this peer or in the successor list, otherwise
@@ -106,6 +113,8 @@ class Node:
         """
         if self.owns(key):
             return Step(self.peer, True)
+        if self._is_of_predecessor(key) and self.predecessor not in avoid:
+            return Step(self.predecessor, True)
         routes = self._routes_without(avoid)
         offset = (key - self._own) & self._mask
         place = bisect_left(routes.near, offset)
@@ -115,6 +124,15 @@ class Node:
         if place:
             return Step(routes.peers[place - 1], False)
         return self._last_resort()
+
+    def _is_of_predecessor(self, key: int) -> bool:
+        """Whether the key is in (second, predecessor]; who sends it here may think that the
+        predecessor is down, which the next message to it shows.
+        """
+        if NOBODY in (self.second, self.predecessor):
+            return False
+        owner = self._ids[self.predecessor]
+        return (owner - key) & self._mask < (owner - self._ids[self.second]) & self._mask
 
     def _last_resort(self) -> Step:
         """All others are doubted: a message waits at the successor until that is known as dead."""
@@ -207,10 +225,15 @@ class Node:
         self.changed()
         return True
 
-    def set_predecessor(self, peer: int) -> None:
-        """Set the predecessor; the peer is responsible for the keys after it."""
+    def set_predecessor(self, peer: int, second: int = NOBODY) -> None:
+        """Set the predecessor, and its own one; the peer is responsible for the keys after it."""
         self.predecessor, self.bound, self.claimant = peer, self._ids[peer], NOBODY
+        self.set_second(second)
         self.changed()
+
+    def set_second(self, peer: int) -> None:
+        """Set the predecessor's predecessor, unless that is this peer, in a ring of two."""
+        self.second = peer if peer not in (self.peer, self.predecessor, *self.failed) else NOBODY
 
     def set_finger(self, finger: int, peer: int) -> int:
         """Set a finger, and those after it that begin before the peer; returns the last one."""
@@ -226,8 +249,12 @@ class Node:
     def remove(self, peer: int) -> None:
         """Forget a peer. Without any successor the nearest known peer becomes the successor."""
         self.doubted.discard(peer)
+        if self.second == peer:
+            self.second = NOBODY
         if self.predecessor == peer:
             self.predecessor = NOBODY
+            if self.second != NOBODY:
+                self.set_predecessor(self.second)
         if self.claimant == peer:
             self.claimant = NOBODY
         gone = [finger for finger, other in self.fingers.items() if other == peer]

@@ -22,7 +22,7 @@ def place(overlay: Overlay, peers: Sequence[int]) -> None:
         node.is_placed = node.is_ready = True
         if len(order) == 1:
             return
-        node.set_predecessor(order[at - 1])
+        node.set_predecessor(order[at - 1], order[at - 2])
         node.successors = [order[(at + step) % len(order)] for step in range(1, room + 1)]
         for finger in node.needed():
             found = order[bisect_left(ids, node.start(finger)) % len(order)]

@@ -88,6 +88,20 @@ def test_ring_is_right_after_random_churn(seed: int) -> None:
     assert [fault for fault in world.faults() if not fault.startswith(kinds or "none")] == []
 
 
+def test_keys_of_a_doubted_predecessor_are_answered_for() -> None:
+    """And those of one that seems to be up are sent back to it, not round the ring."""
+    world = World(30).placed()
+    order, ids = Truth(world.overlay, range(30)).order, world.overlay.ring.ids
+    for at, peer in enumerate(order):
+        node, before, second = world.overlay.nodes[peer], order[at - 1], order[at - 2]
+        assert node.step(ids[before]) == (before, True)
+        node.doubt(before)
+        assert node.owns(ids[before])
+        assert not node.owns(ids[second])
+        node.remove(before)
+        assert (node.predecessor, node.owns(ids[before])) == (second, True)
+
+
 def test_separate_rings_merge_into_one() -> None:
     world = World(40)
     for peer in range(40):
@@ -177,6 +191,7 @@ def check_first_peer_forms_a_ring() -> None:
 def check_lost_predecessor_takes_no_keys_along() -> None:
     world = World(40, **STILL).placed()
     for node in world.overlay.nodes:
+        node.second = NOBODY  # otherwise that one takes its place
         node.remove(node.predecessor)
     assert not wrong(world.look_up(100, 5))
     own, _ = world.answers([(7, world.overlay.ring.ids[7])], 1)[0]

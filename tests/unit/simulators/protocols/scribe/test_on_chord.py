@@ -41,7 +41,7 @@ def test_trees_end_at_owners_and_deliver_once(both_ways: bool) -> None:
     ("seed", "longest_ms"), [(1, 50), pytest.param(2, 300, marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize("both_ways", [False, True])
-def test_each_subscriber_gets_one_copy_at_random_latencies(
+def test_subscriber_gets_one_copy_at_random_latencies(
     seed: int, longest_ms: int, both_ways: bool
 ) -> None:
     drawn = random.Random(seed)
