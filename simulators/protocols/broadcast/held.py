@@ -55,10 +55,6 @@ class Held:
             return None
         return Copy(held.publication, held.hops[peer])
 
-    def receive(self, peer: int, sender: int, copy: Copy) -> None:
-        """Hold a copy that goes no further."""
-        self.add(peer, copy)
-
     def on_topics(self, peer: int, topics: Sequence[int], bound: Bound) -> list[Copy]:
         """The peer's copies on these topics within a bound, in order of publication."""
         oldest_us = self._net.now - us(bound.age) if isinstance(bound, Since) else 0

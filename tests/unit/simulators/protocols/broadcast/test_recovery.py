@@ -11,7 +11,7 @@ from simulators.engine.clock import Simulation
 from simulators.engine.network import Copy, Publication
 from simulators.protocols.hyparview.parameters import HyParViewParameters
 from simulators.protocols.hyparview.system import HyParView
-from tests.support.overlays import LATENCY_US, Overlay
+from tests.support.overlays import LATENCY_US, Overlay, Receptions
 
 PEERS, LATE = 30, 29
 MISSED = range(1, 9)
@@ -107,6 +107,48 @@ def test_copies_of_a_neighbour_that_waits_itself_are_completed_by_another() -> N
         overlay.system.join(peer, [0])
     overlay.wait(10)
     assert {peer for peer, *_ in overlay.seen.of[0]} | {1} == {*range(PEERS)}
+
+
+def test_recovery_survives_lost_messages() -> None:
+    """Question or answer may be lost; copies that are lost are not asked for."""
+    net = Simulation(PEERS, 3, lambda sender, to: LATENCY_US)
+    overlay = Overlay(net, HyParView(net, HyParViewParameters(recovery="last:10")))
+    overlay.join_all(10_000)
+    overlay.wait(2)
+    overlay.system.publish(1, Publication(0, 0, 1, 100))
+    overlay.wait(1)
+    late = range(10, PEERS)
+    for peer in late:
+        overlay.kill(peer)
+    overlay.wait(3)
+    net.observer = seen = Receptions()
+    (answers,) = [kind for kind in net.kinds if kind.name == "recovered"]
+    net._loss = 0.2
+    for peer in late:
+        overlay.join(peer)
+        overlay.system.subscribe(peer, 0)
+        overlay.wait(1)
+    net._loss = 0.0
+    overlay.wait(30)
+    assert answers.lost > 0
+    got = {peer for peer, *_ in seen.of[0]}
+    assert len(got) >= len(late) / 2
+    assert overlay.system.recovery is not None
+    assert not any(overlay.system.recovery._wanted)  # who waits answers others incompletely
+
+
+def test_peers_that_start_together_stop_asking() -> None:
+    net = Simulation(PEERS, 1, lambda sender, to: LATENCY_US)
+    overlay = Overlay(net, HyParView(net, HyParViewParameters(recovery="last:10")))
+    for peer in range(PEERS):
+        net.come_up(peer)
+        overlay.system.join(peer, [0])
+    overlay.wait(10)
+    (asking,) = [kind for kind in net.kinds if kind.name == "recover"]
+    asked = asking.sent
+    assert asked <= 4 * PEERS
+    overlay.wait(10)
+    assert asking.sent == asked
 
 
 def test_unknown_bound_is_refused() -> None:
