@@ -234,7 +234,7 @@ def questions(run: Growing) -> Iterator[Question]:
             yield from _modes(name, given, last)
 
 
-WHOLE = {"runs", "peer-history", "peer-topics", "relays", "duplicates-of-topic",
+WHOLE = {"runs", "missed-messages", "peer-history", "peer-topics", "relays", "duplicates-of-topic",
          "duplicates-by-topic", "tree-depth"}  # fmt: skip
 """Queries of the whole run."""
 
@@ -265,6 +265,8 @@ def answer(graph: Graph, run: Growing, name: str, given: dict[str, object]) -> o
         rows = queries.ask(graph.driver, graph.database, name, given, run=RUN).rows
     except UseError:  # its text also names later times
         return "refused"
+    if name in {"shortest-path", "k-shortest-paths"}:  # of equally short ones any is an answer
+        return [hops for hops, _ in rows]
     if name in {"history", "links-between"}:
         ended = ((row, row[-1] or OPEN) for row in rows)
         return [[*row[:-1], to if to < run.boundary.period else OPEN] for row, to in ended]
