@@ -88,6 +88,8 @@ class MessageFold:
     """The run's first tick if ticks are intervals and subscriptions are the state at their ends;
     null if subscriptions have times of their own.
     """
+    rejections_known: bool = True
+    """Arrivals that a peer refused are reported."""
     _told: set[str] = field(default_factory=set, init=False)
     """Columns of `receptions` that are known in at least one row."""
 
@@ -109,12 +111,13 @@ class MessageFold:
                     self._told.add(PUBLICATION_TIMES)
                 yield RECEPTIONS.name, arrived
             if published.message.size:
-                refused = _ints(_of(rows, REJECTION), "message")
                 columns = self._measured(published, received, *common)
                 yield from self._missed(published, received, columns, *common)
-                columns["rejections"] = counted(
-                    published, np.searchsorted(published.message, refused)
-                )
+                if self.rejections_known:
+                    refused = _ints(_of(rows, REJECTION), "message")
+                    columns["rejections"] = counted(
+                        published, np.searchsorted(published.message, refused)
+                    )
                 yield METRICS_MESSAGES.name, _message_rows(columns)
 
     @property

@@ -215,7 +215,7 @@ def _events(job: Job, observed: Observed, names: Names) -> Events:
     return Events(
         traffic,
         messages.publications(tables, names.indices),
-        messages.rejections(tables, names.indices),
+        messages.rejections(tables, names.indices) if job.is_known("rejections") else None,
         unreported,
     )
 
@@ -267,7 +267,7 @@ def _messages(
     job: Job, observed: Observed, names: Names, periods: Periods, events: Events
 ) -> OfMessages:
     """Receptions with `first`, `subscribed`, `eligible` and `hop`; missed; and metrics/messages."""
-    if events.publications is None or events.rejections is None:
+    if events.publications is None:
         return OfMessages()
     received = job.plan.of_messages(observed, names.of_messages).receptions
     tables = messages.MessageTables(
@@ -281,8 +281,9 @@ def _messages(
     fold = MessageFold(
         received is not None,
         tables.subscriptions is not None,
-        _duplicates_known(job),
+        job.is_known(DUPLICATES),
         sampled_since=job.clock.first if job.clock.ticks_per_interval == 1 else None,
+        rejections_known=events.rejections is not None,
     )
     made, each = job.fold_rows(rows, fold, {table.name: table.arrow for table in fold.tables})
     before = job.base.arrival_capabilities if job.base else None
@@ -290,10 +291,6 @@ def _messages(
         arrival_capabilities=message_fold.together([before, *(json.loads(one) for one in each)])
     )
     return with_tables(OfMessages, made)
-
-
-def _duplicates_known(job: Job) -> bool:
-    return DUPLICATES not in job.manifest.unknown
 
 
 @dataclass(frozen=True)
@@ -328,7 +325,7 @@ def _peers_and_topics(
         publications=events.publications,
         receptions=plan.recent(of_messages.receptions),
         unreported=events.unreported,
-        duplicates_known=_duplicates_known(job),
+        duplicates_known=job.is_known(DUPLICATES),
         links_known=periods.links is not None,
     )
     tables = summaries.peers_table(seen), summaries.topics_table(seen, of_messages.metrics)
@@ -368,6 +365,7 @@ def _overlay(
         None if dangling is None else chosen_layers(dangling, job.measuring.layers),
         receptions_known=of_messages.receptions is not None,
         links_known=periods.links is not None,
+        rejections_known=events.rejections is not None,
     )
     return OfOverlay(summaries.overlay_table(metrics))
 
